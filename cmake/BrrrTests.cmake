@@ -1,0 +1,96 @@
+# Everything ctest runs:
+#   <folder>.<Suite>.<Case>   unit tests, one program per folder of tests/
+#   example.<name>            each example runs and exits with 0
+#   readme.example            the first C++ block of README.md compiles and runs
+#   house.*                   the rules of the tree, and the installed package
+
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+# ---- unit tests ----------------------------------------------------------------------------------
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*_test.cpp")
+set(test_folders "")
+foreach(source IN LISTS test_sources)
+  if(NOT source MATCHES "/tests/([^/]+)/(.*/)?[^/]+_test\\.cpp$")
+    message(FATAL_ERROR "${source}: a test belongs in a folder of tests/, as its source in src/brrr/")
+  endif()
+  set(folder ${CMAKE_MATCH_1})
+  list(APPEND test_folders ${folder})
+  list(APPEND test_sources_${folder} "${source}")
+endforeach()
+list(REMOVE_DUPLICATES test_folders)
+
+foreach(folder IN LISTS test_folders)
+  add_executable(test_${folder} ${test_sources_${folder}})
+  set_target_properties(test_${folder} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/tests")
+  target_include_directories(test_${folder} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(test_${folder} PRIVATE
+    brrr::brrr GTest::gtest_main GTest::gmock nlohmann_json::nlohmann_json brrr_flags)
+  target_compile_definitions(test_${folder} PRIVATE BRRR_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(TARGET brrr_cli)  # tests/cli runs the program itself
+    target_compile_definitions(test_${folder} PRIVATE BRRR_PROGRAM="$<TARGET_FILE:brrr_cli>")
+    add_dependencies(test_${folder} brrr_cli)
+  endif()
+  # PRE_TEST asks the program for its cases when ctest starts, so a crash in start-up is a failed
+  # test and not a failed build. The limits leave room for sanitizers on a busy machine.
+  gtest_discover_tests(test_${folder} TEST_PREFIX "${folder}." DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900 LABELS ${folder})
+endforeach()
+
+# ---- examples: run where they may leave files ------------------------------------------------------
+set(example_run_dir "${PROJECT_BINARY_DIR}/example_runs")
+file(MAKE_DIRECTORY "${example_run_dir}")
+foreach(target IN LISTS brrr_example_targets)
+  string(REGEX REPLACE "^example_" "example." test_name ${target})
+  add_test(NAME ${test_name} COMMAND ${target} WORKING_DIRECTORY "${example_run_dir}")
+  set_tests_properties(${test_name} PROPERTIES TIMEOUT 900 LABELS examples)
+endforeach()
+
+# ---- readme.example ----------------------------------------------------------------------------------
+# Taken out while configuring, so that it is an ordinary source: built with the rest, with our flags.
+set(readme "${PROJECT_SOURCE_DIR}/README.md")
+if(EXISTS "${readme}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${readme}")
+  file(READ "${readme}" readme_text)
+  if(readme_text MATCHES "```cpp[ \t]*\n([^`]*)```")
+    set(readme_source "${PROJECT_BINARY_DIR}/readme_example.cpp")
+    set(readme_code "${CMAKE_MATCH_1}")
+    set(readme_old "")
+    if(EXISTS "${readme_source}")
+      file(READ "${readme_source}" readme_old)
+    endif()
+    if(NOT readme_code STREQUAL readme_old)  # an unchanged file keeps its time: no rebuild
+      file(WRITE "${readme_source}" "${readme_code}")
+    endif()
+    add_executable(readme_example "${readme_source}")
+    set_target_properties(readme_example PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/tests")
+    target_link_libraries(readme_example PRIVATE brrr::brrr brrr_flags)
+    add_test(NAME readme.example COMMAND readme_example WORKING_DIRECTORY "${example_run_dir}")
+    set_tests_properties(readme.example PROPERTIES TIMEOUT 300 LABELS examples)
+  else()
+    message(WARNING "README.md has no ```cpp block, so readme.example does not exist")
+  endif()
+endif()
+
+# ---- the house ---------------------------------------------------------------------------------------
+add_test(NAME house.layers COMMAND "${PROJECT_SOURCE_DIR}/tools/check_layers.sh")
+add_test(NAME house.layers_self_test
+         COMMAND "${PROJECT_SOURCE_DIR}/tools/check_layers.sh" --self-test)
+set_tests_properties(house.layers house.layers_self_test PROPERTIES TIMEOUT 60 LABELS house)
+
+if(BRRR_INSTALL)
+  list(JOIN brrr_sanitizer_flags " " consumer_flags)  # a sanitized library needs a sanitized program
+  add_test(NAME house.consumer
+    COMMAND ${CMAKE_COMMAND}
+      "-Dbuild_dir=${PROJECT_BINARY_DIR}"
+      "-Dsource_dir=${PROJECT_SOURCE_DIR}/tests/consumer"
+      "-Dwork_dir=${PROJECT_BINARY_DIR}/consumer"
+      "-Dgenerator=${CMAKE_GENERATOR}"
+      "-Dcompiler=${CMAKE_CXX_COMPILER}"
+      "-Dflags=${consumer_flags}"
+      "-Dconfig=$<CONFIG>"
+      -P "${PROJECT_SOURCE_DIR}/cmake/run_consumer.cmake")
+  set_tests_properties(house.consumer PROPERTIES TIMEOUT 600 LABELS house)
+endif()

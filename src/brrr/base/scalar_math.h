@@ -1,0 +1,611 @@
+// Elementary functions of one number, for float and double, the same text on CPU and GPU.
+//
+// One idea: no branch, no table, no call. Every path is computed and the result is selected with
+// ?:, so g++ turns `for (i) y[i] = math::exp(x[i])` into vector code for whatever target the loop
+// is compiled for. Exceptions, which branch or call libm: sin and cos (their _reduced forms do
+// not), and pow of doubles.
+//
+// Equal bits everywhere: a fused multiply-add happens only where fma() is written, provided the
+// file is compiled with
+//   g++   -ffp-contract=off -fno-math-errno -fno-trapping-math   (never -ffast-math)
+//   nvcc  -fmad=false
+// A target without fma hardware gives the same bits through libm's fma, one element at a time.
+//
+// Largest error found, in units in the last place of the exact result: float against double libm
+// over every 41st bit pattern, double against long double libm over 3 million random ones, both
+// with the hard neighbourhoods of tests/base/scalar_math_test.cpp (which takes fewer patterns):
+//
+//             exp  expm1   log  log1p  tanh  sigmoid   erf   sin   cos  sqrt  rsqrt   pow
+//   float    0.86   1.44  0.82   0.82  1.38     1.61  1.42  1.52  1.53  0.50   1.50  0.51
+//   double   0.88   1.89  0.79   0.82  1.48     1.63  2.04  1.40  1.46  0.50   1.49  libm
+//
+// Results below the normal range are gradual (subnormal), and special values follow C's Annex F.
+//
+// Coefficients: minimax in relative error of the function (Remez exchange with 150-200 bits in
+// mpmath, then rounded), written in hexadecimal so that they are exact. The error of each
+// polynomial before rounding errors stands beside it.
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+
+#include "brrr/base/host_device.h"
+
+namespace brrr::math {
+
+template <typename T>
+concept Real = std::same_as<T, float> || std::same_as<T, double>;
+
+// ---- Building blocks ---------------------------------------------------------------------------
+
+// Layout and reduction constants of one floating-point type.
+template <Real T>
+struct Format;
+
+template <>
+struct Format<float> {
+  using Bits = std::uint32_t;
+  static constexpr int mantissa_bits = 23;
+  static constexpr Bits bias = 127;
+  static constexpr Bits sign_bit = 0x80000000u;
+  static constexpr Bits one = 0x3f800000u;
+  static constexpr Bits sqrt_half = 0x3f3504f3u;  // bits of sqrt(1/2)
+  static constexpr float infinity = __builtin_huge_valf();
+  static constexpr float nan = __builtin_nanf("");
+  static constexpr float to_normal = 0x1p23f;  // lifts every subnormal into the normal range
+  static constexpr float two_to_mantissa = 0x1p23f;
+  // Adding 1.5 * 2^mantissa_bits rounds to the nearest integer and leaves it in the low bits.
+  static constexpr float round_magic = 0x1.8p23f;
+  static constexpr float log2_e = 0x1.715476p0f;
+  static constexpr float ln2_hi = 0x1.62e43p-1f, ln2_lo = -0x1.05c61p-29f;
+  static constexpr float sqrt_half_value = 0x1.6a09e6p-1f;
+  static constexpr float inv_sqrt_2pi = 0x1.988454p-2f;
+  static constexpr float sqrt_8_over_pi = 0x1.988454p0f;
+  static constexpr float two_over_pi = 0x1.45f306p-1f;
+  static constexpr float half_pi[3] = {0x1.921fb6p0f, -0x1.777a5cp-25f, -0x1.ee59dap-50f};
+};
+
+template <>
+struct Format<double> {
+  using Bits = std::uint64_t;
+  static constexpr int mantissa_bits = 52;
+  static constexpr Bits bias = 1023;
+  static constexpr Bits sign_bit = 0x8000000000000000u;
+  static constexpr Bits one = 0x3ff0000000000000u;
+  static constexpr Bits sqrt_half = 0x3fe6a09e667f3bcdu;
+  static constexpr double infinity = __builtin_huge_val();
+  static constexpr double nan = __builtin_nan("");
+  static constexpr double to_normal = 0x1p52;
+  static constexpr double two_to_mantissa = 0x1p52;
+  static constexpr double round_magic = 0x1.8p52;
+  static constexpr double log2_e = 0x1.71547652b82fep0;
+  static constexpr double ln2_hi = 0x1.62e42fefa39efp-1, ln2_lo = 0x1.abc9e3b39803fp-56;
+  static constexpr double sqrt_half_value = 0x1.6a09e667f3bcdp-1;
+  static constexpr double inv_sqrt_2pi = 0x1.9884533d43651p-2;
+  static constexpr double sqrt_8_over_pi = 0x1.9884533d43651p0;
+  static constexpr double two_over_pi = 0x1.45f306dc9c883p-1;
+  static constexpr double half_pi[3] = {0x1.921fb54442d18p0, 0x1.1a62633145c07p-54,
+                                        -0x1.f1976b7ed8fbcp-110};
+};
+
+template <Real T>
+using BitsOf = typename Format<T>::Bits;
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline BitsOf<T> to_bits(T x) {
+  return __builtin_bit_cast(BitsOf<T>, x);
+}
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T from_bits(BitsOf<T> bits) {
+  return __builtin_bit_cast(T, bits);
+}
+
+// a * b + c, rounded once.
+[[gnu::always_inline]] BRRR_HD inline float fma(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+  return ::fmaf(a, b, c);
+#else
+  return __builtin_fmaf(a, b, c);
+#endif
+}
+
+[[gnu::always_inline]] BRRR_HD inline double fma(double a, double b, double c) {
+#if defined(__CUDA_ARCH__)
+  return ::fma(a, b, c);
+#else
+  return __builtin_fma(a, b, c);
+#endif
+}
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T abs(T x) {
+  return from_bits<T>(to_bits(x) & ~Format<T>::sign_bit);
+}
+
+// |magnitude| with the sign of `sign`.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T copysign(T magnitude, T sign) {
+  constexpr BitsOf<T> sign_bit = Format<T>::sign_bit;
+  return from_bits<T>((to_bits(magnitude) & ~sign_bit) | (to_bits(sign) & sign_bit));
+}
+
+// The smaller or larger of x and a bound that is not NaN; NaN stays NaN.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T at_most(T x, T bound) {
+  return x > bound ? bound : x;
+}
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T at_least(T x, T bound) {
+  return x < bound ? bound : x;
+}
+
+// c0 + x (c1 + x (c2 + ...)), Horner's rule: the iterations of a loop are independent, so the
+// processor overlaps them and the shortest instruction count wins over the shortest chain.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T polynomial(T, T c0) {
+  return c0;
+}
+
+template <Real T, typename... Rest>
+[[gnu::always_inline]] BRRR_HD inline T polynomial(T x, T c0, T c1, Rest... rest) {
+  return fma(x, polynomial(x, c1, rest...), c0);
+}
+
+[[gnu::always_inline]] BRRR_HD inline float sqrt(float x) { return __builtin_sqrtf(x); }
+[[gnu::always_inline]] BRRR_HD inline double sqrt(double x) { return __builtin_sqrt(x); }
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T rsqrt(T x) {
+  return T(1) / sqrt(x);
+}
+
+// ---- exp, expm1 --------------------------------------------------------------------------------
+
+// x = k ln2 + r with integer k and |r| <= ln2 / 2. With fma the first subtraction is exact, so r
+// carries one rounding. The low bits of `shifted` hold k + offset.
+template <Real T>
+struct ExpReduction {
+  T shifted, r;
+};
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline ExpReduction<T> reduce_by_ln2(T x, T offset) {
+  using F = Format<T>;
+  const T magic = F::round_magic + offset;
+  const T shifted = fma(x, F::log2_e, magic);
+  const T k = shifted - magic;
+  return {shifted, fma(k, -F::ln2_lo, fma(k, -F::ln2_hi, x))};
+}
+
+// e^r for |r| <= ln2 / 2.
+[[gnu::always_inline]] BRRR_HD inline float exp_polynomial(float r) {  // 2^-28.2
+  return polynomial(r, 1.0f, 1.0f, 0x1.fffffap-2f, 0x1.555492p-3f, 0x1.555a3ap-5f, 0x1.123964p-7f,
+                    0x1.693c1ap-10f);
+}
+
+[[gnu::always_inline]] BRRR_HD inline double exp_polynomial(double r) {  // 2^-57.1
+  return polynomial(r, 1.0, 1.0, 0x1.000000000000ap-1, 0x1.55555555554f7p-3, 0x1.55555555506b3p-5,
+                    0x1.111111112845ep-7, 0x1.6c16c18495322p-10, 0x1.a01a0128427dep-13,
+                    0x1.a01998da09252p-16, 0x1.71df282682846p-19, 0x1.28ae9a8d88e65p-22,
+                    0x1.ad7de657df13dp-26);
+}
+
+// Beyond +-kExpLimit e^x is infinity, or rounds to zero.
+template <Real T>
+inline constexpr T kExpLimit = sizeof(T) == 4 ? T(104) : T(746);
+
+// e^x for |x| <= kExpLimit. 2^k need not be a normal number (|k| reaches 150, or 1076), so
+// the polynomial is multiplied by 2^floor(k/2) and 2^ceil(k/2): the first product is exact, the
+// second rounds once, to infinity or a subnormal where that is due.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T exp_in_range(T x) {
+  using F = Format<T>;
+  const auto [shifted, r] = reduce_by_ln2(x, T(2 * F::bias));
+  const BitsOf<T> k = to_bits(shifted);  // k + 2 bias; the left shifts drop the bits above
+  const BitsOf<T> half = k >> 1;
+  const T scale_1 = from_bits<T>(half << F::mantissa_bits);
+  const T scale_2 = from_bits<T>((k - half) << F::mantissa_bits);
+  return exp_polynomial(r) * scale_1 * scale_2;
+}
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T exp(T x) {
+  return exp_in_range(copysign(at_most(abs(x), kExpLimit<T>), x));
+}
+
+// (e^r - 1 - r) / r^2 for |r| <= ln2 / 2.
+[[gnu::always_inline]] BRRR_HD inline float expm1_polynomial(float r) {  // 2^-31
+  return polynomial(r, 0x1p-1f, 0x1.555554p-3f, 0x1.5554eap-5f, 0x1.1113a2p-7f, 0x1.6d4be6p-10f,
+                    0x1.9c8d3p-13f);
+}
+
+[[gnu::always_inline]] BRRR_HD inline double expm1_polynomial(double r) {  // 2^-56.3
+  return polynomial(r, 0x1.0000000000001p-1, 0x1.5555555555557p-3, 0x1.5555555554d0dp-5,
+                    0x1.1111111110086p-7, 0x1.6c16c16f172d5p-10, 0x1.a01a01ac17a7bp-13,
+                    0x1.a019f36de66bbp-16, 0x1.71de01985af10p-19, 0x1.28024f0988111p-22,
+                    0x1.af4f2b313d55fp-26, 0x1.e6349175c56b0p-30);
+}
+
+// e^x - 1 = 2 (t p + (t - 1/2)), t = 2^(k-1), p = e^r - 1: no cancellation, since p is small only
+// beside t - 1/2 = 0. Half of 2^k, because k = 128 (1024) still gives finite results.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T expm1(T x) {
+  using F = Format<T>;
+  // e^limit overflows with k = bias + 1, the largest that t can hold. Negative x get half the limit
+  // (one less in the exponent), so that t cannot underflow; e^(-limit/2) is lost beside 1.
+  constexpr T limit = sizeof(T) == 4 ? T(88.8) : T(709.8);
+  const BitsOf<T> sign = to_bits(x) & F::sign_bit;
+  const T bound = from_bits<T>(to_bits(limit) - (sign >> (8 * sizeof(T) - 1 - F::mantissa_bits)));
+  const T clamped = from_bits<T>(to_bits(at_most(abs(x), bound)) | sign);
+  const auto [shifted, r] = reduce_by_ln2(clamped, T(F::bias - 1));
+  const T t = from_bits<T>(to_bits(shifted) << F::mantissa_bits);
+  const T p = fma(r * r, expm1_polynomial(r), r);
+  const T y = T(2) * fma(t, p, t - T(0.5));
+  constexpr T tiny = sizeof(T) == 4 ? T(0x1p-26) : T(0x1p-55);
+  return abs(x) < tiny ? x : y;  // keeps -0 and the last bit of subnormals
+}
+
+// ---- log, log1p --------------------------------------------------------------------------------
+
+// log(1 + f) for sqrt(1/2) <= 1 + f <= sqrt(2), as f + the returned value; `tail` is added to it.
+// float: log(1+f) = f + f^2 (-1/2 + f Q(f)).
+[[gnu::always_inline]] BRRR_HD inline float log_below_f(float f, float tail) {  // 2^-29.3
+  const float q =
+      polynomial(f, -0.5f, 0x1.555548p-2f, -0x1.00002cp-2f, 0x1.99a496p-3f, -0x1.554c7cp-3f,
+                 0x1.232f7ap-3f, -0x1.fe2c62p-4f, 0x1.e9296ep-4f, -0x1.d37e02p-4f, 0x1.036546p-4f);
+  return fma(f * f, q, tail);
+}
+
+// double: with s = f / (2 + f), log(1+f) = 2 atanh(s) = f - (h - s (h + R(s^2))), h = f^2 / 2.
+// This is fdlibm's form; s^2 < 0.03, so seven coefficients do (the series in f needs twenty).
+[[gnu::always_inline]] BRRR_HD inline double log_below_f(double f, double tail) {  // 2^-59.3
+  const double s = f / (2.0 + f);
+  const double z = s * s;
+  const double h = 0.5 * f * f;
+  const double r = polynomial(z, 0x1.5555555555593p-1, 0x1.999999997f98cp-2, 0x1.2492494237ccbp-2,
+                              0x1.c71c51c6eacddp-3, 0x1.74664e3b780dcp-3, 0x1.39a0072a10a7dp-3,
+                              0x1.2f1803b01fb00p-3);
+  return fma(s, fma(z, r, h), tail) - h;
+}
+
+// log(x + c) for positive finite x and |c| at most half a unit in the last place of x:
+// x = 2^e (1 + f), log = e ln2 + f + (rest).
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T log_positive(T x, T c_over_x) {
+  using F = Format<T>;
+  // Subnormals are lifted into the normal range. The others are halved and not left alone because
+  // g++ would see through a factor of 1 and compute everything below twice.
+  const bool small = x < T(1);
+  const T normal = x * (small ? F::to_normal : T(0.5));
+  // Moving the bits up by 1 - sqrt(1/2) makes the exponent field switch at sqrt(2), not at 2.
+  const BitsOf<T> bits = to_bits(normal) + (F::one - F::sqrt_half);
+  const BitsOf<T> mantissa = bits & ((BitsOf<T>(1) << F::mantissa_bits) - 1);
+  const T f = from_bits<T>(mantissa + F::sqrt_half) - T(1);
+  // The exponent becomes a number by being the mantissa of 2^mantissa_bits (no int64 conversion
+  // instruction in AVX2).
+  const T lifted = from_bits<T>((bits >> F::mantissa_bits) | to_bits(F::two_to_mantissa));
+  constexpr T offset = F::two_to_mantissa + T(F::bias);
+  const T e = lifted - (small ? offset + T(F::mantissa_bits) : offset - T(1));
+  return fma(e, F::ln2_hi, f + log_below_f(f, fma(e, F::ln2_lo, c_over_x)));
+}
+
+// y = log(x) where x is positive and finite, else what the standard asks for.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T log_special_values(T x, T y) {
+  using F = Format<T>;
+  const T not_positive = x == T(0) ? -F::infinity : F::nan;  // x = NaN: NaN too
+  return x > T(0) ? (x == F::infinity ? x : y) : not_positive;
+}
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T log(T x) {
+  return log_special_values(x, log_positive(x, T(0)));
+}
+
+// log(1 + x) = log(u) + c / u, where u = 1 + x rounded and c is what the rounding lost.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T log1p(T x) {
+  const T u = T(1) + x;
+  const T c = x > T(1) ? T(1) - (u - x) : x - (u - T(1));
+  const T y = log_special_values(u, log_positive(u, c / u));
+  constexpr T tiny = sizeof(T) == 4 ? T(0x1p-26) : T(0x1p-55);
+  return abs(x) < tiny ? x : y;  // keeps -0 and the last bit of subnormals
+}
+
+// ---- tanh, sigmoid -----------------------------------------------------------------------------
+
+// (tanh(x) / x - 1) / x^2 as a polynomial in z = x^2, |x| <= kTanhSplit.
+template <Real T>
+inline constexpr T kTanhSplit = sizeof(T) == 4 ? T(0.625) : T(0.55);
+
+[[gnu::always_inline]] BRRR_HD inline float tanh_polynomial(float z) {  // 2^-27.7
+  return polynomial(z, -0x1.555532p-2f, 0x1.1106f6p-3f, -0x1.b835d8p-5f, 0x1.51fc5ap-6f,
+                    -0x1.75275ep-8f);
+}
+
+[[gnu::always_inline]] BRRR_HD inline double tanh_polynomial(double z) {  // 2^-60.6
+  return polynomial(z, -0x1.555555555554fp-2, 0x1.1111111110790p-3, -0x1.ba1ba1b97cb4bp-5,
+                    0x1.664f4859418f8p-6, -0x1.226e2f0e8cd57p-7, 0x1.d6d29aace0754p-9,
+                    -0x1.7d8fc84159845p-10, 0x1.348353e964362p-11, -0x1.e96c50ab72e32p-13,
+                    0x1.5d6ae293e2c2dp-14, -0x1.46faccb41b9d8p-16);
+}
+
+// tanh(a) = 1 - 2 / (e^(2a) + 1); near 0, where that cancels, a polynomial.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T tanh(T x) {
+  using F = Format<T>;
+  constexpr T saturation = sizeof(T) == 4 ? T(10) : T(20);  // tanh rounds to 1 well before
+  const T a = at_most(abs(x), saturation);
+  const T z = a * a;
+  const T near_zero = fma(a * z, tanh_polynomial(z), a);
+  const auto [shifted, r] = reduce_by_ln2(T(2) * a, T(F::bias));
+  const T scale = from_bits<T>(to_bits(shifted) << F::mantissa_bits);
+  const T away = T(1) - T(2) / fma(exp_polynomial(r), scale, T(1));
+  return copysign(a < kTanhSplit<T> ? near_zero : away, x);
+}
+
+// 1 / (1 + e^-x), with e = e^-|x| <= 1 so that nothing overflows and small results stay accurate:
+// 1 - e / (1 + e) for x >= 0 and e (1 - e / (1 + e)) below. Subtracting the quotient, at most 1/2,
+// makes less of its rounding errors than 1 / (1 + e) and e / (1 + e) do.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T sigmoid(T x) {
+  const T e = exp_in_range(-at_most(abs(x), kExpLimit<T>));
+  const T scale = x < T(0) ? e : T(1);
+  return fma(-scale, e / (T(1) + e), scale);
+}
+
+// s = sigmoid(x) and ds/dx = s (1 - s), as e / (1 + e)^2: 1 - s would cancel for large x.
+template <Real T>
+struct SigmoidAndSlope {
+  T s, slope;
+};
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline SigmoidAndSlope<T> sigmoid_and_slope(T x) {
+  const T e = exp_in_range(-at_most(abs(x), kExpLimit<T>));
+  const T q = T(1) / (T(1) + e);
+  const T eq = e * q;
+  return {x < T(0) ? eq : q, eq * q};
+}
+
+// ---- erf ---------------------------------------------------------------------------------------
+
+// erf(x) = x + x P(x^2) for 0 <= x <= 1, and 1 - q(x)^n beyond, n = 4 (float) or 8 (double): the
+// n-th root of erfc is so flat that a polynomial and two or three squarings replace the usual
+// exp(-x^2) times something. The squarings multiply q's rounding error by n, but erfc(1) = 0.16.
+[[gnu::always_inline]] BRRR_HD inline float erf_polynomial(float z) {  // 2^-29.4
+  return polynomial(z, 0x1.06eba8p-3f, -0x1.81273ep-2f, 0x1.ce2ce6p-4f, -0x1.b7f71ap-6f,
+                    0x1.53f224p-8f, -0x1.a3515ep-11f, 0x1.4771fep-14f);
+}
+
+[[gnu::always_inline]] BRRR_HD inline double erf_polynomial(double z) {  // 2^-56.0
+  return polynomial(z, 0x1.06eba8214db68p-3, -0x1.812746b03799dp-2, 0x1.ce2f21a03f8a1p-4,
+                    -0x1.b82ce311a89d5p-6, 0x1.565bcceeab1f2p-8, -0x1.c02daeacfcdf5p-11,
+                    0x1.f9a295782f54ep-14, -0x1.f4c8171a59db8p-17, 0x1.b96a378eb82c9p-20,
+                    -0x1.5b84377c29358p-23, 0x1.d39b4603d1aa7p-27, -0x1.a159fc12c591fp-31);
+}
+
+// erfc(a) for 1 <= a <= kErfMax, beyond which erf rounds to 1, as the square of the result.
+template <Real T>
+inline constexpr T kErfMax = sizeof(T) == 4 ? T(3.93) : T(5.95);
+
+[[gnu::always_inline]] BRRR_HD inline float erfc_square_root(float a) {  // 2^-26.8 of erf
+  const float q = polynomial(a, 0x1.008e8ap0f, -0x1.2c9e2cp-2f, -0x1.7e5684p-4f, -0x1.1e7e88p-6f,
+                             0x1.66f638p-5f, -0x1.a1ecd2p-7f, 0x1.976b14p-11f, 0x1.74d45ap-13f,
+                             -0x1.75732ep-16f);
+  return q * q;
+}
+
+[[gnu::always_inline]] BRRR_HD inline double erfc_square_root(double a) {  // 2^-55.6 of erf
+  const double q = polynomial(
+      a - 2.0, 0x1.05d540b4dd09dp-1, -0x1.2134811d0d8d4p-2, 0x1.3647ddf8a8730p-6,
+      0x1.19d72f2d5c420p-6, -0x1.6f8e3aa1d50efp-9, -0x1.57d9694230cffp-11, 0x1.86f8ba680231bp-13,
+      0x1.dead6fdb33cc0p-18, -0x1.90de1e9729331p-18, 0x1.796a577e9f2abp-23, 0x1.e83ca75c38e95p-24,
+      -0x1.7b62fdab15977p-30, -0x1.15d9086f385dcp-28, 0x1.0513f4c4ce44fp-31, 0x1.25eb101671126p-35,
+      -0x1.411239343daccp-36, 0x1.55f356b207070p-38, -0x1.097b87186178dp-40, 0x1.6d97751a386e1p-44);
+  const double q_2 = q * q;
+  return q_2 * q_2;
+}
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T erf(T x) {
+  const T a = at_most(abs(x), kErfMax<T>);
+  const T near_zero = fma(a, erf_polynomial(a * a), a);
+  const T root = erfc_square_root(a);
+  const T away = fma(-root, root, T(1));
+  return copysign(a < T(1) ? near_zero : away, x);
+}
+
+// ---- sin, cos ----------------------------------------------------------------------------------
+
+// The _reduced forms hold for |x| <= kTrigLimit; sin and cos give the same bits there and ask libm
+// beyond. A kernel looks at the largest |x| of its tile and picks the loop.
+template <Real T>
+inline constexpr T kTrigLimit = sizeof(T) == 4 ? T(1e5) : T(1e9);
+
+// (sin(r) / r - 1) / r^2 and (cos(r) - 1 + r^2/2) / r^4 in z = r^2, |r| <= pi/4.
+[[gnu::always_inline]] BRRR_HD inline float sin_polynomial(float z) {  // 2^-27.8
+  return polynomial(z, -0x1.555544p-3f, 0x1.1106c6p-7f, -0x1.991f02p-13f);
+}
+
+[[gnu::always_inline]] BRRR_HD inline double sin_polynomial(double z) {  // 2^-57.7
+  return polynomial(z, -0x1.5555555555548p-3, 0x1.111111110f6f9p-7, -0x1.a01a019bdab11p-13,
+                    0x1.71de35430d5ddp-19, -0x1.ae5e39bed16cep-26, 0x1.5d8555707be57p-33);
+}
+
+[[gnu::always_inline]] BRRR_HD inline float cos_polynomial(float z) {  // 2^-32.8
+  return polynomial(z, 0x1.55554ap-5f, -0x1.6c0c2p-10f, 0x1.99e3f4p-16f);
+}
+
+[[gnu::always_inline]] BRRR_HD inline double cos_polynomial(double z) {  // 2^-63.8
+  return polynomial(z, 0x1.555555555554ap-5, -0x1.6c16c16c14e00p-10, 0x1.a01a019c5c3b2p-16,
+                    -0x1.27e4f7cd38565p-22, 0x1.1ee9c341c310bp-29, -0x1.8f99d7c53d2eep-37);
+}
+
+// sin(x + quarter_turns pi/2), Cody-Waite: r = x - k pi/2 with pi/2 in three parts. With fma the
+// first subtraction is exact (a multiple of ulp(1) below 1), so r keeps its relative accuracy even
+// when x is the number closest to a multiple of pi/2.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T sin_quarter_turns(T x, BitsOf<T> quarter_turns) {
+  using F = Format<T>;
+  const T shifted = fma(x, F::two_over_pi, F::round_magic);
+  const T k = shifted - F::round_magic;
+  const T r = fma(k, -F::half_pi[2], fma(k, -F::half_pi[1], fma(k, -F::half_pi[0], x)));
+  const T z = r * r;
+  const T sine = fma(r * z, sin_polynomial(z), r);
+  const T cosine = fma(z, fma(z, cos_polynomial(z), T(-0.5)), T(1));
+  const BitsOf<T> quadrant = to_bits(shifted) + quarter_turns;
+  const T y = (quadrant & 1) != 0 ? cosine : sine;
+  constexpr int to_sign = F::mantissa_bits == 23 ? 30 : 62;
+  return from_bits<T>(to_bits(y) ^ ((quadrant & 2) << to_sign));
+}
+
+// sin(x) = -sin(-x), used so that sin(-0) = -0.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T sin_reduced(T x) {
+  const BitsOf<T> sign = to_bits(x) & Format<T>::sign_bit;
+  return from_bits<T>(to_bits(sin_quarter_turns(abs(x), BitsOf<T>(0))) ^ sign);
+}
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T cos_reduced(T x) {
+  return sin_quarter_turns(x, BitsOf<T>(1));
+}
+
+template <Real T>
+BRRR_HD inline T sin(T x) {
+  return abs(x) <= kTrigLimit<T> ? sin_reduced(x) : T(::sin(double(x)));
+}
+
+template <Real T>
+BRRR_HD inline T cos(T x) {
+  return abs(x) <= kTrigLimit<T> ? cos_reduced(x) : T(::cos(double(x)));
+}
+
+// ---- pow ---------------------------------------------------------------------------------------
+
+// |x|^y = 2^(y log2|x|) in double, which has bits to spare: log2 to 2^-45 and 2^t to 2^-34.5
+// leave the float result right to half a unit and a bit. ax: positive, finite.
+[[gnu::always_inline]] BRRR_HD inline double pow_positive(double ax, double y) {
+  using F = Format<double>;
+  const std::uint64_t bits = to_bits(ax) + (F::one - F::sqrt_half);
+  const std::uint64_t mantissa = bits & ((std::uint64_t(1) << F::mantissa_bits) - 1);
+  const double f = from_bits<double>(mantissa + F::sqrt_half) - 1.0;
+  const double e = from_bits<double>((bits >> F::mantissa_bits) | to_bits(F::two_to_mantissa)) -
+                   (F::two_to_mantissa + 1023.0);
+  const double s = f / (2.0 + f);
+  const double log2_ax =
+      fma(s,
+          polynomial(s * s, 0x1.71547652b824ep+1, 0x1.ec709dc5421b7p-1, 0x1.2776c28c7c211p-1,
+                     0x1.a61a345348badp-2, 0x1.479466a6de98fp-2, 0x1.21bf2a2c5a1e3p-2),
+          e);
+  const double t = at_least(at_most(y * log2_ax, 200.0), -200.0);  // far outside float's range
+  const double magic = F::round_magic + 1023.0;
+  const double shifted = t + magic;
+  const double r = t - (shifted - magic);
+  const double power = polynomial(
+      r, 0x1.ffffffffaa6ddp-1, 0x1.62e42ff11c42bp-1, 0x1.ebfbe0a6cac41p-3, 0x1.c6b08aa67d810p-5,
+      0x1.3b29da85f8bb2p-7, 0x1.5d8a75c3e9eebp-10, 0x1.446b8371b9794p-13, 0x1.fe15341f5f3d6p-17);
+  return power * from_bits<double>(to_bits(shifted) << F::mantissa_bits);
+}
+
+// a >= 0. From 2^23 on every float is an integer, and infinity counts as one. The minimum is taken
+// of the bits (same order): from a float ?: g++ makes a branch on a bool, which it cannot vectorise.
+[[gnu::always_inline]] BRRR_HD inline bool is_integer(float a) {
+  constexpr std::uint32_t limit = 0x4b000000u;  // 2^23
+  const float m = from_bits<float>(to_bits(a) < limit ? to_bits(a) : limit);
+  return (m + 0x1p23f) - 0x1p23f == m;
+}
+
+// C's pow: 1 for y = 0 and for x = 1, even if the other is NaN; odd integers y keep the sign of x.
+[[gnu::always_inline]] BRRR_HD inline float pow(float x, float y) {
+  constexpr float infinity = Format<float>::infinity;
+  const float ax = abs(x), ay = abs(y);
+  float power = static_cast<float>(pow_positive(double(ax), double(y)));
+  power = ax == 0.0f ? (y < 0.0f ? infinity : 0.0f) : power;
+  power = ax == infinity ? (y < 0.0f ? 0.0f : infinity) : power;
+  const bool integer = is_integer(ay);
+  const bool odd = integer & !is_integer(0.5f * ay);
+  power = ((x < 0.0f) & (ax < infinity) & !integer) ? Format<float>::nan : power;
+  power = ((ax == 1.0f) & integer) ? 1.0f : power;  // also (-1)^(+-infinity)
+  power = from_bits<float>(to_bits(power) | (odd ? to_bits(x) & 0x80000000u : 0u));
+  power = ((x != x) | (y != y)) ? x + y : power;
+  return ((y == 0.0f) | (x == 1.0f)) ? 1.0f : power;
+}
+
+BRRR_HD inline double pow(double x, double y) { return ::pow(x, y); }
+
+// ---- Activations and their derivatives ---------------------------------------------------------
+
+// max(x, 0); NaN stays NaN, as in PyTorch.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T relu(T x) {
+  return x <= T(0) ? T(0) : x;
+}
+
+// log(1 + e^x) = max(x, 0) + log(1 + e), e = e^-|x|; as in log1p, but 1 <= u <= 2 is never special.
+// Its derivative is sigmoid(x).
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T softplus(T x) {
+  const T e = exp_in_range(-at_most(abs(x), kExpLimit<T>));
+  const T u = T(1) + e;
+  return relu(x) + log_positive(u, (e - (u - T(1))) / u);
+}
+
+// x sigmoid(x). Like PyTorch's, silu and gelu of -infinity are NaN.
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T silu(T x) {
+  return x * sigmoid(x);
+}
+
+// s + x s', s = sigmoid(x).
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T silu_grad(T x) {
+  const auto [s, slope] = sigmoid_and_slope(x);
+  return fma(x, slope, s);
+}
+
+// The normal distribution: Phi(x) = (1 + erf(x / sqrt 2)) / 2 and its density
+// phi(x) = e^(-x^2/2) / sqrt(2 pi).
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T normal_cdf(T x) {
+  return fma(T(0.5), erf(x * Format<T>::sqrt_half_value), T(0.5));
+}
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T normal_density(T x) {
+  return Format<T>::inv_sqrt_2pi * exp_in_range(-at_most(T(0.5) * x * x, kExpLimit<T>));
+}
+
+// x Phi(x), and its derivative Phi(x) + x phi(x).
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T gelu_erf(T x) {
+  return x * normal_cdf(x);
+}
+
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T gelu_erf_grad(T x) {
+  return fma(x, normal_density(x), normal_cdf(x));
+}
+
+// x/2 (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3); (1 + tanh(u)) / 2 = sigmoid(2u).
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T gelu_tanh(T x) {
+  const T two_u = Format<T>::sqrt_8_over_pi * fma(T(0.044715) * x * x, x, x);
+  return x * sigmoid(two_u);
+}
+
+// s + x s' (2u)', s = sigmoid(2u), (2u)' = sqrt(8/pi) (1 + 3 * 0.044715 x^2).
+template <Real T>
+[[gnu::always_inline]] BRRR_HD inline T gelu_tanh_grad(T x) {
+  const T x2 = x * x;
+  const T two_u = Format<T>::sqrt_8_over_pi * fma(T(0.044715) * x2, x, x);
+  const T two_u_grad = Format<T>::sqrt_8_over_pi * fma(T(3 * 0.044715), x2, T(1));
+  const auto [s, slope] = sigmoid_and_slope(two_u);
+  return fma(x * two_u_grad, slope, s);
+}
+
+}  // namespace brrr::math

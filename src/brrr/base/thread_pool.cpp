@@ -1,0 +1,165 @@
+#include "brrr/base/thread_pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "brrr/base/error.h"
+
+namespace brrr {
+namespace {
+
+// Set while this thread runs a piece: a nested call must not wait for the team it belongs to.
+thread_local bool inside_piece = false;
+
+// One call of for_each_piece. Threads take piece numbers from `next` until none are left.
+struct Job {
+  void (*call)(const void*, int64_t) = nullptr;
+  const void* object = nullptr;
+  int64_t pieces = 0;
+  std::atomic<int64_t> next{0};
+  std::mutex error_mutex;
+  int64_t error_piece = -1;
+  std::exception_ptr error;
+
+  void work() {
+    inside_piece = true;
+    for (int64_t piece; (piece = next.fetch_add(1, std::memory_order_relaxed)) < pieces;) {
+      try {
+        call(object, piece);
+      } catch (...) {
+        std::lock_guard lock(error_mutex);
+        if (error_piece < 0 || piece < error_piece) {
+          error_piece = piece;
+          error = std::current_exception();
+        }
+      }
+    }
+    inside_piece = false;
+  }
+};
+
+}  // namespace
+
+struct ThreadPool::Team {
+  std::mutex call_mutex;  // one parallel call at a time; a second caller works alone
+  std::mutex mutex;
+  std::condition_variable start, done;
+  Job* job = nullptr;
+  std::atomic<uint64_t> generation{0};
+  int busy = 0;
+  bool stopping = false;
+  std::vector<std::thread> workers;
+
+  void worker_loop() {
+    uint64_t seen = 0;
+    for (;;) {
+      spin_until_new_job(seen);
+      std::unique_lock lock(mutex);
+      start.wait(lock, [&] { return stopping || generation.load() != seen; });
+      if (stopping) return;
+      seen = generation.load();
+      Job* current = job;
+      if (!current) continue;  // the caller finished it alone before we woke
+      ++busy;
+      lock.unlock();
+      current->work();
+      lock.lock();
+      if (--busy == 0) done.notify_all();
+    }
+  }
+
+  // Ops follow one another within microseconds; sleeping and waking costs more than a short spin.
+  void spin_until_new_job(uint64_t seen) const {
+    for (int i = 0; i < 2000 && generation.load(std::memory_order_relaxed) == seen; ++i) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : team_(std::make_unique<Team>()) {
+  check(threads >= 1 && threads <= 1024, "threads must be between 1 and 1024, not ", threads);
+  for (int i = 1; i < threads; ++i) team_->workers.emplace_back([team = team_.get()] { team->worker_loop(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(team_->mutex);
+    team_->stopping = true;
+    team_->generation.fetch_add(1);
+  }
+  team_->start.notify_all();
+  for (std::thread& worker : team_->workers) worker.join();
+}
+
+int ThreadPool::threads() const { return static_cast<int>(team_->workers.size()) + 1; }
+
+void ThreadPool::run(int64_t pieces, PieceFn call, const void* object) {
+  Job job;
+  job.call = call;
+  job.object = object;
+  job.pieces = pieces;
+  std::unique_lock sole_caller(team_->call_mutex, std::defer_lock);
+  const bool alone = inside_piece || team_->workers.empty() || !sole_caller.try_lock();
+  if (alone) {
+    const bool outer = inside_piece;
+    job.work();
+    inside_piece = outer;
+  } else {
+    {
+      std::lock_guard lock(team_->mutex);
+      team_->job = &job;
+      team_->generation.fetch_add(1);
+    }
+    team_->start.notify_all();
+    job.work();
+    std::unique_lock lock(team_->mutex);
+    team_->job = nullptr;  // late wakers find nothing and go back to sleep
+    team_->done.wait(lock, [&] { return team_->busy == 0; });
+  }
+  if (job.error) std::rethrow_exception(job.error);
+}
+
+namespace {
+
+// cgroup v2 writes "quota period" or "max period"; a container may allow 1.5 cores of 64.
+int cgroup_core_limit() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period_us = 0;
+  if (!(file >> quota >> period_us) || quota == "max" || period_us <= 0) return 1024;
+  return std::max(1, static_cast<int>(std::ceil(std::strtod(quota.c_str(), nullptr) / period_us)));
+}
+
+std::unique_ptr<ThreadPool>& pool_slot() {
+  static std::unique_ptr<ThreadPool> pool = std::make_unique<ThreadPool>(available_cores());
+  return pool;
+}
+
+}  // namespace
+
+int available_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const int in_mask = sched_getaffinity(0, sizeof(allowed), &allowed) == 0
+                          ? CPU_COUNT(&allowed)
+                          : static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(std::min(in_mask, cgroup_core_limit()), 1, 1024);
+}
+
+ThreadPool& thread_pool() { return *pool_slot(); }
+
+void set_num_threads(int threads) { pool_slot() = std::make_unique<ThreadPool>(threads); }
+
+}  // namespace brrr

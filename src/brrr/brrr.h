@@ -1,0 +1,22 @@
+// Everything a program needs: #include "brrr/brrr.h".
+#pragma once
+
+#include "brrr/autodiff/grad.h"
+#include "brrr/base/units.h"
+#include "brrr/device/ledger.h"
+#include "brrr/graph/call.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/cross_entropy.h"
+#include "brrr/ops/index.h"
+#include "brrr/ops/join.h"
+#include "brrr/ops/layer_norm.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/random.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/softmax.h"
+#include "brrr/ops/triangle.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+#include "brrr/tensor/tensor.h"

@@ -1,0 +1,75 @@
+#include "brrr/device/device.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "brrr/base/error.h"
+#include "brrr/base/units.h"
+#include "brrr/device/ledger.h"
+
+namespace brrr {
+namespace {
+
+constexpr size_t kAlignment = 64;  // a cache line, and the widest vector register
+
+size_t physical_bytes() {
+  static const size_t bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
+                              static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
+  return bytes;
+}
+
+[[noreturn]] void fail_out_of_memory(size_t bytes) {
+  const Bytes live = ledger(Device::cpu()).live();
+  fail("out of memory: asked for ", Bytes(static_cast<int64_t>(bytes)), " on the cpu, where tensors hold ",
+       live, " of ", Bytes(static_cast<int64_t>(physical_bytes())),
+       " already; use smaller sizes, or plan them first on the null device");
+}
+
+// malloc and a shift by hand: malloc keeps small blocks in a per-thread cache, aligned_alloc does not.
+// The word before the aligned address remembers what malloc returned.
+void* allocate_aligned(size_t bytes) {
+  void* block = std::malloc(bytes + kAlignment + sizeof(void*));
+  if (!block) return nullptr;
+  const auto first = reinterpret_cast<uintptr_t>(block) + sizeof(void*);
+  const uintptr_t aligned = (first + kAlignment - 1) & ~(kAlignment - 1);
+  reinterpret_cast<void**>(aligned)[-1] = block;
+  return reinterpret_cast<void*>(aligned);
+}
+
+}  // namespace
+
+std::string to_text(Device device) {
+  switch (device.kind) {
+    case DeviceKind::cpu: return "cpu";
+    case DeviceKind::null: return "null";
+    case DeviceKind::cuda: return "cuda:" + std::to_string(device.index);
+  }
+  fail("unknown device kind ", static_cast<int>(device.kind));
+}
+
+Device parse_device(std::string_view text) {
+  if (text == "cpu") return Device::cpu();
+  if (text == "null") return Device::null();
+  if (text == "cuda") return Device::cuda(0);
+  if (text.starts_with("cuda:") && text.size() == 6 && text[5] >= '0' && text[5] <= '9') {
+    return Device::cuda(text[5] - '0');
+  }
+  fail("unknown device \"", text, "\"; use cpu, null or cuda:0 to cuda:9");
+}
+
+void* allocate(Device device, size_t bytes) {
+  if (device.kind == DeviceKind::null) return nullptr;
+  check(device.kind == DeviceKind::cpu, "device ", device,
+        " cannot hold tensors: this build computes on the cpu only; use Device::cpu()");
+  if (bytes > physical_bytes()) fail_out_of_memory(bytes);
+  void* memory = allocate_aligned(bytes);
+  if (!memory) fail_out_of_memory(bytes);
+  return memory;
+}
+
+void release(Device device, void* memory) noexcept {
+  if (device.kind == DeviceKind::cpu && memory) std::free(static_cast<void**>(memory)[-1]);
+}
+
+}  // namespace brrr

@@ -1,0 +1,39 @@
+// Where data lives. A device allocates and frees bytes and counts every one of them in its ledger.
+//   cpu    host memory
+//   null   no memory at all: sizes are counted, nothing is stored. A 70B model fits on a laptop.
+//   cuda   an NVIDIA GPU
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace brrr {
+
+enum class DeviceKind : uint8_t { cpu, null, cuda };
+
+struct Device {
+  DeviceKind kind = DeviceKind::cpu;
+  uint8_t index = 0;
+
+  static constexpr Device cpu() { return {}; }
+  static constexpr Device null() { return {.kind = DeviceKind::null}; }
+  static constexpr Device cuda(int index) {
+    return {.kind = DeviceKind::cuda, .index = static_cast<uint8_t>(index)};
+  }
+
+  // False on the null device: tensors there have a shape and a price, and no elements.
+  constexpr bool has_data() const { return kind != DeviceKind::null; }
+  constexpr bool operator==(const Device&) const = default;
+};
+
+std::string to_text(Device device);        // "cpu", "null", "cuda:0"
+Device parse_device(std::string_view text);  // the inverse; throws Error on anything else
+
+// Throws Error when the device is absent, or cannot hold the bytes. Alignment is 64 bytes.
+// The null device returns nullptr.
+void* allocate(Device device, size_t bytes);
+void release(Device device, void* memory) noexcept;
+
+}  // namespace brrr

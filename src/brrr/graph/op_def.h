@@ -1,0 +1,185 @@
+// What an op is, in one value: how it types, what it costs, what it means, how its gradient goes and
+// which kernels run it. Everything that handles ops asks here; nobody keeps a second list.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "brrr/base/thread_pool.h"
+#include "brrr/graph/attrs.h"
+#include "brrr/tensor/tensor.h"
+
+namespace brrr {
+
+struct OpDef;
+
+// Drives fusion and recomputation, and tells the sweep what to expect.
+enum class OpKind : uint8_t { elementwise, reduce, view, contraction, gather, random, creation, other };
+std::string_view kind_name(OpKind kind);
+
+// Shape and dtype of an operand without owning them.
+struct TypeRef {
+  const Shape* shape;
+  DType dtype;
+  bool weak;
+};
+
+// What `infer` sees.
+struct InferCall {
+  const OpDef& op;
+  std::span<const TypeRef> inputs;
+  const Attrs& attrs;
+
+  int size() const { return static_cast<int>(inputs.size()); }
+  const Shape& shape(int i) const { return *inputs[static_cast<size_t>(i)].shape; }
+  DType dtype(int i) const { return inputs[static_cast<size_t>(i)].dtype; }
+};
+using TensorTypes = SmallVector<TensorType, 3>;
+
+// Work of one call. FLOPs are exact; bytes are those touched, each operand once.
+struct Cost {
+  int64_t flops = 0;
+  int64_t bytes_read = 0;
+  int64_t bytes_written = 0;
+  Cost& operator+=(const Cost& other);
+  bool operator==(const Cost&) const = default;
+};
+
+// What `cost` sees.
+struct CostCall {
+  const InferCall& call;
+  std::span<const TensorType> outputs;
+};
+
+// What a composition sees: the op's meaning in simpler ops.
+struct ComposeCall {
+  std::span<const Tensor> inputs;
+  const Attrs& attrs;
+  const Tensor& input(int i) const { return inputs[static_cast<size_t>(i)]; }
+};
+
+// What a gradient rule sees. Inputs and outputs not listed in grad_reads have shape and dtype only.
+struct GradCall {
+  const Attrs& attrs;
+  std::span<const Tensor> inputs;
+  std::span<const Tensor> outputs;
+  std::span<const Tensor> output_grads;  // undefined where no gradient arrived
+  uint32_t wanted;                       // bit i: input i needs a gradient
+
+  const Tensor& input(int i) const { return inputs[static_cast<size_t>(i)]; }
+  const Tensor& output(int i) const { return outputs[static_cast<size_t>(i)]; }
+  const Tensor& output_grad(int i) const { return output_grads[static_cast<size_t>(i)]; }
+  // Inputs past the 32nd are always wanted.
+  bool wants(int i) const { return i >= 32 || (wanted >> i & 1U) != 0; }
+};
+
+// An operand as a kernel sees it.
+struct Operand {
+  std::byte* base;  // start of the storage; layout.offset counts elements from here
+  const Layout* layout;
+  DType dtype;
+
+  template <typename T>
+  T* data() const {
+    return reinterpret_cast<T*>(base) + layout->offset;
+  }
+  const Shape& shape() const { return layout->shape; }
+  int64_t count() const { return numel(layout->shape); }
+};
+
+// What a kernel sees. Outputs are allocated; contiguous unless a write goes through a view.
+struct KernelCall {
+  const OpDef& op;
+  std::span<const Operand> inputs;
+  std::span<const Operand> outputs;
+  const Attrs& attrs;
+  std::span<std::byte> workspace;  // as many bytes as `workspace` asked for, 64-byte aligned
+  ThreadPool& pool;
+
+  const Operand& input(int i) const { return inputs[static_cast<size_t>(i)]; }
+  const Operand& output(int i) const { return outputs[static_cast<size_t>(i)]; }
+};
+
+// One contiguous tile of an elementwise op in a compute type: output[i] = f(inputs[0][i], ...).
+// Tiles are the unit that fused programs are made of.
+inline constexpr int kMaxTileInputs = 4;
+inline constexpr int64_t kTileElements = 1024;  // 4 KiB of f32: a few operands fit the L1 cache
+struct TileCall {
+  const void* inputs[kMaxTileInputs];
+  void* output;
+  int64_t count;
+  const Attrs* attrs;
+};
+using TileFn = void (*)(const TileCall&);
+struct TileKernels {
+  TileFn f32 = nullptr, f64 = nullptr, i64 = nullptr;  // null: the op does not compute in it
+};
+
+// Which operands a gradient rule reads the elements of; the tape keeps only those alive.
+struct GradReads {
+  uint32_t inputs = 0, outputs = 0;  // bit i: operand i
+};
+
+// A set of dtypes.
+struct DTypeSet {
+  uint32_t bits = 0;
+  constexpr bool contains(DType dtype) const { return (bits >> static_cast<int>(dtype) & 1U) != 0; }
+  constexpr DTypeSet operator|(DTypeSet other) const { return {bits | other.bits}; }
+};
+constexpr DTypeSet dtype_set(DType dtype) { return {1U << static_cast<int>(dtype)}; }
+inline constexpr DTypeSet kFloats{0b111111};
+inline constexpr DTypeSet kIntegers{0b1111111U << 6};
+inline constexpr DTypeSet kNumbers = kFloats | kIntegers;
+inline constexpr DTypeSet kAnyDType = kNumbers | dtype_set(DType::boolean);
+
+// One call for the sweep. Float operands are given in f64 and cast to every dtype that the op claims;
+// integer and bool operands (indices, masks, keys) stay as they are.
+struct Sample {
+  Tensors inputs;
+  Attrs attrs;
+};
+
+struct OpDef {
+  std::string_view name;
+  std::string_view formula;  // one line for people: "y = x / (1 + exp(-x))"
+  OpKind kind = OpKind::other;
+  DTypeSet dtypes = kFloats;     // what the main operands may be; `infer` refuses the others
+  int64_t flops_per_element = 1;  // of the output, for the default cost
+
+  TensorTypes (*infer)(const InferCall&) = nullptr;
+  Cost (*cost)(const CostCall&) = nullptr;  // null: flops_per_element, every operand touched once
+  Tensors (*grad)(const GradCall&) = nullptr;
+  GradReads grad_reads;
+
+  // The meaning. A composite op gives `compose`; a primitive gives `scalar` (elementwise, in f64) or
+  // `reference` (slow, index by index): the sweep holds the kernels against it.
+  Tensors (*compose)(const ComposeCall&) = nullptr;
+  double (*scalar)(const double* inputs, const Attrs& attrs) = nullptr;
+  Tensors (*reference)(const ComposeCall&) = nullptr;
+
+  // Kernels. A view has a layout rule and no kernel, an elementwise op has tiles.
+  Layout (*view)(const Layout&, const Attrs&) = nullptr;
+  TileKernels (*tiles)() = nullptr;
+  void (*cpu)(const KernelCall&) = nullptr;
+  int64_t (*workspace)(const KernelCall&) = nullptr;  // bytes of scratch; operands may have no data yet
+
+  std::vector<Sample> (*samples)() = nullptr;
+  double tolerance = 1;  // multiplies the sweep's tolerance where an op needs more room, with reason
+};
+
+// The type of an elementwise result by PyTorch's promotion rules, and the broadcast shape.
+DType promote_types(std::span<const TypeRef> operands);
+TensorType promoted_type(const InferCall& call);
+
+// The cost that `op` declares, or the default.
+Cost cost_of(const CostCall& call);
+
+// Every op in the program: those of brrr and those registered by users.
+std::vector<const OpDef*> all_ops();
+std::span<const OpDef* const> builtin_ops();  // the list itself is ops/all_ops.cpp
+const OpDef* find_op(std::string_view name);  // nullptr when there is none
+// Adds an op from outside; it must outlive the program's use of it. Throws Error on a taken name.
+void register_op(const OpDef& op);
+
+}  // namespace brrr

@@ -1,0 +1,209 @@
+#include "brrr/ops/binary.h"
+
+#include <cmath>
+
+#include "brrr/ops/binary_tiles.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/infer.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/samples.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+constexpr GradReads kReadsBoth{.inputs = 0b11};
+
+// Gradients for both operands from their formulas; `make_a` and `make_b` run only where wanted.
+template <typename MakeA, typename MakeB>
+Tensors pair_grads(const GradCall& call, MakeA make_a, MakeB make_b) {
+  Tensors grads(2);
+  if (call.wants(0)) grads[0] = reduce_like(make_a(), call.input(0));
+  if (call.wants(1)) grads[1] = reduce_like(make_b(), call.input(1));
+  return grads;
+}
+
+// The operand that wins takes the gradient; a tie shares it.
+Tensors extremum_grad(const GradCall& call, const Tensor& a_wins, const Tensor& b_wins) {
+  const Tensor& dy = call.output_grad(0);
+  const Tensor half = 0.5 * cast(equal(call.input(0), call.input(1)), dy.dtype());
+  return pair_grads(call, [&] { return dy * (cast(a_wins, dy.dtype()) + half); },
+                    [&] { return dy * (cast(b_wins, dy.dtype()) + half); });
+}
+
+Tensors pow_grad(const GradCall& call) {
+  const Tensor &a = call.input(0), &b = call.input(1), &y = call.output(0), &dy = call.output_grad(0);
+  return pair_grads(
+      call,
+      // b a^(b-1), and 0 for a^0 even where a is 0
+      [&] { return where(equal(b, 0), 0, dy * (b * pow(a, b - 1))); },
+      // a^b ln a, and 0 for 0^b where b >= 0
+      [&] { return where(equal(a, 0), where(b >= 0, 0, dy * y * log(a)), dy * y * log(a)); });
+}
+
+TensorTypes infer_where(const InferCall& call) {
+  check(call.dtype(0) == DType::boolean, "where: the condition must be bool, not ", call.dtype(0),
+        "; compare it with something, as in x > 0");
+  const Shape values = broadcast_shapes(call.shape(1), call.shape(2), "where");
+  TensorType type{broadcast_shapes(call.shape(0), values, "where"), promote_types(call.inputs.subspan(1))};
+  require_dtype(call, type.dtype);
+  return {type};
+}
+
+Tensors where_grad(const GradCall& call) {
+  const Tensor &condition = call.input(0), &dy = call.output_grad(0);
+  Tensors grads(3);
+  if (call.wants(1)) grads[1] = reduce_like(where(condition, dy, 0), call.input(1));
+  if (call.wants(2)) grads[2] = reduce_like(where(condition, 0, dy), call.input(2));
+  return grads;
+}
+
+std::vector<Sample> pow_samples() {
+  std::vector<Sample> samples = binary_samples(1.1, 2.5);
+  for (Sample& sample : samples) {
+    double* exponent = sample.inputs[1].data<double>();
+    for (int64_t i = 0; i < sample.inputs[1].numel(); ++i) exponent[i] -= 1.9;
+  }
+  return samples;
+}
+
+std::vector<Sample> div_samples() {
+  std::vector<Sample> samples = binary_samples(-2, 2);
+  for (Sample& sample : samples) {
+    double* divisor = sample.inputs[1].data<double>();
+    for (int64_t i = 0; i < sample.inputs[1].numel(); ++i) divisor[i] += divisor[i] < 0 ? -0.5 : 0.5;
+  }
+  return samples;
+}
+
+std::vector<Sample> where_samples() {
+  std::vector<Sample> samples;
+  for (Sample& pair : binary_samples(-2, 2)) {
+    const Shape shape = broadcast_shapes(pair.inputs[0].shape(), pair.inputs[1].shape(), "where");
+    samples.push_back({{sample_mask(shape, 7), pair.inputs[0], pair.inputs[1]}, {}});
+  }
+  samples.push_back({{sample_mask({4, 1}, 8), sample_values({3}, 9), sample_values({4, 3}, 10)}, {}});
+  return samples;
+}
+
+}  // namespace
+
+const OpDef add_op{.name = "add", .formula = "a + b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_promoted,
+                   .grad = [](const GradCall& call) {
+                     const Tensor& dy = call.output_grad(0);
+                     return pair_grads(call, [&] { return dy; }, [&] { return dy; });
+                   },
+                   .scalar = [](const double* x, const Attrs&) { return x[0] + x[1]; },
+                   .tiles = binary_tiles<Binary::add>, .cpu = run_elementwise, .samples = samples_pairs};
+
+const OpDef sub_op{.name = "sub", .formula = "a - b", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_promoted,
+                   .grad = [](const GradCall& call) {
+                     const Tensor& dy = call.output_grad(0);
+                     return pair_grads(call, [&] { return dy; }, [&] { return -dy; });
+                   },
+                   .compose = [](const ComposeCall& call) -> Tensors { return {call.input(0) + -call.input(1)}; },
+                   .tiles = binary_tiles<Binary::sub>, .cpu = run_elementwise, .samples = samples_pairs};
+
+const OpDef mul_op{.name = "mul", .formula = "a * b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_promoted,
+                   .grad = [](const GradCall& call) {
+                     const Tensor& dy = call.output_grad(0);
+                     return pair_grads(call, [&] { return dy * call.input(1); }, [&] { return dy * call.input(0); });
+                   },
+                   .grad_reads = kReadsBoth,
+                   .scalar = [](const double* x, const Attrs&) { return x[0] * x[1]; },
+                   .tiles = binary_tiles<Binary::mul>, .cpu = run_elementwise, .samples = samples_pairs};
+
+const OpDef div_op{.name = "div", .formula = "a / b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_promoted_float,
+                   .grad = [](const GradCall& call) {
+                     const Tensor &b = call.input(1), &dy = call.output_grad(0);
+                     return pair_grads(call, [&] { return dy / b; }, [&] { return -dy * call.output(0) / b; });
+                   },
+                   .grad_reads = {.inputs = 0b10, .outputs = 1},
+                   .scalar = [](const double* x, const Attrs&) { return x[0] / x[1]; },
+                   .tiles = binary_tiles<Binary::div>, .cpu = run_elementwise, .samples = div_samples};
+
+const OpDef pow_op{.name = "pow", .formula = "a^b", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_promoted,
+                   .grad = pow_grad, .grad_reads = {.inputs = 0b11, .outputs = 1},
+                   .scalar = [](const double* x, const Attrs&) { return std::pow(x[0], x[1]); },
+                   .tiles = binary_tiles<Binary::pow>, .cpu = run_elementwise, .samples = pow_samples};
+
+const OpDef maximum_op{.name = "maximum", .formula = "max(a, b)", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_promoted,
+                       .grad = [](const GradCall& call) {
+                         return extremum_grad(call, call.input(0) > call.input(1), call.input(1) > call.input(0));
+                       },
+                       .grad_reads = kReadsBoth,
+                       .scalar = [](const double* x, const Attrs&) { return std::max(x[0], x[1]); },
+                       .tiles = binary_tiles<Binary::maximum>, .cpu = run_elementwise, .samples = samples_pairs};
+
+const OpDef minimum_op{.name = "minimum", .formula = "min(a, b)", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_promoted,
+                       .grad = [](const GradCall& call) {
+                         return extremum_grad(call, call.input(0) < call.input(1), call.input(1) < call.input(0));
+                       },
+                       .grad_reads = kReadsBoth,
+                       .scalar = [](const double* x, const Attrs&) { return std::min(x[0], x[1]); },
+                       .tiles = binary_tiles<Binary::minimum>, .cpu = run_elementwise, .samples = samples_pairs};
+
+const OpDef equal_op{.name = "equal", .formula = "a == b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_comparison,
+                     .scalar = [](const double* x, const Attrs&) { return x[0] == x[1] ? 1.0 : 0.0; },
+                     .tiles = binary_tiles<Binary::equal>, .cpu = run_elementwise, .samples = samples_pairs};
+
+const OpDef not_equal_op{.name = "not_equal", .formula = "a != b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_comparison,
+                         .scalar = [](const double* x, const Attrs&) { return x[0] != x[1] ? 1.0 : 0.0; },
+                         .tiles = binary_tiles<Binary::not_equal>, .cpu = run_elementwise, .samples = samples_pairs};
+
+const OpDef less_op{.name = "less", .formula = "a < b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_comparison,
+                    .scalar = [](const double* x, const Attrs&) { return x[0] < x[1] ? 1.0 : 0.0; },
+                    .tiles = binary_tiles<Binary::less>, .cpu = run_elementwise, .samples = samples_pairs};
+
+const OpDef less_equal_op{.name = "less_equal", .formula = "a <= b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_comparison,
+                          .scalar = [](const double* x, const Attrs&) { return x[0] <= x[1] ? 1.0 : 0.0; },
+                          .tiles = binary_tiles<Binary::less_equal>, .cpu = run_elementwise, .samples = samples_pairs};
+
+const OpDef greater_op{.name = "greater", .formula = "a > b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_comparison,
+                       .scalar = [](const double* x, const Attrs&) { return x[0] > x[1] ? 1.0 : 0.0; },
+                       .tiles = binary_tiles<Binary::greater>, .cpu = run_elementwise, .samples = samples_pairs};
+
+const OpDef greater_equal_op{.name = "greater_equal", .formula = "a >= b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_comparison,
+                             .scalar = [](const double* x, const Attrs&) { return x[0] >= x[1] ? 1.0 : 0.0; },
+                             .tiles = binary_tiles<Binary::greater_equal>, .cpu = run_elementwise, .samples = samples_pairs};
+
+const OpDef where_op{.name = "where", .formula = "condition ? a : b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_where,
+                     .grad = where_grad, .grad_reads = {.inputs = 0b1},
+                     .scalar = [](const double* x, const Attrs&) { return x[0] != 0 ? x[1] : x[2]; },
+                     .tiles = binary_tiles<Binary::where>, .cpu = run_elementwise, .samples = where_samples};
+
+Tensor add(const Arg& a, const Arg& b) { return call_elementwise(add_op, a, b); }
+Tensor sub(const Arg& a, const Arg& b) { return call_elementwise(sub_op, a, b); }
+Tensor mul(const Arg& a, const Arg& b) { return call_elementwise(mul_op, a, b); }
+Tensor div(const Arg& a, const Arg& b) { return call_elementwise(div_op, a, b); }
+Tensor pow(const Arg& a, const Arg& b) { return call_elementwise(pow_op, a, b); }
+Tensor maximum(const Arg& a, const Arg& b) { return call_elementwise(maximum_op, a, b); }
+Tensor minimum(const Arg& a, const Arg& b) { return call_elementwise(minimum_op, a, b); }
+Tensor equal(const Arg& a, const Arg& b) { return call_elementwise(equal_op, a, b); }
+Tensor not_equal(const Arg& a, const Arg& b) { return call_elementwise(not_equal_op, a, b); }
+Tensor less(const Arg& a, const Arg& b) { return call_elementwise(less_op, a, b); }
+Tensor less_equal(const Arg& a, const Arg& b) { return call_elementwise(less_equal_op, a, b); }
+Tensor greater(const Arg& a, const Arg& b) { return call_elementwise(greater_op, a, b); }
+Tensor greater_equal(const Arg& a, const Arg& b) { return call_elementwise(greater_equal_op, a, b); }
+
+Tensor where(const Tensor& condition, const Arg& a, const Arg& b) {
+  const Device device = condition.device();
+  return call_one(where_op, {condition, a.on(device), b.on(device)});
+}
+
+Tensor reduce_like(const Tensor& grad, const Tensor& operand) {
+  Tensor result = grad;
+  const int extra = grad.rank() - operand.rank();
+  Axes axes;
+  for (int axis = 0; axis < grad.rank(); ++axis) {
+    if (axis < extra || (operand.shape()[axis - extra] == 1 && grad.shape()[axis] != 1)) axes.push_back(axis);
+  }
+  if (!axes.empty()) result = sum(result, axes, KeepDims::yes);
+  if (result.shape() != operand.shape()) result = reshape(result, operand.shape());
+  return result.dtype() == operand.dtype() ? result : cast(result, operand.dtype());
+}
+
+}  // namespace brrr

@@ -1,0 +1,19 @@
+// Which tile functions exist for ops of two and three operands; binary_cpu.cpp has them.
+#pragma once
+
+#include "brrr/graph/op_def.h"
+
+namespace brrr {
+
+enum class Binary : uint8_t {
+  add, sub, mul, div, pow, maximum, minimum, equal, not_equal, less, less_equal, greater, greater_equal, where
+};
+
+TileKernels find_binary_tiles(Binary function);  // for the CPU that this runs on
+
+template <Binary kFunction>
+TileKernels binary_tiles() {
+  return find_binary_tiles(kFunction);
+}
+
+}  // namespace brrr

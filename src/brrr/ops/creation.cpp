@@ -1,0 +1,157 @@
+#include "brrr/ops/creation.h"
+
+#include <cmath>
+
+#include "brrr/graph/call.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/convert_cpu.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+TensorTypes infer_from_attrs(const InferCall& call) {
+  return {{call.attrs.list("shape"), call.attrs.get<DType>("dtype")}};
+}
+
+// Fills an output from value(i), computed in f64, in pieces.
+template <typename Value>
+void generate(const KernelCall& call, Value value) {
+  const Operand& output = call.output(0);
+  const int64_t count = output.count();
+  const auto run_piece = [&](int64_t piece) {
+    double buffer[kTileElements];
+    const int64_t end = std::min(count, (piece + 1) * kPieceElements);
+    for (int64_t tile = piece * kPieceElements; tile < end; tile += kTileElements) {
+      const int64_t n = std::min(kTileElements, end - tile);
+      for (int64_t i = 0; i < n; ++i) buffer[i] = value(tile + i);
+      store_elements(ComputeType::f64, buffer, output.dtype, output.base, output.layout->offset + tile, 1, n);
+    }
+  };
+  call.pool.for_each_piece((count + kPieceElements - 1) / kPieceElements, run_piece);
+}
+
+Tensors full_reference(const ComposeCall& call) {
+  Tensor y = empty(call.attrs.list("shape"), call.attrs.get<DType>("dtype"));
+  for (int64_t i = 0; i < y.numel(); ++i) store_float(y, i, call.attrs.number("value"));
+  return {y};
+}
+
+Tensors arange_reference(const ComposeCall& call) {
+  Tensor y = empty(call.attrs.list("shape"), call.attrs.get<DType>("dtype"));
+  for (int64_t i = 0; i < y.numel(); ++i) {
+    store_float(y, i, call.attrs.number("start") + static_cast<double>(i) * call.attrs.number("step"));
+  }
+  return {y};
+}
+
+Attrs full_attrs(const Shape& shape, double value, TensorOptions options) {
+  return {{"shape", shape}, {"dtype", options.dtype}, {"device", options.device}, {"value", value}};
+}
+
+Attrs arange_attrs(int64_t count, double start, double step, TensorOptions options) {
+  return {{"shape", Shape{count}}, {"dtype", options.dtype}, {"device", options.device}, {"start", start}, {"step", step}};
+}
+
+}  // namespace
+
+const OpDef full_op{.name = "full", .formula = "one value everywhere", .kind = OpKind::creation, .dtypes = kAnyDType,
+                    .flops_per_element = 0, .infer = infer_from_attrs, .reference = full_reference,
+                    .cpu = [](const KernelCall& call) {
+                      const double value = call.attrs.number("value");
+                      generate(call, [value](int64_t) { return value; });
+                    },
+                    .samples = []() -> std::vector<Sample> {
+                      return {{{}, full_attrs({3, 5}, 2.5, {})}, {{}, full_attrs({}, -1, {.dtype = DType::bf16})},
+                              {{}, full_attrs({0}, 1, {})}, {{}, full_attrs({100, 1000}, 3, {.dtype = DType::i32})}};
+                    }};
+
+const OpDef arange_op{.name = "arange", .formula = "start + i * step", .kind = OpKind::creation, .dtypes = kNumbers,
+                      .infer = infer_from_attrs, .reference = arange_reference,
+                      .cpu = [](const KernelCall& call) {
+                        const double start = call.attrs.number("start"), step = call.attrs.number("step");
+                        generate(call, [=](int64_t i) { return start + static_cast<double>(i) * step; });
+                      },
+                      .samples = []() -> std::vector<Sample> {
+                        return {{{}, arange_attrs(10, 0, 1, {.dtype = DType::i64})}, {{}, arange_attrs(7, -1, 0.25, {})},
+                                {{}, arange_attrs(0, 0, 1, {})}, {{}, arange_attrs(60000, 5, 2, {.dtype = DType::i32})}};
+                      }};
+
+Tensor full(const Shape& shape, double value, TensorOptions options) {
+  return call_one(full_op, {}, full_attrs(shape, value, options));
+}
+Tensor zeros(const Shape& shape, TensorOptions options) { return full(shape, 0, options); }
+Tensor ones(const Shape& shape, TensorOptions options) { return full(shape, 1, options); }
+Tensor zeros_like(const Tensor& x) { return zeros(x.shape(), {x.dtype(), x.device()}); }
+Tensor ones_like(const Tensor& x) { return ones(x.shape(), {x.dtype(), x.device()}); }
+
+Tensor arange(double start, double stop, double step, TensorOptions options) {
+  check(step != 0, "arange: a step of 0 never reaches ", stop);
+  const double count = std::ceil((stop - start) / step);
+  check(std::isfinite(count) && count < 9e15, "arange: from ", start, " to ", stop, " in steps of ", step,
+        " is not a countable number of elements");
+  return call_one(arange_op, {}, arange_attrs(std::max<int64_t>(0, static_cast<int64_t>(count)), start, step, options));
+}
+Tensor arange(int64_t count) { return arange(0, static_cast<double>(count)); }
+
+Tensor linspace(double start, double stop, int64_t count, TensorOptions options) {
+  check(count >= 0, "linspace: ", count, " points; use a number >= 0");
+  const double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
+  Tensor points = call_one(arange_op, {}, arange_attrs(count, start, step, options));
+  if (count > 1) points[count - 1].fill(stop);  // exactly, whatever start + (n-1) step rounds to
+  return points;
+}
+
+Tensor eye(int64_t rows, int64_t cols, TensorOptions options) {
+  const TensorOptions index{.dtype = DType::i64, .device = options.device};
+  const Tensor row = arange(0, static_cast<double>(rows), 1, index);
+  const Tensor col = arange(0, static_cast<double>(cols < 0 ? rows : cols), 1, index);
+  return cast(equal(unsqueeze(row, 1), col), options.dtype);
+}
+
+Tensor tensor(double value, DType dtype) {
+  CategoryScope scope(Category::data);
+  return full({}, value, {.dtype = dtype});
+}
+
+namespace {
+
+Tensor from_doubles(const std::vector<double>& values, const Shape& shape, DType dtype) {
+  CategoryScope scope(Category::data);
+  return cast(from_values(values, shape), dtype);
+}
+
+}  // namespace
+
+Tensor tensor(std::initializer_list<double> values, DType dtype) {
+  return from_doubles(values, {static_cast<int64_t>(values.size())}, dtype);
+}
+
+Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType dtype) {
+  std::vector<double> values;
+  const size_t cols = rows.size() ? rows.begin()->size() : 0;
+  for (const auto& row : rows) {
+    check(row.size() == cols, "tensor: rows of ", cols, " and ", row.size(), " values; give each row as many");
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  return from_doubles(values, {static_cast<int64_t>(rows.size()), static_cast<int64_t>(cols)}, dtype);
+}
+
+Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<double>>> blocks, DType dtype) {
+  std::vector<double> values;
+  const size_t rows = blocks.size() ? blocks.begin()->size() : 0;
+  const size_t cols = rows ? blocks.begin()->begin()->size() : 0;
+  for (const auto& block : blocks) {
+    check(block.size() == rows, "tensor: blocks of ", rows, " and ", block.size(), " rows; give each block as many");
+    for (const auto& row : block) {
+      check(row.size() == cols, "tensor: rows of ", cols, " and ", row.size(), " values; give each row as many");
+      values.insert(values.end(), row.begin(), row.end());
+    }
+  }
+  return from_doubles(values, {static_cast<int64_t>(blocks.size()), static_cast<int64_t>(rows), static_cast<int64_t>(cols)}, dtype);
+}
+
+}  // namespace brrr

@@ -1,0 +1,141 @@
+#include "brrr/ops/elementwise_cpu.h"
+
+#include "brrr/ops/convert_cpu.h"
+#include "brrr/ops/loop_nest.h"
+
+namespace brrr {
+namespace {
+
+// How a tile of an operand comes to lie contiguous in the compute type.
+enum class Access : uint8_t {
+  direct,    // it already does: use the storage itself
+  constant,  // one element: spread over a buffer once
+  gathered   // strided, broadcast or another dtype: through a buffer for every tile
+};
+
+struct Plan {
+  ComputeType type;
+  TileFn tile;  // null: a copy
+  LoopNest nest;
+  int64_t count;
+  std::array<Access, kMaxNestOperands> access;
+};
+
+using Buffer = std::byte[kTileElements * sizeof(double)];
+
+int64_t compute_bytes(ComputeType type) { return type == ComputeType::f32 ? 4 : 8; }
+
+DType natural_dtype(ComputeType type) {
+  return type == ComputeType::f32 ? DType::f32 : type == ComputeType::f64 ? DType::f64 : DType::i64;
+}
+
+// Floats compute in the type of the result; comparisons and integers in the type of the operands.
+ComputeType choose_type(const KernelCall& call) {
+  if (is_float(call.output(0).dtype)) return compute_type(call.output(0).dtype);
+  SmallVector<TypeRef, 4> types;
+  for (const Operand& input : call.inputs) types.push_back({&input.shape(), input.dtype, false});
+  return compute_type(promote_types(types));
+}
+
+Plan make_plan(const KernelCall& call, ComputeType type, TileFn tile) {
+  const Operand& output = call.output(0);
+  SmallVector<const Layout*, kMaxNestOperands> layouts;
+  for (const Operand& input : call.inputs) layouts.push_back(input.layout);
+  layouts.push_back(output.layout);
+  Plan plan{.type = type, .tile = tile, .nest = make_nest(output.shape(), layouts), .count = output.count(),
+            .access = {}};
+  for (int o = 0; o < plan.nest.operands; ++o) {
+    const bool is_output = o + 1 == plan.nest.operands;
+    const DType dtype = is_output ? output.dtype : call.input(o).dtype;
+    Access access = Access::gathered;
+    if (!is_output && plan.nest.is_constant(o)) {
+      access = Access::constant;
+    } else if (dtype == natural_dtype(type) && plan.nest.is_flat(o)) {
+      access = Access::direct;
+    }
+    plan.access[static_cast<size_t>(o)] = access;
+  }
+  return plan;
+}
+
+void gather(const Plan& plan, const Operand& operand, int o, int64_t begin, int64_t count, std::byte* out) {
+  const int64_t bytes = compute_bytes(plan.type);
+  for_each_run(plan.nest, o, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
+    load_elements(operand.dtype, operand.base, operand.layout->offset + position, stride, run, plan.type, out);
+    out += run * bytes;
+  });
+}
+
+void scatter(const Plan& plan, const Operand& operand, int o, int64_t begin, int64_t count, const std::byte* values) {
+  const int64_t bytes = compute_bytes(plan.type);
+  for_each_run(plan.nest, o, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
+    store_elements(plan.type, values, operand.dtype, operand.base, operand.layout->offset + position, stride, run);
+    values += run * bytes;
+  });
+}
+
+std::byte* direct_address(const Plan& plan, const Operand& operand, int64_t element) {
+  return operand.base + (operand.layout->offset + element) * compute_bytes(plan.type);
+}
+
+void run_tile(const KernelCall& call, const Plan& plan, int64_t begin, int64_t count, Buffer* buffers) {
+  const int inputs = static_cast<int>(call.inputs.size());
+  TileCall tile{.inputs = {}, .output = nullptr, .count = count, .attrs = &call.attrs};
+  for (int o = 0; o < inputs; ++o) {
+    const Access access = plan.access[static_cast<size_t>(o)];
+    if (access == Access::gathered) gather(plan, call.input(o), o, begin, count, buffers[o]);
+    tile.inputs[o] = access == Access::direct ? direct_address(plan, call.input(o), begin) : buffers[o];
+  }
+  const bool direct_output = plan.access[static_cast<size_t>(inputs)] == Access::direct;
+  tile.output = direct_output ? direct_address(plan, call.output(0), begin) : buffers[inputs];
+  const void* result = tile.output;
+  if (plan.tile) {
+    plan.tile(tile);
+  } else if (direct_output) {
+    std::copy_n(static_cast<const std::byte*>(tile.inputs[0]), count * compute_bytes(plan.type),
+                static_cast<std::byte*>(tile.output));
+  } else {
+    result = tile.inputs[0];
+  }
+  if (!direct_output) scatter(plan, call.output(0), inputs, begin, count, static_cast<const std::byte*>(result));
+}
+
+void run_piece(const KernelCall& call, const Plan& plan, int64_t begin, int64_t end) {
+  alignas(64) Buffer buffers[kMaxNestOperands];
+  for (int o = 0; o < static_cast<int>(call.inputs.size()); ++o) {
+    if (plan.access[static_cast<size_t>(o)] != Access::constant) continue;
+    const Operand& input = call.input(o);
+    load_elements(input.dtype, input.base, input.layout->offset, 0, std::min(kTileElements, end - begin),
+                  plan.type, buffers[o]);
+  }
+  for (int64_t tile = begin; tile < end; tile += kTileElements) {
+    run_tile(call, plan, tile, std::min(kTileElements, end - tile), buffers);
+  }
+}
+
+void run_plan(const KernelCall& call, const Plan& plan) {
+  if (plan.count == 0) return;
+  // Two threads must not write halves of one byte.
+  if (is_packed(call.output(0).dtype)) return run_piece(call, plan, 0, plan.count);
+  const int64_t pieces = (plan.count + kPieceElements - 1) / kPieceElements;
+  call.pool.for_each_piece(pieces, [&](int64_t piece) {
+    const int64_t begin = piece * kPieceElements;
+    run_piece(call, plan, begin, std::min(plan.count, begin + kPieceElements));
+  });
+}
+
+}  // namespace
+
+void run_elementwise(const KernelCall& call) {
+  const ComputeType type = choose_type(call);
+  const TileKernels tiles = call.op.tiles();
+  const TileFn tile = type == ComputeType::f32 ? tiles.f32 : type == ComputeType::f64 ? tiles.f64 : tiles.i64;
+  invariant(tile != nullptr, call.op.name, " has no tile function for this compute type");
+  run_plan(call, make_plan(call, type, tile));
+}
+
+void run_copy(const KernelCall& call) {
+  run_plan(call, make_plan(call, compute_type(call.input(0).dtype), nullptr));
+}
+
+}  // namespace brrr

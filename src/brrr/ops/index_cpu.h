@@ -1,0 +1,16 @@
+// The kernels of index.cpp.
+#pragma once
+
+#include "brrr/graph/op_def.h"
+
+namespace brrr {
+
+void gather_cpu(const KernelCall& call);
+void scatter_add_cpu(const KernelCall& call);
+void embedding_cpu(const KernelCall& call);
+void embedding_grad_cpu(const KernelCall& call);
+
+int64_t scatter_add_workspace(const KernelCall& call);
+int64_t embedding_grad_workspace(const KernelCall& call);
+
+}  // namespace brrr

@@ -1,0 +1,116 @@
+#include "brrr/ops/join.h"
+
+#include "brrr/graph/call.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/infer.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/samples.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+constexpr std::string_view kNoParts = "concat: no parts given; a result needs at least one";
+
+TensorTypes infer_concat(const InferCall& call) {
+  check(call.size() > 0, kNoParts);
+  Shape shape = call.shape(0);
+  const int axis = normalize_axis(call.attrs.integer("axis"), shape.size(), "concat");
+  for (int part = 1; part < call.size(); ++part) {
+    const Shape& other = call.shape(part);
+    check(other.size() == shape.size(), "concat: part ", part, " has shape ", other,
+          " and part 0 has shape ", call.shape(0), "; give every part the same number of axes");
+    for (int a = 0; a < shape.size(); ++a) {
+      check(a == axis || other[a] == shape[a], "concat: part ", part, " has size ", other[a],
+            " on axis ", a, " and part 0 has ", shape[a], " (shapes ", other, " and ",
+            call.shape(0), "); only axis ", axis, " may differ");
+    }
+    shape[axis] += other[axis];
+  }
+  const DType dtype = promote_types(call.inputs);
+  require_dtype(call, dtype);
+  return {{shape, dtype}};
+}
+
+// Each part is copied into its own slice of the result, and run_copy uses all threads for it.
+void concat_cpu(const KernelCall& call) {
+  const Operand& output = call.output(0);
+  const int axis = normalize_axis(call.attrs.integer("axis"), output.shape().size(), "concat");
+  int64_t start = 0;
+  for (const Operand& part : call.inputs) {
+    const int64_t stop = start + part.shape()[axis];
+    const Layout place = slice_layout(*output.layout, axis, {start, stop});
+    const Operand target{output.base, &place, output.dtype};
+    run_copy({call.op, {&part, 1}, {&target, 1}, call.attrs, call.workspace, call.pool});
+    start = stop;
+  }
+}
+
+Tensors concat_grad(const GradCall& call) {
+  const Tensor& dy = call.output_grad(0);
+  const int axis = normalize_axis(call.attrs.integer("axis"), dy.rank(), "concat");
+  Tensors grads(static_cast<int>(call.inputs.size()));
+  int64_t start = 0;
+  for (int part = 0; part < grads.size(); ++part) {
+    const int64_t stop = start + call.input(part).shape()[axis];
+    if (call.wants(part)) {
+      grads[part] = cast(slice(dy, axis, {start, stop}), call.input(part).dtype());
+    }
+    start = stop;
+  }
+  return grads;
+}
+
+Tensors concat_reference(const ComposeCall& call) {
+  SmallVector<TypeRef, 4> types;
+  for (const Tensor& part : call.inputs) types.push_back({&part.shape(), part.dtype(), false});
+  const TensorType type =
+      infer_concat({concat_op, std::span<const TypeRef>(types), call.attrs})[0];
+  const Tensor y = empty(type.shape, type.dtype);
+  const int axis = normalize_axis(call.attrs.integer("axis"), y.rank(), "concat");
+  int64_t start = 0;
+  for (const Tensor& part : call.inputs) {
+    const int64_t stop = start + part.shape()[axis];
+    const std::vector<double> values = part.to_vector<double>();
+    size_t next = 0;
+    for_each_element(slice_layout(y.layout(), axis, {start, stop}),
+                     [&](int64_t i) { store_float(y, i, values[next++]); });
+    start = stop;
+  }
+  return {y};
+}
+
+std::vector<Sample> concat_samples() {
+  const auto along = [](int64_t axis) { return Attrs{{"axis", axis}}; };
+  return {
+      {{sample_values({2, 3}, 50), sample_values({4, 3}, 51)}, along(0)},
+      {{sample_values({2, 1, 3}, 52), sample_values({2, 5, 3}, 53), sample_values({2, 2, 3}, 54)},
+       along(-2)},
+      {{sample_values({3, 2}, 55), sample_values({3, 0}, 56), sample_values({3, 1}, 57)}, along(1)},
+      {{sample_values({0, 2}, 58), sample_values({0, 2}, 59)}, along(0)},
+      {{sample_values({1}, 60)}, along(0)},
+      {{sample_values({2, 3}, 61), sample_indices({2, 3}, 62, 5)}, along(1)},  // dtypes differ
+      {{sample_values({30, 900}, 63), sample_values({30, 1101}, 64)}, along(1)},  // several pieces
+  };
+}
+
+}  // namespace
+
+const OpDef concat_op{.name = "concat",
+                      .formula = "the parts one after another along an axis",
+                      .kind = OpKind::other,
+                      .dtypes = kAnyDType,
+                      .flops_per_element = 0,
+                      .infer = infer_concat,
+                      .grad = concat_grad,
+                      .reference = concat_reference,
+                      .cpu = concat_cpu,
+                      .samples = concat_samples};
+
+Tensor concat(const std::vector<Tensor>& parts, int64_t axis) {
+  check(!parts.empty(), kNoParts);  // a call without operands would not know its device
+  return call_op(concat_op, parts, {{"axis", axis}})[0];
+}
+
+}  // namespace brrr

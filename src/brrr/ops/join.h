@@ -1,0 +1,13 @@
+// Putting tensors together.
+#pragma once
+
+#include <vector>
+
+#include "brrr/tensor/tensor.h"
+
+namespace brrr {
+
+// The parts one after another along `axis`; every other size must be the same. dtypes promote.
+Tensor concat(const std::vector<Tensor>& parts, int64_t axis = 0);
+
+}  // namespace brrr

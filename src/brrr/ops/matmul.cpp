@@ -1,0 +1,132 @@
+#include "brrr/ops/matmul.h"
+
+#include "brrr/graph/call.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/infer.h"
+#include "brrr/ops/matmul_cpu.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/samples.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+Shape batch_of(const Shape& shape) {
+  Shape batch = shape;
+  batch.resize(shape.size() - 2);
+  return batch;
+}
+
+TensorTypes infer_matmul(const InferCall& call) {
+  const Shape &a = call.shape(0), &b = call.shape(1);
+  check(a.size() >= 2 && b.size() >= 2, "matmul: operands of shape ", a, " and ", b, " must have at least two axes");
+  const int64_t k = a[a.size() - 1];
+  check(k == b[b.size() - 2], "matmul: inner sizes differ: ", a, " @ ", b, "; transpose one of them?");
+  check(call.dtype(0) == call.dtype(1), "matmul: operands are ", call.dtype(0), " and ", call.dtype(1), "; cast one of them");
+  require_dtype(call, call.dtype(0));
+  Shape shape = broadcast_shapes(batch_of(a), batch_of(b), "matmul");
+  shape.push_back(a[a.size() - 2]);
+  shape.push_back(b[b.size() - 1]);
+  return {{shape, call.dtype(0)}};
+}
+
+Cost matmul_cost(const CostCall& call) {
+  const Shape &a = call.call.shape(0), &b = call.call.shape(1);
+  const TensorType& output = call.outputs[0];
+  return {.flops = 2 * numel(output.shape) * a[a.size() - 1],
+          .bytes_read = storage_bytes(call.call.dtype(0), numel(a)) + storage_bytes(call.call.dtype(1), numel(b)),
+          .bytes_written = storage_bytes(output.dtype, numel(output.shape))};
+}
+
+Tensors matmul_grad(const GradCall& call) {  // dA = dC B^T, dB = A^T dC
+  const Tensor &a = call.input(0), &b = call.input(1), &dc = call.output_grad(0);
+  Tensors grads(2);
+  if (call.wants(0)) grads[0] = reduce_like(matmul(dc, transpose(b)), a);
+  if (call.wants(1)) grads[1] = reduce_like(matmul(transpose(a), dc), b);
+  return grads;
+}
+
+Tensors matmul_reference(const ComposeCall& call) {
+  const Tensor &a = call.input(0), &b = call.input(1);
+  const Shape batch = broadcast_shapes(batch_of(a.shape()), batch_of(b.shape()), "matmul");
+  const int64_t m = a.dim(-2), k = a.dim(-1), n = b.dim(-1);
+  Shape shape = batch, shape_a = batch, shape_b = batch;
+  for (int64_t size : {m, n}) shape.push_back(size);
+  for (int64_t size : {m, k}) shape_a.push_back(size);
+  for (int64_t size : {k, n}) shape_b.push_back(size);
+  const std::vector<double> x = make_view(a, expand_layout(a.layout(), shape_a)).to_vector<double>();
+  const std::vector<double> y = make_view(b, expand_layout(b.layout(), shape_b)).to_vector<double>();
+  Tensor c = empty(shape, a.dtype());
+  for (int64_t i = 0; i < c.numel(); ++i) {
+    const int64_t col = i % n, row = i / n % m, matrix = i / (n * m);
+    double total = 0;
+    for (int64_t l = 0; l < k; ++l) {
+      total += x[static_cast<size_t>((matrix * m + row) * k + l)] * y[static_cast<size_t>((matrix * k + l) * n + col)];
+    }
+    store_float(c, i, total);
+  }
+  return {c};
+}
+
+Tensors linear_compose(const ComposeCall& call) {
+  const Tensor product = matmul(call.input(0), transpose(call.input(1)));
+  return {call.inputs.size() == 3 ? product + call.input(2) : product};
+}
+
+TensorTypes infer_linear(const InferCall& call) {
+  const Shape &x = call.shape(0), &weight = call.shape(1);
+  check(weight.size() == 2, "linear: the weight has shape ", weight, "; it must be [out, in]");
+  check(x.size() >= 1 && x[x.size() - 1] == weight[1], "linear: input of shape ", x, " does not fit a weight of shape ", weight,
+        " [out, in]; the last size must be ", weight[1]);
+  check(call.size() < 3 || call.shape(2) == Shape{weight[0]}, "linear: bias of shape ", call.size() < 3 ? Shape{} : call.shape(2),
+        " must be [", weight[0], "]");
+  check(call.dtype(0) == call.dtype(1), "linear: input is ", call.dtype(0), " and weight ", call.dtype(1), "; cast one of them");
+  require_dtype(call, call.dtype(0));
+  Shape shape = x;
+  shape[x.size() - 1] = weight[0];
+  return {{shape, call.dtype(0)}};
+}
+
+std::vector<Sample> matmul_samples() {
+  const auto sample = [](const Shape& a, const Shape& b) -> Sample {
+    return {{sample_values(a, 90, -1, 1), sample_values(b, 91, -1, 1)}, {}};
+  };
+  return {sample({1, 1}, {1, 1}),          sample({3, 4}, {4, 5}),       sample({2, 3, 4}, {2, 4, 2}),
+          sample({2, 1, 3, 4}, {5, 4, 2}), sample({2, 3, 4}, {4, 5}),    sample({0, 4}, {4, 3}),
+          sample({3, 0}, {0, 2}),          sample({150, 40}, {40, 300}), sample({70, 3, 5}, {70, 5, 2}),
+          sample({300, 200}, {200, 200})};
+}
+
+std::vector<Sample> linear_samples() {
+  return {{{sample_values({2, 3, 4}, 92), sample_values({5, 4}, 93), sample_values({5}, 94)}, {}},
+          {{sample_values({4}, 95), sample_values({3, 4}, 96)}, {}}};
+}
+
+}  // namespace
+
+const OpDef matmul_op{.name = "matmul", .formula = "a @ b", .kind = OpKind::contraction, .dtypes = kNumbers, .infer = infer_matmul,
+                      .cost = matmul_cost, .grad = matmul_grad, .grad_reads = {.inputs = 0b11}, .reference = matmul_reference,
+                      .cpu = matmul_cpu, .workspace = matmul_workspace, .samples = matmul_samples};
+
+const OpDef linear_op{.name = "linear", .formula = "x @ weight^T + bias", .kind = OpKind::contraction, .dtypes = kNumbers,
+                      .infer = infer_linear, .compose = linear_compose, .samples = linear_samples};
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  check(a.rank() > 0 && b.rank() > 0, "matmul: a scalar is not a matrix; multiply with *");
+  if (a.rank() == 1) return squeeze(matmul(unsqueeze(a, 0), b), b.rank() == 1 ? 0 : -2);
+  if (b.rank() == 1) return squeeze(matmul(a, unsqueeze(b, 1)), -1);
+  if (a.rank() > 2 && b.rank() == 2 && a.is_contiguous() && a.dim(-1) == b.dim(-2)) {
+    // One tall product instead of a batch of small ones.
+    Shape shape = a.shape(), rows = a.shape();
+    rows.pop_back();
+    shape.back() = b.dim(1);
+    return reshape(call_one(matmul_op, {reshape(a, {numel(rows), a.dim(-1)}), b}), shape);
+  }
+  return call_one(matmul_op, {a, b});
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return bias.defined() ? call_one(linear_op, {x, weight, bias}) : call_one(linear_op, {x, weight});
+}
+
+}  // namespace brrr

@@ -1,0 +1,34 @@
+// Every op of brrr by name; each is defined in the file of its family. all_ops.cpp lists them.
+#pragma once
+
+#include "brrr/graph/op_def.h"
+
+namespace brrr {
+
+// unary.cpp
+extern const OpDef neg_op, abs_op, sign_op, square_op, relu_op, exp_op, log_op, sqrt_op, rsqrt_op, reciprocal_op;
+extern const OpDef sin_op, cos_op, tanh_op, sigmoid_op, erf_op, gelu_op, silu_op;
+// binary.cpp
+extern const OpDef add_op, sub_op, mul_op, div_op, pow_op, maximum_op, minimum_op;
+extern const OpDef equal_op, not_equal_op, less_op, less_equal_op, greater_op, greater_equal_op, where_op;
+// copy.cpp
+extern const OpDef cast_op, copy_op;
+// creation.cpp
+extern const OpDef full_op, arange_op;
+// views.cpp
+extern const OpDef transpose_op, permute_op, slice_op, select_op, expand_op, squeeze_op, unsqueeze_op, unfold_op;
+extern const OpDef view_op, place_slice_op, fold_op;
+// reduce.cpp
+extern const OpDef sum_op, mean_op, max_op, min_op, var_op, argmax_op, logsumexp_op;
+// join.cpp, triangle.cpp
+extern const OpDef concat_op, tril_op, triu_op;
+// index.cpp
+extern const OpDef gather_op, scatter_add_op, embedding_op, embedding_grad_op;
+// matmul.cpp
+extern const OpDef matmul_op, linear_op;
+// softmax.cpp, layer_norm.cpp, cross_entropy.cpp
+extern const OpDef softmax_op, layer_norm_op, cross_entropy_op;
+// random.cpp
+extern const OpDef uniform_op, normal_op, truncated_normal_op, randint_op;
+
+}  // namespace brrr

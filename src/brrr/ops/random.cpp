@@ -1,0 +1,345 @@
+#include "brrr/ops/random.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "brrr/graph/call.h"
+#include "brrr/ops/infer.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/random_cpu.h"
+
+namespace brrr {
+namespace {
+
+// The type of a random tensor; refuses keys that are none.
+TensorTypes infer_random(const InferCall& call) {
+  check(call.shape(0) == Shape{3} && call.dtype(0) == DType::i64, call.op.name, ": the key must be i64[3] ",
+        "(seed, stream, draw), not ", call.dtype(0), call.shape(0), "; make it with key_tensor()");
+  const DType dtype = call.attrs.get<DType>("dtype");
+  check(call.op.dtypes.contains(dtype), call.op.name, ": cannot make ", dtype, " elements; use ",
+        call.op.dtypes.contains(DType::f32) ? "a float" : "an integer", " dtype and cast");
+  numel(call.attrs.list("shape"));  // refuses negative sizes and overflow
+  return {{call.attrs.list("shape"), dtype}};
+}
+
+// low and high: finite, in order, within the dtype, with a value of the dtype between them.
+void require_bounds(const InferCall& call, Interval (*fit)(DType, Interval)) {
+  const std::string_view op = call.op.name;
+  const double low = call.attrs.number("low"), high = call.attrs.number("high");
+  const DType dtype = call.attrs.get<DType>("dtype");
+  check(std::isfinite(low) && std::isfinite(high), op, ": bounds ", low, " and ", high,
+        " must be finite");
+  check(low < high, op, ": low is ", low, " and high is ", high, "; low must be below high");
+  const double largest = finfo(dtype).max;
+  check(-largest <= low && high <= largest, op, ": bounds ", low, " and ", high,
+        " do not fit ", dtype, ", whose largest value is ", largest, "; use a wider dtype");
+  check(std::isfinite(high - low), op, ": from ", low, " to ", high, " is too wide for f64");
+  const Interval within = fit(dtype, {low, high});
+  check(within.low <= within.high, op, ": no ", dtype, " value lies between ", low, " and ", high,
+        "; use a wider dtype");
+}
+
+void require_gaussian(const InferCall& call) {
+  const double mean = call.attrs.number("mean"), sigma = call.attrs.number("std");
+  check(std::isfinite(mean), call.op.name, ": mean ", mean, " must be finite");
+  check(std::isfinite(sigma) && sigma >= 0, call.op.name, ": std ", sigma, " must be finite and >= 0");
+}
+
+TensorTypes infer_uniform(const InferCall& call) {
+  const TensorTypes types = infer_random(call);
+  require_bounds(call, representable_below);
+  return types;
+}
+
+TensorTypes infer_normal(const InferCall& call) {
+  require_gaussian(call);
+  return infer_random(call);
+}
+
+// Below this the tails underflow and there is nothing left to choose from.
+constexpr double kLeastMass = 1e-290;
+
+TensorTypes infer_truncated_normal(const InferCall& call) {
+  const TensorTypes types = infer_random(call);
+  require_gaussian(call);
+  require_bounds(call, representable_inside);
+  const double mean = call.attrs.number("mean"), sigma = call.attrs.number("std");
+  const double low = call.attrs.number("low"), high = call.attrs.number("high");
+  const double nearest = std::min(std::max(mean, low), high);
+  const double sigmas = nearest == mean ? 0 : std::fabs(nearest - mean) / sigma;
+  check(normal_cdf(-sigmas) > kLeastMass, call.op.name, ": the bounds ", low, " and ", high, " are ",
+        sigmas, " sigmas or more away from the mean ", mean,
+        ", where a normal distribution never comes; move the mean or the bounds");
+  return types;
+}
+
+TensorTypes infer_randint(const InferCall& call) {
+  const TensorTypes types = infer_random(call);
+  const int64_t low = call.attrs.integer("low"), high = call.attrs.integer("high");
+  check(low < high, "randint: low is ", low, " and high is ", high, "; low must be below high");
+  const IntLimits limits = iinfo(types[0].dtype);
+  check(low >= limits.min && high - 1 <= limits.max, "randint: ", low, " .. ", high - 1,
+        " do not fit ", types[0].dtype, ", which goes from ", limits.min, " to ", limits.max,
+        "; use a wider dtype");
+  return types;
+}
+
+// ---- element by element, for the sweep -----------------------------------------------------------
+
+// The 64 bits of element i, with nothing shared between elements.
+uint64_t bits_of(const Tensor& key, int64_t i) {
+  const std::vector<int64_t> words = key.to_vector<int64_t>();
+  const PhiloxCounter counter = philox_counter(
+      static_cast<uint64_t>(i / 2), static_cast<uint32_t>(words[1]), static_cast<uint32_t>(words[2]));
+  const PhiloxBlock block = philox4x32(counter, philox_key(static_cast<uint64_t>(words[0])));
+  return static_cast<uint64_t>(block.v[2 * (i % 2)]) << 32 | block.v[2 * (i % 2) + 1];
+}
+
+template <typename Value>
+Tensors by_element(const ComposeCall& call, Value value) {
+  const Tensor y = empty(call.attrs.list("shape"), call.attrs.get<DType>("dtype"));
+  for (int64_t i = 0; i < y.numel(); ++i) store_float(y, i, value(i));
+  return {y};
+}
+
+Tensors uniform_reference(const ComposeCall& call) {
+  const double low = call.attrs.number("low"), high = call.attrs.number("high");
+  const Interval within = representable_below(call.attrs.get<DType>("dtype"), {low, high});
+  return by_element(call, [&](int64_t i) {
+    const double u = static_cast<double>(bits_of(call.input(0), i) >> 11) * 0x1p-53;
+    return std::clamp(low + (high - low) * u, within.low, within.high);
+  });
+}
+
+Tensors normal_reference(const ComposeCall& call) {
+  return by_element(call, [&](int64_t i) {
+    const double u = static_cast<double>((bits_of(call.input(0), i / 2 * 2) >> 11) + 1) * 0x1p-53;
+    const double v = static_cast<double>(bits_of(call.input(0), i / 2 * 2 + 1) >> 11) * 0x1p-53;
+    const double angle = 2 * std::numbers::pi * v;
+    const double z = std::sqrt(-2 * std::log(u)) * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+    return call.attrs.number("mean") + call.attrs.number("std") * z;
+  });
+}
+
+// Solves P(low < x < z) = u P(low < x < high) for z by bisection.
+Tensors truncated_normal_reference(const ComposeCall& call) {
+  const double mean = call.attrs.number("mean"), sigma = call.attrs.number("std");
+  const Interval bounds{call.attrs.number("low"), call.attrs.number("high")};
+  const Interval within = representable_inside(call.attrs.get<DType>("dtype"), bounds);
+  const auto between = [](double a, double b) {  // from the tail that both are nearer to
+    return a > 0 ? normal_cdf(-a) - normal_cdf(-b) : normal_cdf(b) - normal_cdf(a);
+  };
+  return by_element(call, [&](int64_t i) {
+    if (sigma == 0) return std::clamp(mean, within.low, within.high);
+    const double u = (static_cast<double>(bits_of(call.input(0), i) >> 12) + 0.5) * 0x1p-52;
+    const double a = (bounds.low - mean) / sigma, b = (bounds.high - mean) / sigma;
+    double left = std::max(a, -40.0), right = std::min(b, 40.0);
+    for (int halving = 0; halving < 60; ++halving) {
+      const double middle = 0.5 * (left + right);
+      (between(a, middle) * (1 - u) < between(middle, b) * u ? left : right) = middle;
+    }
+    return std::clamp(mean + sigma * left, within.low, within.high);
+  });
+}
+
+Tensors randint_reference(const ComposeCall& call) {
+  const Tensor y = empty(call.attrs.list("shape"), call.attrs.get<DType>("dtype"));
+  const auto low = static_cast<uint64_t>(call.attrs.integer("low"));
+  const uint64_t range = static_cast<uint64_t>(call.attrs.integer("high")) - low;
+  for (int64_t i = 0; i < y.numel(); ++i) {
+    const auto product = static_cast<unsigned __int128>(bits_of(call.input(0), i)) * range;
+    store_int(y, i, static_cast<int64_t>(low + static_cast<uint64_t>(product >> 64)));
+  }
+  return {y};
+}
+
+// ---- attributes and samples ----------------------------------------------------------------------
+
+Attrs uniform_attrs(const Shape& shape, UniformRange range, DType dtype) {
+  return {{"shape", shape}, {"dtype", dtype}, {"low", range.low}, {"high", range.high}};
+}
+
+Attrs normal_attrs(const Shape& shape, Gaussian gaussian, DType dtype) {
+  return {{"shape", shape}, {"dtype", dtype}, {"mean", gaussian.mean}, {"std", gaussian.std}};
+}
+
+AbsoluteBounds absolute_bounds(const TruncatedGaussian& gaussian) {
+  if (const auto* absolute = std::get_if<AbsoluteBounds>(&gaussian.bounds)) return *absolute;
+  const auto& sigmas = std::get<SigmaBounds>(gaussian.bounds);
+  check(std::isfinite(sigmas.low) && std::isfinite(sigmas.high) && sigmas.low < sigmas.high,
+        "truncated_normal: bounds of ", sigmas.low, " and ", sigmas.high,
+        " sigmas; they must be finite, the lower one first");
+  check(gaussian.std > 0, "truncated_normal: bounds in sigmas need std > 0, not ", gaussian.std,
+        "; use AbsoluteBounds");
+  return {gaussian.mean + sigmas.low * gaussian.std, gaussian.mean + sigmas.high * gaussian.std};
+}
+
+Attrs truncated_normal_attrs(const Shape& shape, const TruncatedGaussian& gaussian, DType dtype) {
+  const AbsoluteBounds bounds = absolute_bounds(gaussian);
+  return {{"shape", shape},       {"dtype", dtype},    {"mean", gaussian.mean},
+          {"std", gaussian.std}, {"low", bounds.low}, {"high", bounds.high}};
+}
+
+Attrs randint_attrs(const Shape& shape, int64_t low, int64_t high, DType dtype) {
+  return {{"shape", shape}, {"dtype", dtype}, {"low", low}, {"high", high}};
+}
+
+Tensor sample_key() { return key_tensor({.seed = 0x8000'0000'0000'0005, .stream = 0xffffffff, .draw = 3}); }
+
+// One sample per dtype, and the shapes that break loops: scalar, empty, odd, several pieces.
+template <typename MakeAttrs>
+std::vector<Sample> random_samples(std::initializer_list<DType> dtypes, MakeAttrs make_attrs) {
+  std::vector<Sample> samples;
+  for (DType dtype : dtypes) samples.push_back({{sample_key()}, make_attrs(Shape{3, 5}, dtype)});
+  for (const Shape& shape : {Shape{}, Shape{0, 2}, Shape{7}, Shape{33, 1001}}) {
+    samples.push_back({{sample_key()}, make_attrs(shape, *dtypes.begin())});
+  }
+  return samples;
+}
+constexpr auto kSampleFloats = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::f8e4m3};
+
+}  // namespace
+
+const OpDef uniform_op{.name = "uniform",
+                       .formula = "uniform in [low, high)",
+                       .kind = OpKind::random,
+                       .dtypes = kFloats,
+                       .infer = infer_uniform,
+                       .reference = uniform_reference,
+                       .cpu = uniform_cpu,
+                       .samples = [] {
+                         return random_samples(kSampleFloats, [](const Shape& shape, DType dtype) {
+                           return uniform_attrs(shape, {-1.5, 2}, dtype);
+                         });
+                       }};
+
+const OpDef normal_op{.name = "normal",
+                      .formula = "mean + std z, z normal",
+                      .kind = OpKind::random,
+                      .dtypes = kFloats,
+                      .flops_per_element = 2,
+                      .infer = infer_normal,
+                      .reference = normal_reference,
+                      .cpu = normal_cpu,
+                      .samples = [] {
+                        return random_samples(kSampleFloats, [](const Shape& shape, DType dtype) {
+                          return normal_attrs(shape, {0.5, 2}, dtype);
+                        });
+                      }};
+
+const OpDef truncated_normal_op{
+    .name = "truncated_normal",
+    .formula = "mean + std z, z normal, conditioned on [low, high]",
+    .kind = OpKind::random,
+    .dtypes = kFloats,
+    .flops_per_element = 2,
+    .infer = infer_truncated_normal,
+    .reference = truncated_normal_reference,
+    .cpu = truncated_normal_cpu,
+    .samples = [] {
+      auto samples = random_samples(kSampleFloats, [](const Shape& shape, DType dtype) {
+        return truncated_normal_attrs(shape, {.mean = 0.25, .std = 0.5}, dtype);
+      });
+      for (const AbsoluteBounds& tail : {AbsoluteBounds{6, 7}, {-9, -4}, {-1, 12}, {-300, 300}}) {
+        samples.push_back({{sample_key()}, truncated_normal_attrs({40}, {.bounds = tail}, DType::f64)});
+      }
+      return samples;
+    }};
+
+const OpDef randint_op{.name = "randint",
+                       .formula = "integers in [low, high)",
+                       .kind = OpKind::random,
+                       .dtypes = kIntegers,
+                       .infer = infer_randint,
+                       .reference = randint_reference,
+                       .cpu = randint_cpu,
+                       .samples = [] {
+                         return random_samples({DType::i64, DType::i32, DType::u8, DType::i16},
+                                               [](const Shape& shape, DType dtype) {
+                                                 return randint_attrs(shape, 3, 100, dtype);
+                                               });
+                       }};
+
+// ---- keys ------------------------------------------------------------------------------------------
+
+Tensor key_tensor(const RandomKey& key, Device device) {
+  CategoryScope scope(Category::data);
+  const Tensor words = empty({3}, DType::i64, device);
+  if (device.has_data()) {
+    const int64_t values[] = {static_cast<int64_t>(key.seed), key.stream, key.draw};
+    for (int i = 0; i < 3; ++i) store_int(words, i, values[i]);
+  }
+  return words;
+}
+
+RandomKey RandomStream::next() {
+  const uint32_t draw = draws_.fetch_add(1);
+  check(draw != UINT32_MAX, "random: a stream has drawn 2^32 tensors and would repeat itself; ",
+        "take a stream of another name");
+  return {seed_, stream_, draw};
+}
+
+RandomStream& Random::stream(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  if (const auto found = streams_.find(name); found != streams_.end()) return found->second;
+  for (const auto& [other, stream] : streams_) {
+    check(stream.stream_ != stream_id(name), "random: the streams \"", other, "\" and \"", name,
+          "\" have the same number and would draw the same values; rename one of them");
+  }
+  return streams_
+      .emplace(std::piecewise_construct, std::forward_as_tuple(name), std::forward_as_tuple(seed_, name))
+      .first->second;
+}
+
+void Random::reseed(uint64_t seed) {
+  std::lock_guard lock(mutex_);
+  seed_ = seed;
+  for (auto& [name, stream] : streams_) {
+    stream.seed_ = seed;
+    stream.resume_at(0);
+  }
+}
+
+Random& default_random() {
+  static Random random(0);
+  return random;
+}
+void seed_all(uint64_t seed) { default_random().reseed(seed); }
+
+// ---- draws -----------------------------------------------------------------------------------------
+
+namespace {
+RandomStream& default_stream() { return default_random().stream("default"); }
+}  // namespace
+
+Tensor uniform(const Shape& shape, const KeyArg& key, UniformRange range, TensorOptions options) {
+  return call_one(uniform_op, {key.on(options.device)}, uniform_attrs(shape, range, options.dtype));
+}
+Tensor uniform(const Shape& shape, UniformRange range, TensorOptions options) {
+  return uniform(shape, default_stream(), range, options);
+}
+
+Tensor normal(const Shape& shape, const KeyArg& key, Gaussian gaussian, TensorOptions options) {
+  return call_one(normal_op, {key.on(options.device)}, normal_attrs(shape, gaussian, options.dtype));
+}
+Tensor normal(const Shape& shape, Gaussian gaussian, TensorOptions options) {
+  return normal(shape, default_stream(), gaussian, options);
+}
+
+Tensor truncated_normal(const Shape& shape, const KeyArg& key, TruncatedGaussian gaussian,
+                        TensorOptions options) {
+  return call_one(truncated_normal_op, {key.on(options.device)},
+                  truncated_normal_attrs(shape, gaussian, options.dtype));
+}
+Tensor truncated_normal(const Shape& shape, TruncatedGaussian gaussian, TensorOptions options) {
+  return truncated_normal(shape, default_stream(), gaussian, options);
+}
+
+Tensor randint(const Shape& shape, const KeyArg& key, int64_t low, int64_t high, TensorOptions options) {
+  return call_one(randint_op, {key.on(options.device)}, randint_attrs(shape, low, high, options.dtype));
+}
+Tensor randint(const Shape& shape, int64_t low, int64_t high, TensorOptions options) {
+  return randint(shape, default_stream(), low, high, options);
+}
+
+}  // namespace brrr

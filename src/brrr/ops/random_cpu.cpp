@@ -1,0 +1,226 @@
+// Random bits first, a tile at a time, then what the distribution makes of them. The two loops that
+// matter are compiled once for each CPU target by Highway's foreach_target; fma happens only where
+// scalar_math.h says so, so every target gives the same bits.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "brrr/ops/random_cpu.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+#include <numbers>
+
+#include "brrr/base/philox.h"
+#include "brrr/base/scalar_math.h"
+#include "brrr/ops/random.h"
+#include "brrr/ops/random_cpu.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace brrr::HWY_NAMESPACE {
+
+// bits[2b], bits[2b + 1] = block first_block + b.
+void fill_bits(const RandomKey& key, uint64_t first_block, int64_t blocks, uint64_t* HWY_RESTRICT bits) {
+  const PhiloxKey philox = philox_key(key.seed);
+  for (int64_t b = 0; b < blocks; ++b) {
+    const PhiloxCounter counter =
+        philox_counter(first_block + static_cast<uint64_t>(b), key.stream, key.draw);
+    const PhiloxBlock block = philox4x32(counter, philox);
+    bits[2 * b] = static_cast<uint64_t>(block.v[0]) << 32 | block.v[1];
+    bits[2 * b + 1] = static_cast<uint64_t>(block.v[2]) << 32 | block.v[3];
+  }
+}
+
+// Box-Muller: u in (0, 1] and v in [0, 1) give r cos(2 pi v) and r sin(2 pi v), r = sqrt(-2 ln u).
+void fill_normals(const uint64_t* HWY_RESTRICT bits, int64_t pairs, double* HWY_RESTRICT out) {
+  for (int64_t i = 0; i < pairs; ++i) {
+    const double u = static_cast<double>(static_cast<int64_t>(bits[2 * i] >> 11) + 1) * 0x1p-53;
+    const double v = static_cast<double>(static_cast<int64_t>(bits[2 * i + 1] >> 11)) * 0x1p-53;
+    const double radius = math::sqrt(-2.0 * math::log(u)), angle = v * (2 * std::numbers::pi);
+    out[2 * i] = radius * math::cos_reduced(angle);
+    out[2 * i + 1] = radius * math::sin_reduced(angle);
+  }
+}
+
+}  // namespace brrr::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <cmath>
+
+#include "brrr/ops/convert_cpu.h"
+#include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/loop_nest.h"
+#include "brrr/tensor/element.h"
+
+namespace brrr {
+namespace {
+
+HWY_EXPORT(fill_bits);
+HWY_EXPORT(fill_normals);
+
+// A seed that does not fit i64 was wrapped into it and is unwrapped here.
+RandomKey read_key(const Operand& operand) {
+  const auto word = [&](int64_t i) {
+    return static_cast<uint64_t>(operand.data<int64_t>()[i * operand.layout->strides[0]]);
+  };
+  return {word(0), static_cast<uint32_t>(word(1)), static_cast<uint32_t>(word(2))};
+}
+
+// Calls transform(bits, count, values) for tiles that cover the output and stores the values. A tile
+// begins at an even element, where a block begins; `count` is even, and a last odd value is dropped.
+template <typename Value, typename Transform>
+void generate(const KernelCall& call, const Transform& transform) {
+  static_assert(kTileElements % 2 == 0 && kPieceElements % kTileElements == 0);
+  const Operand& output = call.output(0);
+  const Layout* layout = output.layout;
+  const LoopNest nest = make_nest(output.shape(), {&layout, 1});
+  const RandomKey key = read_key(call.input(0));
+  const int64_t elements = output.count();
+  const auto run_tile = [&](int64_t begin, int64_t count) {
+    uint64_t bits[kTileElements];
+    Value values[kTileElements];
+    const int64_t blocks = (count + 1) / 2;
+    HWY_DYNAMIC_DISPATCH(fill_bits)(key, static_cast<uint64_t>(begin) / 2, blocks, bits);
+    transform(bits, 2 * blocks, values);
+    const Value* next = values;
+    for_each_run(nest, 0, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
+      store_elements(std::same_as<Value, double> ? ComputeType::f64 : ComputeType::i64, next,
+                     output.dtype, output.base, layout->offset + position, stride, run);
+      next += run;
+    });
+  };
+  call.pool.for_each_piece((elements + kPieceElements - 1) / kPieceElements, [&](int64_t piece) {
+    const int64_t end = std::min(elements, (piece + 1) * kPieceElements);
+    for (int64_t tile = piece * kPieceElements; tile < end; tile += kTileElements) {
+      run_tile(tile, std::min(kTileElements, end - tile));
+    }
+  });
+}
+
+// The largest value of T at most `bound`, which must lie within T's finite range.
+template <typename T>
+double round_down(double bound) {
+  const T nearest = convert_element<T>(bound);
+  if (static_cast<double>(nearest) <= bound) return static_cast<double>(nearest);
+  if constexpr (kIsSmallFloat<T>) {
+    using Bits = decltype(nearest.bits);
+    const auto bits = nearest.bits;
+    const Bits below = static_cast<double>(nearest) > 0 ? static_cast<Bits>(bits - 1)
+                       : static_cast<double>(nearest) == 0
+                           ? static_cast<Bits>(~T::kMagnitudeMask | 1)  // the least below zero
+                           : static_cast<Bits>(bits + 1);
+    return static_cast<double>(T::from_bits(below));
+  } else {
+    return static_cast<double>(std::nextafter(nearest, -std::numeric_limits<T>::infinity()));
+  }
+}
+
+double round_down(DType dtype, double bound) {
+  return visit_dtype(dtype, [bound]<typename T>() -> double {
+    if constexpr (std::integral<T>) return std::floor(bound);
+    else return round_down<T>(bound);
+  });
+}
+
+}  // namespace
+
+Interval representable_inside(DType dtype, Interval interval) {
+  return {-round_down(dtype, -interval.low), round_down(dtype, interval.high)};
+}
+
+Interval representable_below(DType dtype, Interval interval) {
+  const double below = std::nextafter(interval.high, -std::numeric_limits<double>::infinity());
+  return representable_inside(dtype, {interval.low, below});
+}
+
+double normal_cdf(double x) { return 0.5 * std::erfc(-x * (0.5 * std::numbers::sqrt2)); }
+
+// Wichura, "Algorithm AS 241: The percentage points of the normal distribution", 1988 (PPND16):
+// rational functions in the middle and in two parts of the tail, relative error about 1e-16.
+double normal_quantile_lower(double p) {
+  using math::polynomial;
+  const double q = p - 0.5;
+  if (q >= -0.425) {
+    const double r = 0.180625 - q * q;
+    return q *
+           polynomial(r, 3.3871328727963666080e0, 1.3314166789178437745e+2, 1.9715909503065514427e+3,
+                      1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
+                      3.3430575583588128105e+4, 2.5090809287301226727e+3) /
+           polynomial(r, 1.0, 4.2313330701600911252e+1, 6.8718700749205790830e+2,
+                      5.3941960214247511077e+3, 2.1213794301586595867e+4, 3.9307895800092710610e+4,
+                      2.8729085735721942674e+4, 5.2264952788528545610e+3);
+  }
+  const double depth = math::sqrt(-math::log(p));
+  if (depth <= 5) {
+    const double r = depth - 1.6;
+    return -polynomial(r, 1.42343711074968357734e0, 4.63033784615654529590e0,
+                       5.76949722146069140550e0, 3.64784832476320460504e0, 1.27045825245236838258e0,
+                       2.41780725177450611770e-1, 2.27238449892691845833e-2,
+                       7.74545014278341407640e-4) /
+           polynomial(r, 1.0, 2.05319162663775882187e0, 1.67638483018380384940e0,
+                      6.89767334985100004550e-1, 1.48103976427480074590e-1,
+                      1.51986665636164571966e-2, 5.47593808499534494600e-4,
+                      1.05075007164441684324e-9);
+  }
+  const double r = depth - 5;
+  return -polynomial(r, 6.65790464350110377720e0, 5.46378491116411436990e0,
+                     1.78482653991729133580e0, 2.96560571828504891230e-1, 2.65321895265761230930e-2,
+                     1.24266094738807843860e-3, 2.71155556874348757815e-5,
+                     2.01033439929228813265e-7) /
+         polynomial(r, 1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1,
+                    1.48753612908506148525e-2, 7.86869131145613259100e-4, 1.84631831751005468180e-5,
+                    1.42151175831644588870e-7, 2.04426310338993978564e-15);
+}
+
+void uniform_cpu(const KernelCall& call) {
+  const double low = call.attrs.number("low"), high = call.attrs.number("high");
+  const Interval within = representable_below(call.output(0).dtype, {low, high});
+  generate<double>(call, [=](const uint64_t* bits, int64_t count, double* values) {
+    for (int64_t i = 0; i < count; ++i) {
+      const double u = static_cast<double>(static_cast<int64_t>(bits[i] >> 11)) * 0x1p-53;
+      values[i] = std::min(std::max(low + (high - low) * u, within.low), within.high);
+    }
+  });
+}
+
+void normal_cpu(const KernelCall& call) {
+  const double mean = call.attrs.number("mean"), sigma = call.attrs.number("std");
+  generate<double>(call, [=](const uint64_t* bits, int64_t count, double* values) {
+    HWY_DYNAMIC_DISPATCH(fill_normals)(bits, count / 2, values);
+    for (int64_t i = 0; i < count; ++i) values[i] = mean + sigma * values[i];
+  });
+}
+
+// z = Phi^-1(Phi(a) + u (Phi(b) - Phi(a))) for bounds a, b in sigmas. Each half of the distribution is
+// counted from its own tail, where probabilities are small and hence precise.
+void truncated_normal_cpu(const KernelCall& call) {
+  const double mean = call.attrs.number("mean"), sigma = call.attrs.number("std");
+  const double low = call.attrs.number("low"), high = call.attrs.number("high");
+  const Interval within = representable_inside(call.output(0).dtype, {low, high});
+  // A deviation of 0 has all its mass at the mean, wherever the bounds are.
+  const double a = sigma > 0 ? (low - mean) / sigma : -1, b = sigma > 0 ? (high - mean) / sigma : 1;
+  const double below = normal_cdf(a), above = normal_cdf(-b);
+  const double mass = a > 0 ? normal_cdf(-a) - above : normal_cdf(b) - below;
+  generate<double>(call, [=](const uint64_t* bits, int64_t count, double* values) {
+    for (int64_t i = 0; i < count; ++i) {
+      // (0, 1), symmetric about 1/2, and exact: 52 bits and a half.
+      const double u = (static_cast<double>(static_cast<int64_t>(bits[i] >> 12)) + 0.5) * 0x1p-52;
+      const double p = below + u * mass;
+      const double z = p <= 0.5 ? normal_quantile_lower(p)
+                                : -normal_quantile_lower(above + (1 - u) * mass);
+      values[i] = std::min(std::max(mean + sigma * z, within.low), within.high);
+    }
+  });
+}
+
+void randint_cpu(const KernelCall& call) {
+  const auto low = static_cast<uint64_t>(call.attrs.integer("low"));
+  const uint64_t range = static_cast<uint64_t>(call.attrs.integer("high")) - low;
+  generate<int64_t>(call, [=](const uint64_t* bits, int64_t count, int64_t* values) {
+    for (int64_t i = 0; i < count; ++i) {  // the upper half of the product: floor(bits range / 2^64)
+      const auto product = static_cast<unsigned __int128>(bits[i]) * range;
+      values[i] = static_cast<int64_t>(low + static_cast<uint64_t>(product >> 64));
+    }
+  });
+}
+
+}  // namespace brrr
+#endif

@@ -1,0 +1,68 @@
+#include "brrr/ops/softmax.h"
+
+#include "brrr/graph/call.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/infer.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/row_tiles.h"
+#include "brrr/ops/rows_cpu.h"
+#include "brrr/ops/samples.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+TensorTypes infer_softmax(const InferCall& call) {
+  check(!call.shape(0).empty(), "softmax: a scalar has no axis to normalise over");
+  return infer_same(call);
+}
+
+Tensors softmax_compose(const ComposeCall& call) {
+  const Tensor x = cast(call.input(0), call.input(0).dtype() == DType::f64 ? DType::f64 : DType::f32);
+  if (x.numel() == 0) return {clone(call.input(0))};
+  const Tensor e = exp(x - max(x, {-1}, KeepDims::yes));  // shifting by the row maximum keeps exp finite
+  return {cast(e / sum(e, {-1}, KeepDims::yes), call.input(0).dtype())};
+}
+
+Tensors softmax_grad(const GradCall& call) {  // dx = y * (dy - sum(dy * y))
+  const Tensor &y = call.output(0), &dy = call.output_grad(0);
+  return {y * (dy - sum(dy * y, {-1}, KeepDims::yes))};
+}
+
+void softmax_cpu(const KernelCall& call) {
+  const Rows x(call.input(0)), y(call.output(0));
+  const ComputeType type = compute_type(call.output(0).dtype);
+  const RowKernels kernels = find_row_kernels(type);
+  if (x.cols() == 0) return;
+  for_each_row(call.pool, x.rows(), x.cols(), 1, [&](int64_t row, void* values) {
+    x.read(row, type, values);
+    kernels.exp_shifted(values, kernels.max(values, x.cols()), values, x.cols());
+    kernels.divide(values, kernels.sum(values, x.cols()), x.cols());
+    y.write(row, type, values);
+  });
+}
+
+std::vector<Sample> softmax_samples() {
+  std::vector<Sample> samples;
+  for (const Shape& shape : {Shape{1}, Shape{7}, Shape{0, 3}, Shape{3, 0}, Shape{4, 5}, Shape{2, 3, 33}, Shape{20, 2100}}) {
+    samples.push_back({{sample_values(shape, 110, -4, 4)}, {}});
+  }
+  return samples;
+}
+
+}  // namespace
+
+const OpDef softmax_op{.name = "softmax", .formula = "exp(x - max) / sum, over the last axis", .kind = OpKind::reduce, .flops_per_element = 5,
+                       .infer = infer_softmax, .grad = softmax_grad, .grad_reads = {.outputs = 1}, .compose = softmax_compose,
+                       .cpu = softmax_cpu, .samples = softmax_samples};
+
+Tensor softmax(const Tensor& x, int64_t axis) {
+  const int last = x.rank() - 1;
+  if (x.rank() == 0 || normalize_axis(axis, x.rank(), "softmax") == last) return call_one(softmax_op, {x});
+  return transpose(call_one(softmax_op, {transpose(x, axis, last)}), axis, last);
+}
+
+}  // namespace brrr

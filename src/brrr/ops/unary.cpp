@@ -1,0 +1,167 @@
+#include "brrr/ops/unary.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "brrr/graph/call.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/infer.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/samples.h"
+#include "brrr/ops/unary_tiles.h"
+
+namespace brrr {
+namespace {
+
+// Shorthand for the rules below: what came in, what went out, and the gradient that arrived.
+Tensor x_of(const GradCall& call) { return call.input(0); }
+Tensor y_of(const GradCall& call) { return call.output(0); }
+Tensor dy_of(const GradCall& call) { return call.output_grad(0); }
+
+constexpr GradReads kReadsInput{.inputs = 1};
+constexpr GradReads kReadsOutput{.outputs = 1};
+
+// d gelu / dx = Phi(x) + x phi(x), Phi and phi the normal distribution and its density.
+Tensors gelu_grad(const GradCall& call) {
+  const Tensor x = x_of(call);
+  const Tensor distribution = 0.5 * (1.0 + erf(x * std::numbers::sqrt2 * 0.5));
+  const Tensor density = exp(-0.5 * square(x)) * (0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
+  return {dy_of(call) * (distribution + x * density)};
+}
+
+Tensors silu_grad(const GradCall& call) {  // s + x s (1 - s), s = sigmoid(x)
+  const Tensor x = x_of(call), s = sigmoid(x);
+  return {dy_of(call) * (s * (1.0 + x * (1.0 - s)))};
+}
+
+}  // namespace
+
+const OpDef neg_op{.name = "neg", .formula = "-x", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_same,
+                   .grad = [](const GradCall& call) -> Tensors { return {-dy_of(call)}; },
+                   .scalar = [](const double* x, const Attrs&) { return -x[0]; },
+                   .tiles = unary_tiles<Unary::neg>, .cpu = run_elementwise, .samples = samples_any};
+
+const OpDef abs_op{.name = "abs", .formula = "|x|", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_same,
+                   .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * sign(x_of(call))}; },
+                   .grad_reads = kReadsInput,
+                   .scalar = [](const double* x, const Attrs&) { return std::fabs(x[0]); },
+                   .tiles = unary_tiles<Unary::abs>, .cpu = run_elementwise, .samples = samples_away_from_zero};
+
+const OpDef sign_op{.name = "sign", .formula = "-1, 0 or 1", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_same,
+                    .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * 0.0}; },
+                    .scalar = [](const double* x, const Attrs&) { return x[0] > 0 ? 1.0 : x[0] < 0 ? -1.0 : x[0]; },
+                    .tiles = unary_tiles<Unary::sign>, .cpu = run_elementwise, .samples = samples_away_from_zero};
+
+const OpDef square_op{.name = "square", .formula = "x * x", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_same,
+                      .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * (2.0 * x_of(call))}; },
+                      .grad_reads = kReadsInput,
+                      .compose = [](const ComposeCall& call) -> Tensors { return {call.input(0) * call.input(0)}; },
+                      .tiles = unary_tiles<Unary::square>, .cpu = run_elementwise, .samples = samples_any};
+
+const OpDef relu_op{.name = "relu", .formula = "max(x, 0)", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_same,
+                    .grad = [](const GradCall& call) -> Tensors { return {where(y_of(call) > 0, dy_of(call), 0)}; },
+                    .grad_reads = kReadsOutput,
+                    .compose = [](const ComposeCall& call) -> Tensors { return {maximum(call.input(0), 0)}; },
+                    .tiles = unary_tiles<Unary::relu>, .cpu = run_elementwise, .samples = samples_away_from_zero};
+
+const OpDef exp_op{.name = "exp", .formula = "e^x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
+                   .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * y_of(call)}; },
+                   .grad_reads = kReadsOutput,
+                   .scalar = [](const double* x, const Attrs&) { return std::exp(x[0]); },
+                   .tiles = unary_tiles<Unary::exp>, .cpu = run_elementwise, .samples = samples_any};
+
+const OpDef log_op{.name = "log", .formula = "ln x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
+                   .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) / x_of(call)}; },
+                   .grad_reads = kReadsInput,
+                   .scalar = [](const double* x, const Attrs&) { return std::log(x[0]); },
+                   .tiles = unary_tiles<Unary::log>, .cpu = run_elementwise, .samples = samples_positive};
+
+const OpDef sqrt_op{.name = "sqrt", .formula = "x^(1/2)", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
+                    .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * 0.5 / y_of(call)}; },
+                    .grad_reads = kReadsOutput,
+                    .scalar = [](const double* x, const Attrs&) { return std::sqrt(x[0]); },
+                    .tiles = unary_tiles<Unary::sqrt>, .cpu = run_elementwise, .samples = samples_positive};
+
+const OpDef rsqrt_op{.name = "rsqrt", .formula = "x^(-1/2)", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
+                     .grad = [](const GradCall& call) -> Tensors {
+                       const Tensor y = y_of(call);
+                       return {dy_of(call) * (-0.5 * y * square(y))};
+                     },
+                     .grad_reads = kReadsOutput,
+                     .compose = [](const ComposeCall& call) -> Tensors { return {1.0 / sqrt(call.input(0))}; },
+                     .tiles = unary_tiles<Unary::rsqrt>, .cpu = run_elementwise, .samples = samples_positive};
+
+const OpDef reciprocal_op{.name = "reciprocal", .formula = "1 / x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
+                          .grad = [](const GradCall& call) -> Tensors { return {-dy_of(call) * square(y_of(call))}; },
+                          .grad_reads = kReadsOutput,
+                          .compose = [](const ComposeCall& call) -> Tensors { return {1.0 / call.input(0)}; },
+                          .tiles = unary_tiles<Unary::reciprocal>, .cpu = run_elementwise, .samples = samples_away_from_zero};
+
+const OpDef sin_op{.name = "sin", .formula = "sin x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
+                   .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * cos(x_of(call))}; },
+                   .grad_reads = kReadsInput,
+                   .scalar = [](const double* x, const Attrs&) { return std::sin(x[0]); },
+                   .tiles = unary_tiles<Unary::sin>, .cpu = run_elementwise, .samples = samples_any};
+
+const OpDef cos_op{.name = "cos", .formula = "cos x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
+                   .grad = [](const GradCall& call) -> Tensors { return {-dy_of(call) * sin(x_of(call))}; },
+                   .grad_reads = kReadsInput,
+                   .scalar = [](const double* x, const Attrs&) { return std::cos(x[0]); },
+                   .tiles = unary_tiles<Unary::cos>, .cpu = run_elementwise, .samples = samples_any};
+
+const OpDef tanh_op{.name = "tanh", .formula = "tanh x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
+                    .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * (1.0 - square(y_of(call)))}; },
+                    .grad_reads = kReadsOutput,
+                    .scalar = [](const double* x, const Attrs&) { return std::tanh(x[0]); },
+                    .tiles = unary_tiles<Unary::tanh>, .cpu = run_elementwise, .samples = samples_any};
+
+const OpDef sigmoid_op{.name = "sigmoid", .formula = "1 / (1 + exp(-x))", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
+                       .grad = [](const GradCall& call) -> Tensors {
+                         const Tensor y = y_of(call);
+                         return {dy_of(call) * (y * (1.0 - y))};
+                       },
+                       .grad_reads = kReadsOutput,
+                       .compose = [](const ComposeCall& call) -> Tensors { return {1.0 / (1.0 + exp(-call.input(0)))}; },
+                       .tiles = unary_tiles<Unary::sigmoid>, .cpu = run_elementwise, .samples = samples_any};
+
+const OpDef erf_op{.name = "erf", .formula = "erf x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
+                   .grad = [](const GradCall& call) -> Tensors {  // 2 / sqrt(pi) exp(-x^2)
+                     return {dy_of(call) * (exp(-square(x_of(call))) * (2.0 * std::numbers::inv_sqrtpi))};
+                   },
+                   .grad_reads = kReadsInput,
+                   .scalar = [](const double* x, const Attrs&) { return std::erf(x[0]); },
+                   .tiles = unary_tiles<Unary::erf>, .cpu = run_elementwise, .samples = samples_any};
+
+const OpDef gelu_op{.name = "gelu", .formula = "x (1 + erf(x / sqrt 2)) / 2", .kind = OpKind::elementwise, .dtypes = kAnyDType, .flops_per_element = 4,
+                    .infer = infer_float, .grad = gelu_grad, .grad_reads = kReadsInput,
+                    .compose = [](const ComposeCall& call) -> Tensors {
+                      const Tensor& x = call.input(0);
+                      return {x * (0.5 * (1.0 + erf(x * (0.5 * std::numbers::sqrt2))))};
+                    },
+                    .tiles = unary_tiles<Unary::gelu>, .cpu = run_elementwise, .samples = samples_any};
+
+const OpDef silu_op{.name = "silu", .formula = "x / (1 + exp(-x))", .kind = OpKind::elementwise, .dtypes = kAnyDType, .flops_per_element = 4,
+                    .infer = infer_float, .grad = silu_grad, .grad_reads = kReadsInput,
+                    .compose = [](const ComposeCall& call) -> Tensors { return {call.input(0) * sigmoid(call.input(0))}; },
+                    .tiles = unary_tiles<Unary::silu>, .cpu = run_elementwise, .samples = samples_any};
+
+Tensor neg(const Tensor& x) { return call_one(neg_op, {x}); }
+Tensor abs(const Tensor& x) { return call_one(abs_op, {x}); }
+Tensor sign(const Tensor& x) { return call_one(sign_op, {x}); }
+Tensor square(const Tensor& x) { return call_one(square_op, {x}); }
+Tensor relu(const Tensor& x) { return call_one(relu_op, {x}); }
+Tensor exp(const Tensor& x) { return call_one(exp_op, {x}); }
+Tensor log(const Tensor& x) { return call_one(log_op, {x}); }
+Tensor sqrt(const Tensor& x) { return call_one(sqrt_op, {x}); }
+Tensor rsqrt(const Tensor& x) { return call_one(rsqrt_op, {x}); }
+Tensor reciprocal(const Tensor& x) { return call_one(reciprocal_op, {x}); }
+Tensor sin(const Tensor& x) { return call_one(sin_op, {x}); }
+Tensor cos(const Tensor& x) { return call_one(cos_op, {x}); }
+Tensor tanh(const Tensor& x) { return call_one(tanh_op, {x}); }
+Tensor sigmoid(const Tensor& x) { return call_one(sigmoid_op, {x}); }
+Tensor erf(const Tensor& x) { return call_one(erf_op, {x}); }
+Tensor gelu(const Tensor& x) { return call_one(gelu_op, {x}); }
+Tensor silu(const Tensor& x) { return call_one(silu_op, {x}); }
+
+}  // namespace brrr

@@ -1,0 +1,19 @@
+// Which tile functions exist for ops of one operand; unary_cpu.cpp has them.
+#pragma once
+
+#include "brrr/graph/op_def.h"
+
+namespace brrr {
+
+enum class Unary : uint8_t {
+  neg, abs, sign, square, relu, exp, log, sqrt, rsqrt, reciprocal, sin, cos, tanh, sigmoid, erf, gelu, silu
+};
+
+TileKernels find_unary_tiles(Unary function);  // for the CPU that this runs on
+
+template <Unary kFunction>
+TileKernels unary_tiles() {
+  return find_unary_tiles(kFunction);
+}
+
+}  // namespace brrr

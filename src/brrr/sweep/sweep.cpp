@@ -1,0 +1,363 @@
+#include "brrr/sweep/sweep.h"
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "brrr/autodiff/grad.h"
+#include "brrr/graph/call.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/samples.h"
+#include "brrr/ops/unary.h"
+#include "brrr/sweep/compare.h"
+
+namespace brrr::sweep {
+namespace {
+
+Tensors run_case(const Case& c) { return call_op(*c.op, c.inputs, c.attrs); }
+
+// The dtype in which an op is swept where one is enough.
+DType main_dtype(const OpDef& op) { return op.dtypes.contains(DType::f32) ? DType::f32 : DType::i64; }
+
+bool is_large(const Case& c) { return !c.inputs.empty() && c.inputs[0].numel() > 5000; }
+
+// ---- The description itself.
+
+void check_description(const OpDef& op) {
+  check(!op.name.empty() && !op.formula.empty(), "op \"", op.name, "\": name and formula must say what it is");
+  check(op.infer != nullptr, op.name, ": has no infer rule");
+  check((op.kind == OpKind::view) == (op.view != nullptr), op.name, ": views, and only views, have a layout rule");
+  check(op.view || op.cpu || op.compose, op.name, ": has neither a kernel nor a composition, so it cannot run");
+  check(!op.tiles || op.kind == OpKind::elementwise, op.name, ": only elementwise ops have tiles");
+  check(op.view || op.compose || op.scalar || op.reference, op.name, ": has no definition to hold its kernel against");
+  check(op.samples && !op.samples().empty(), op.name, ": has no samples");
+}
+
+// ---- Types.
+
+void check_types(const OpDef& op) {
+  for (const Case& c : cases_of(op, main_dtype(op))) {
+    SmallVector<TypeRef, 4> types;
+    for (const Tensor& input : c.inputs) types.push_back({&input.shape(), input.dtype(), false});
+    const TensorTypes promised = op.infer({op, types, c.attrs});
+    const Tensors results = run_case(c);
+    check(results.size() == promised.size(), to_text(c), ": gives ", results.size(), " results and promises ", promised.size());
+    for (int i = 0; i < results.size(); ++i) {
+      check(results[i].type() == promised[i], to_text(c), ": result ", i, " is ", describe(results[i]), " and ", promised[i], " was promised");
+    }
+  }
+}
+
+// ---- Values: the kernel means what the definition says, in every dtype it claims.
+
+void check_values(const OpDef& op) {
+  for (DType dtype : kAllDTypes) {
+    if (!op.dtypes.contains(dtype) || is_packed(dtype)) continue;
+    for (const Case& c : cases_of(op, dtype)) {
+      if (is_large(c) && dtype != main_dtype(op)) continue;  // size is for threads, and one dtype shows them
+      const Tensors got = run_case(c), expected = oracle(c);
+      for (int i = 0; i < expected.size(); ++i) {
+        require_close(c, "the result", got[i], expected[i], op.tolerance * tolerance_of(expected[i].dtype()));
+      }
+    }
+  }
+}
+
+// ---- Layouts: strides, offsets and alignment of the inputs do not matter.
+
+// The same values with gaps between them, starting at an odd element.
+Tensor spread_out(const Tensor& x) {
+  Layout layout = contiguous_layout(x.shape());
+  for (int64_t& stride : layout.strides) stride *= 2;
+  layout.offset = 1;
+  const Tensor storage = zeros({2 * x.numel() + 2}, {.dtype = x.dtype()});
+  const Tensor result = make_view(storage, layout);
+  result.copy_from(x);
+  return result;
+}
+
+// The same values with the axes in reverse order in memory.
+Tensor reversed_in_memory(const Tensor& x) {
+  Axes reversed;
+  for (int axis = x.rank() - 1; axis >= 0; --axis) reversed.push_back(axis);
+  const Tensor turned = clone(make_view(x, permute_layout(x.layout(), reversed)));
+  return make_view(turned, permute_layout(turned.layout(), reversed));
+}
+
+// The same values, contiguous, but not at a multiple of the vector size.
+Tensor unaligned(const Tensor& x) {
+  const Tensor storage = zeros({x.numel() + 1}, {.dtype = x.dtype()});
+  Layout layout = contiguous_layout(x.shape());
+  layout.offset = 1;
+  const Tensor result = make_view(storage, layout);
+  result.copy_from(x);
+  return result;
+}
+
+void check_layouts(const OpDef& op) {
+  for (const Case& c : cases_of(op, main_dtype(op))) {
+    const Tensors expected = run_case(c);
+    for (const auto& [what, change] : {std::pair{"strided input", &spread_out}, std::pair{"input with reversed axes", &reversed_in_memory},
+                                       std::pair{"unaligned input", &unaligned}}) {
+      if (op.name == "view" && change != &unaligned) continue;  // refuses strides by design; its own tests say so
+      Case changed = c;
+      for (Tensor& input : changed.inputs) input = change(input);
+      const Tensors got = run_case(changed);
+      for (int i = 0; i < got.size(); ++i) {
+        // BLAS may take another path for another layout; everything else keeps its order of operations.
+        if (op.kind == OpKind::contraction) {
+          require_close(c, what, got[i], expected[i], tolerance_of(got[i].dtype()));
+        } else {
+          require_same_bits(c, what, got[i], expected[i]);
+        }
+      }
+    }
+  }
+}
+
+// ---- Threads: the same bits for any number of them.
+
+void check_threads(const OpDef& op) {
+  const int before = thread_pool().threads();
+  std::vector<Tensors> results[3];
+  const int counts[] = {1, 2, 5};
+  const std::vector<Case> cases = cases_of(op, main_dtype(op));
+  for (int i = 0; i < 3; ++i) {
+    set_num_threads(counts[i]);
+    for (const Case& c : cases) results[i].push_back(run_case(c));
+  }
+  set_num_threads(before);
+  for (size_t s = 0; s < cases.size(); ++s) {
+    for (int i = 1; i < 3; ++i) {
+      for (int r = 0; r < results[0][s].size(); ++r) {
+        require_same_bits(cases[s], counts[i] == 2 ? "running on 2 threads" : "running on 5 threads", results[i][s][r], results[0][s][r]);
+      }
+    }
+  }
+}
+
+// ---- Guards: kernels write their outputs and workspace, and nothing beside them.
+
+class GuardedBytes {
+ public:
+  explicit GuardedBytes(int64_t bytes) : bytes_(bytes), memory_(static_cast<size_t>(bytes + 2 * kGuard + 64), kPattern) {}
+  std::byte* data() { return aligned() + kGuard; }
+  bool intact() {
+    const std::byte* start = aligned();
+    for (int64_t i = 0; i < kGuard; ++i) {
+      if (start[i] != kPattern || start[kGuard + bytes_ + i] != kPattern) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kGuard = 64;
+  static constexpr std::byte kPattern{0xa5};
+  std::byte* aligned() {
+    return reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory_.data()) + 63) & ~uintptr_t{63});
+  }
+  int64_t bytes_;
+  std::vector<std::byte> memory_;
+};
+
+void check_guards(const OpDef& op) {
+  if (!op.cpu) return;
+  for (const Case& c : cases_of(op, main_dtype(op))) {
+    const Tensors expected = run_case(c);
+    std::vector<Tensor> before;
+    SmallVector<Operand, 6> operands;
+    for (const Tensor& input : c.inputs) {
+      before.push_back(clone(input));
+      operands.push_back({input.storage().data(), &input.layout(), input.dtype()});
+    }
+    std::vector<GuardedBytes> buffers;
+    for (const Tensor& output : expected) buffers.emplace_back(output.bytes().value());
+    for (int i = 0; i < expected.size(); ++i) {
+      operands.push_back({buffers[static_cast<size_t>(i)].data(), &expected[i].layout(), expected[i].dtype()});
+    }
+    const std::span<const Operand> all(operands);
+    const auto inputs = static_cast<size_t>(c.inputs.size());
+    KernelCall call{op, all.first(inputs), all.subspan(inputs), c.attrs, {}, thread_pool()};
+    GuardedBytes workspace(op.workspace ? op.workspace(call) : 0);
+    if (op.workspace) call.workspace = {workspace.data(), static_cast<size_t>(op.workspace(call))};
+    op.cpu(call);
+    for (GuardedBytes& buffer : buffers) check(buffer.intact(), to_text(c), ": the kernel wrote outside its output");
+    check(workspace.intact(), to_text(c), ": the kernel wrote outside its workspace");
+    for (int i = 0; i < c.inputs.size(); ++i) require_same_bits(c, "running the kernel (input)", c.inputs[i], before[static_cast<size_t>(i)]);
+    for (int i = 0; i < expected.size(); ++i) {
+      const Tensor got = borrow_memory(buffers[static_cast<size_t>(i)].data(), expected[i].shape(), expected[i].dtype());
+      require_same_bits(c, "running in guarded memory", got, expected[i]);
+    }
+  }
+}
+
+// ---- Gradients: the rule agrees with central differences in f64, and so does the rule's own gradient.
+
+using LossFn = std::function<Tensor(const Tensors& inputs)>;
+
+// A fixed weighted sum of all float results: one number that depends on each element differently.
+Tensor weighted_sum(const Tensors& results) {
+  Tensor total = zeros({}, {.dtype = DType::f64});
+  uint32_t seed = 500;
+  for (const Tensor& result : results) {
+    if (is_float(result.dtype())) total = total + sum(cast(result, DType::f64) * sample_values(result.shape(), seed++, -1, 1));
+  }
+  return total;
+}
+
+// Compares d loss / d input_i along a fixed direction with central differences. One direction tests all
+// elements at once: a wrong element would have to cancel against its random weight.
+void check_along_direction(const Case& c, int i, const Tensor& gradient, const LossFn& loss, std::string_view what) {
+  constexpr double kStep = 1e-6;
+  const Tensor direction = sample_values(c.inputs[i].shape(), 600 + static_cast<uint32_t>(i), -1, 1);
+  const double slope = sum(gradient * direction).item<double>();
+  NoGrad no_tape;
+  Tensors plus = c.inputs, minus = c.inputs;
+  plus[i] = c.inputs[i].detach() + direction * kStep;
+  minus[i] = c.inputs[i].detach() - direction * kStep;
+  const double difference = (loss(plus).item<double>() - loss(minus).item<double>()) / (2 * kStep);
+  const double scale = 1 + std::fabs(slope) + sum(abs(gradient)).item<double>();
+  check(std::fabs(slope - difference) <= 1e-6 * scale, to_text(c), ": ", what, " for input ", i, " gives slope ", slope,
+        ", central differences give ", difference);
+}
+
+// A result that is rounded to fewer bits moves in steps that differences of 1e-6 do not see.
+bool is_smooth(const Case& c) {
+  NoGrad no_tape;
+  for (const Tensor& result : run_case(c)) {
+    if (is_float(result.dtype()) && result.dtype() != DType::f64) return false;
+  }
+  return true;
+}
+
+// Leaves that want gradients, in place of the float inputs.
+Case with_leaves(const Case& c) {
+  Case leaves = c;
+  for (Tensor& input : leaves.inputs) {
+    input = clone(input);
+    if (is_float(input.dtype())) input.require_grad();
+  }
+  return leaves;
+}
+
+std::vector<Tensor> wanting(const Tensors& inputs) {
+  std::vector<Tensor> result;
+  for (const Tensor& input : inputs) {
+    if (input.requires_grad()) result.push_back(input);
+  }
+  return result;
+}
+
+void check_gradients(const OpDef& op) {
+  if (!is_differentiable(op)) return;
+  for (const Case& c : cases_of(op, DType::f64)) {
+    const Case leaves = with_leaves(c);
+    if (wanting(leaves.inputs).empty() || !is_smooth(c)) continue;
+    const LossFn loss = [&](const Tensors& inputs) { return weighted_sum(call_op(op, inputs, c.attrs)); };
+    const Tensor result = loss(leaves.inputs);
+    if (!result.requires_grad()) continue;
+    const std::vector<Tensor> gradients = grad(result, wanting(leaves.inputs));
+    size_t next = 0;
+    for (int i = 0; i < leaves.inputs.size(); ++i) {
+      if (is_float(leaves.inputs[i].dtype())) check_along_direction(leaves, i, gradients[next++], loss, "the gradient rule");
+    }
+  }
+}
+
+void check_second_gradients(const OpDef& op) {
+  if (!is_differentiable(op)) return;
+  for (const Case& c : cases_of(op, DType::f64)) {
+    const Case leaves = with_leaves(c);
+    if (wanting(leaves.inputs).empty() || is_large(c) || !is_smooth(c)) continue;
+    // The first gradient, squashed to one number, is a function like any other.
+    const LossFn loss = [&](const Tensors& inputs) {
+      NoGrad record(true);
+      Tensors fresh = inputs;
+      for (Tensor& input : fresh) {
+        if (is_float(input.dtype()) && !input.requires_grad()) input = clone(input.detach()).require_grad();
+      }
+      const Tensor first = weighted_sum(call_op(op, fresh, c.attrs));
+      Tensors gradients;
+      for (const Tensor& gradient : grad(square(first), wanting(fresh), {.create_graph = true})) gradients.push_back(gradient);
+      return weighted_sum(gradients);
+    };
+    if (!weighted_sum(call_op(op, leaves.inputs, c.attrs)).requires_grad()) continue;
+    const Tensor result = loss(leaves.inputs);
+    const std::vector<Tensor> gradients = grad(result, wanting(leaves.inputs));
+    size_t next = 0;
+    for (int i = 0; i < leaves.inputs.size(); ++i) {
+      if (is_float(leaves.inputs[i].dtype())) check_along_direction(leaves, i, gradients[next++], loss, "the gradient of the gradient");
+    }
+  }
+}
+
+// ---- The null device: the same types and a price, without elements.
+
+void check_null_device(const OpDef& op) {
+  for (const Case& c : cases_of(op, main_dtype(op))) {
+    const Tensors expected = run_case(c);
+    Case null = c;
+    for (Tensor& input : null.inputs) input = to(input, Device::null());
+    Attrs attrs;
+    for (const Attr& attr : c.attrs) attrs.add(attr.name == "device" ? Attr{"device", Device::null()} : attr);
+    const Tensors got = call_op(op, null.inputs, attrs);
+    for (int i = 0; i < expected.size(); ++i) {
+      check(got[i].type() == expected[i].type() && got[i].device() == Device::null(), to_text(c), ": on the null device result ", i,
+            " is ", describe(got[i]), " on ", got[i].device(), ", and ", describe(expected[i]), " on the cpu");
+    }
+  }
+}
+
+// ---- Bad input is refused with words, and nothing else happens.
+
+void check_refusals(const OpDef& op) {
+  const auto refuses = [&](std::string_view what, const Tensors& inputs, const Attrs& attrs) {
+    try {
+      call_op(op, inputs, attrs);
+    } catch (const Error& error) {
+      check(std::strlen(error.what()) > 10, op.name, ": refuses ", what, " without saying why");
+      return;
+    }
+    fail(op.name, ": accepts ", what);
+  };
+  for (const Case& c : cases_of(op, main_dtype(op))) {
+    if (c.inputs.empty() || c.inputs[0].numel() == 0 || op.view) continue;
+    if (!op.dtypes.contains(DType::i4) && c.inputs[0].dtype() == c.dtype) {
+      Tensors packed = c.inputs;
+      for (Tensor& input : packed) input = input.dtype() == c.dtype ? cast(input, DType::i4) : input;
+      refuses("packed i4 operands", packed, c.attrs);
+    }
+    if (c.inputs.size() > 1) {
+      Tensors mixed = c.inputs;
+      mixed[1] = to(mixed[1], Device::null());
+      refuses("operands on two devices", mixed, c.attrs);
+    }
+    return;
+  }
+}
+
+constexpr Check kChecks[] = {
+    {"description", "says what it is, how it types, what it means, and brings samples", check_description},
+    {"types", "gives the types that infer promises", check_types},
+    {"values", "equals its definition in every dtype that it claims", check_values},
+    {"layouts", "does not depend on strides, offsets or alignment", check_layouts},
+    {"threads", "gives the same bits on 1, 2 and 5 threads", check_threads},
+    {"guards", "writes inside its outputs and workspace only", check_guards},
+    {"gradients", "has the gradient that central differences give", check_gradients},
+    {"second_gradients", "has a gradient that can be differentiated again", check_second_gradients},
+    {"null_device", "types and prices on the null device as on the cpu", check_null_device},
+    {"refusals", "refuses operands it cannot take, with words", check_refusals},
+};
+
+}  // namespace
+
+std::span<const Check> checks() { return kChecks; }
+
+void run(const OpDef& op) {
+  for (const Check& check : kChecks) check.run(op);
+}
+
+}  // namespace brrr::sweep
