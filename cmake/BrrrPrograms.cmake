@@ -10,7 +10,7 @@ if(brrr_cli_sources)
   set_target_properties(brrr_cli PROPERTIES OUTPUT_NAME brrr
                                             RUNTIME_OUTPUT_DIRECTORY "${brrr_bin_dir}")
   target_compile_definitions(brrr_cli PRIVATE BRRR_VERSION="${PROJECT_VERSION}")
-  target_link_libraries(brrr_cli PRIVATE brrr::brrr CLI11::CLI11 nlohmann_json::nlohmann_json
+  target_link_libraries(brrr_cli PRIVATE brrr::brrr CLI11::CLI11 nlohmann_json::nlohmann_json hwy::hwy
                                          brrr_flags)
 endif()
 

@@ -26,8 +26,7 @@ TEST(Error, MessagesJoinEveryKindOfPart) {
 }
 
 TEST(Error, TypesOfOursTakePartByToText) {
-  EXPECT_EQ(join_text(InlineVector<int64_t, 4>{2, 3}, " takes ", 1536_MiB),
-            "[2, 3] takes 1.5 GiB");
+  EXPECT_EQ(join_text(InlineVector<int64_t, 4>{2, 3}, " takes ", 1536_MiB), "[2, 3] takes 1.5 GiB");
 }
 
 TEST(Error, CheckThrowsTheMessageOnlyWhenItsConditionFails) {
@@ -39,9 +38,10 @@ TEST(Error, CheckThrowsTheMessageOnlyWhenItsConditionFails) {
 
 TEST(Error, ABrokenPromiseIsOurBugAndNamesItsPlace) {
   EXPECT_NO_THROW(invariant(true, "never"));
-  EXPECT_THAT([] { invariant(false, "value ", 3, " has no range"); },
-              ThrowsMessage<InternalError>(AllOf(HasSubstr("bug"), HasSubstr("value 3 has no range"),
-                                                 HasSubstr("error_test.cpp:"))));
+  EXPECT_THAT(
+      [] { invariant(false, "value ", 3, " has no range"); },
+      ThrowsMessage<InternalError>(AllOf(HasSubstr("bug"), HasSubstr("value 3 has no range"),
+                                         HasSubstr("error_test.cpp:"))));
 }
 
 TEST(Error, MistakesOfTheCallerAndOfBrrrAreToldApart) {

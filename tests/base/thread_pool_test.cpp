@@ -123,9 +123,8 @@ TEST(ThreadPool, ServesSeveralCallersAtOnce) {
     callers.emplace_back([&pool, &failures, caller] {
       for (int call = 0; call < 200; ++call) {
         std::vector<int64_t> squares(20, -1);
-        pool.for_each_piece(20, [&](int64_t piece) {
-          squares[static_cast<size_t>(piece)] = piece * piece;
-        });
+        pool.for_each_piece(
+            20, [&](int64_t piece) { squares[static_cast<size_t>(piece)] = piece * piece; });
         const int64_t sum = std::accumulate(squares.begin(), squares.end(), int64_t{0});
         if (sum != 2470) ++failures[static_cast<size_t>(caller)];
       }

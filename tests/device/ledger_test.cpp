@@ -187,16 +187,22 @@ TEST(NullDevice, RefusesToShowElements) {
 
 TEST(Device, RefusesMoreBytesThanTheMachineHasAndNamesTheSizes) {
   const Change change;
-  EXPECT_THAT([] { empty({1024, 1024, 1024, 1024}); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("out of memory"), HasSubstr("4 TiB"),
-                                         HasSubstr("on the cpu"), HasSubstr("null device"))));
+  EXPECT_THAT(
+      [] {
+        empty({1024, 1024, 1024, 1024});
+      },
+      ThrowsMessage<Error>(AllOf(HasSubstr("out of memory"), HasSubstr("4 TiB"),
+                                 HasSubstr("on the cpu"), HasSubstr("null device"))));
   EXPECT_EQ(change.total(), 0_B) << "what was refused is not on the books";
 }
 
 TEST(Device, CudaWithoutAGpuIsAnErrorAndNotOnTheBooks) {
   const Change on_cpu, on_cuda(Device::cuda(0));
-  EXPECT_THAT([] { empty({2, 2}, DType::f32, Device::cuda(0)); },
-              ThrowsMessage<Error>(HasSubstr("cuda:0")));
+  EXPECT_THAT(
+      [] {
+        empty({2, 2}, DType::f32, Device::cuda(0));
+      },
+      ThrowsMessage<Error>(HasSubstr("cuda:0")));
   EXPECT_EQ(on_cpu.total(), 0_B);
   EXPECT_EQ(on_cuda.total(), 0_B);
 }
@@ -221,8 +227,8 @@ TEST(Device, NamesRoundTrip) {
 TEST(Device, UnknownNamesAreRefusedAndQuoted) {
   for (const char* text : {"", "gpu", "CPU", "cuda:", "cuda:x", "cuda:-1", "cuda:99", "cpu "}) {
     EXPECT_THAT([&] { parse_device(text); },
-                ThrowsMessage<Error>(AllOf(HasSubstr(join_text('"', text, '"')),
-                                           HasSubstr("cpu, null or cuda:0"))));
+                ThrowsMessage<Error>(
+                    AllOf(HasSubstr(join_text('"', text, '"')), HasSubstr("cpu, null or cuda:0"))));
   }
 }
 

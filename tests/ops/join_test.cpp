@@ -39,12 +39,15 @@ TEST(Concat, JoinsAlongEachAxis) {
 
 TEST(Concat, TakesOnePartAndEmptyParts) {
   EXPECT_THAT(values(concat({tensor({1, 2})})), ElementsAre(1, 2));
-  EXPECT_THAT(values(concat({zeros({2, 0}), reshape(tensor({1, 2}), {2, 1}), zeros({2, 0})}, 1)), ElementsAre(1, 2));
+  EXPECT_THAT(values(concat({zeros({2, 0}), reshape(tensor({1, 2}), {2, 1}), zeros({2, 0})}, 1)),
+              ElementsAre(1, 2));
   EXPECT_EQ(concat({zeros({0}), zeros({0})}).shape(), (Shape{0}));
 }
 
 TEST(Concat, PromotesDtypes) {
-  const auto joined = [](DType a, DType b) { return concat({ones({1}, {a}), ones({1}, {b})}).dtype(); };
+  const auto joined = [](DType a, DType b) {
+    return concat({ones({1}, {a}), ones({1}, {b})}).dtype();
+  };
   EXPECT_EQ(joined(DType::f32, DType::i64), DType::f32);
   EXPECT_EQ(joined(DType::bf16, DType::f16), DType::f32);
   EXPECT_EQ(joined(DType::u8, DType::i8), DType::i16);
@@ -64,15 +67,21 @@ TEST(Concat, GradientsAreSlices) {
 
 TEST(Concat, RefusesWithTheReason) {
   EXPECT_THAT(error_of([] { concat({}); }), HasSubstr("concat: no parts given"));
-  EXPECT_THAT(error_of([] { concat({zeros({2, 3}), zeros({2, 3}), zeros({2})}); }),
+  EXPECT_THAT(error_of([] {
+                concat({zeros({2, 3}), zeros({2, 3}), zeros({2})});
+              }),
               HasSubstr("concat: part 2 has shape [2] and part 0 has shape [2, 3]; give every part "
                         "the same number of axes"));
-  EXPECT_THAT(error_of([] { concat({zeros({2, 3}), zeros({2, 4})}); }),
+  EXPECT_THAT(error_of([] {
+                concat({zeros({2, 3}), zeros({2, 4})});
+              }),
               HasSubstr("concat: part 1 has size 4 on axis 1 and part 0 has 3 (shapes [2, 4] and "
                         "[2, 3]); only axis 0 may differ"));
   EXPECT_THAT(error_of([] { concat({zeros({2}), zeros({2})}, 1); }), HasSubstr("concat: axis 1"));
   EXPECT_THAT(error_of([] { concat({zeros({})}); }), HasSubstr("a scalar has no axes"));
-  EXPECT_THAT(error_of([] { concat({zeros({2}), zeros({2}, {.device = Device::null()})}); }),
+  EXPECT_THAT(error_of([] {
+                concat({zeros({2}), zeros({2}, {.device = Device::null()})});
+              }),
               HasSubstr("concat: operands live on different devices"));
 }
 
@@ -108,8 +117,9 @@ TEST(Triangle, GradientIsATriangle) {
 }
 
 TEST(Triangle, RefusesVectors) {
-  EXPECT_THAT(error_of([] { tril(zeros({3})); }),
-              HasSubstr("tril: shape [3] has no rows and columns; give a tensor of rank 2 or more"));
+  EXPECT_THAT(
+      error_of([] { tril(zeros({3})); }),
+      HasSubstr("tril: shape [3] has no rows and columns; give a tensor of rank 2 or more"));
 }
 
 TEST(JoinThreads, ConcatAndTrianglesGiveTheSameBits) {

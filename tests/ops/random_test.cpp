@@ -1,5 +1,5 @@
-// Seeds are fixed, so a statistical check passes always or never; bounds are five standard errors, or
-// the 0.1 % point of the Kolmogorov-Smirnov distance.
+// Seeds are fixed, so a statistical check passes always or never; bounds are five standard errors,
+// or the 0.1 % point of the Kolmogorov-Smirnov distance.
 #include "brrr/ops/random.h"
 
 #include <gmock/gmock.h>
@@ -80,7 +80,8 @@ TEST(Uniform, HasTheRightMomentsAndDistribution) {
 
 // 2 - 2^-53 rounds to 2 in every smaller dtype, and bf16 has few values below 2.
 TEST(Uniform, NeverReachesTheUpperBoundEvenAfterRounding) {
-  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
+  for (DType dtype :
+       {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
     const std::vector<double> x = values(uniform({kCount}, kKey, {1, 2}, {.dtype = dtype}));
     const auto [least, most] = std::minmax_element(x.begin(), x.end());
     EXPECT_GE(*least, 1) << to_text(dtype);
@@ -92,7 +93,8 @@ TEST(Uniform, NeverReachesTheUpperBoundEvenAfterRounding) {
 }
 
 TEST(Normal, HasTheRightMomentsAndDistribution) {
-  const std::vector<double> x = values(normal({kCount}, kKey, {.mean = 2, .std = 3}, {.dtype = DType::f64}));
+  const std::vector<double> x =
+      values(normal({kCount}, kKey, {.mean = 2, .std = 3}, {.dtype = DType::f64}));
   const double n = kCount;
   EXPECT_NEAR(mean_of(x), 2, 5 * 3 / std::sqrt(n));
   EXPECT_NEAR(variance_of(x), 9, 5 * 9 * std::sqrt(2 / n));
@@ -114,7 +116,8 @@ TEST(Normal, PairsOfNeighboursAreIndependent) {
 }
 
 TEST(Normal, OfDeviationZeroIsTheMean) {
-  EXPECT_EQ(values(normal({3}, kKey, {.mean = 1.5, .std = 0})), (std::vector<double>{1.5, 1.5, 1.5}));
+  EXPECT_EQ(values(normal({3}, kKey, {.mean = 1.5, .std = 0})),
+            (std::vector<double>{1.5, 1.5, 1.5}));
 }
 
 TEST(NormalQuantile, InvertsTheDistributionToF64) {
@@ -129,20 +132,21 @@ TEST(NormalQuantile, InvertsTheDistributionToF64) {
 TEST(TruncatedNormal, IsANormalConditionedOnItsBounds) {
   const Tensor x = truncated_normal({kCount}, kKey, {.mean = 1, .std = 2}, {.dtype = DType::f64});
   const double below = normal_cdf(-2), mass = normal_cdf(2) - below;
-  EXPECT_LT(distance_to(values(x), [&](double v) { return (normal_cdf((v - 1) / 2) - below) / mass; }),
-            kDistance);
+  EXPECT_LT(
+      distance_to(values(x), [&](double v) { return (normal_cdf((v - 1) / 2) - below) / mass; }),
+      kDistance);
   // The variance of a normal cut at 2 sigmas is 0.7737 of the whole.
   EXPECT_NEAR(variance_of(values(x)) / 4, 0.7737, 0.01);
 }
 
 TEST(TruncatedNormal, StaysInsideItsBoundsInEveryDtype) {
   for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3}) {
-    const std::vector<double> sigmas =
-        values(truncated_normal({kCount}, kKey, {.std = 0.3, .bounds = SigmaBounds{-1, 1.5}}, {dtype}));
+    const std::vector<double> sigmas = values(
+        truncated_normal({kCount}, kKey, {.std = 0.3, .bounds = SigmaBounds{-1, 1.5}}, {dtype}));
     EXPECT_GE(*std::min_element(sigmas.begin(), sigmas.end()), -0.3) << to_text(dtype);
     EXPECT_LE(*std::max_element(sigmas.begin(), sigmas.end()), 0.3 * 1.5) << to_text(dtype);
-    const std::vector<double> absolute = values(
-        truncated_normal({kCount}, kKey, {.mean = -0.05, .std = 1, .bounds = AbsoluteBounds{-0.1, 0.7}}, {dtype}));
+    const std::vector<double> absolute = values(truncated_normal(
+        {kCount}, kKey, {.mean = -0.05, .std = 1, .bounds = AbsoluteBounds{-0.1, 0.7}}, {dtype}));
     EXPECT_GE(*std::min_element(absolute.begin(), absolute.end()), -0.1) << to_text(dtype);
     EXPECT_LE(*std::max_element(absolute.begin(), absolute.end()), 0.7) << to_text(dtype);
   }
@@ -163,7 +167,7 @@ TEST(TruncatedNormal, ReachesIntoTheTails) {
   expect_tail(30, 31);
 }
 
-// The trap of torch.nn.init.trunc_normal_(w, std=1/sqrt(16384), a=-3, b=3): its bounds are absolute,
+// The trap of torch.nn.init.trunc_normal_(w, std=1/sqrt(16384), a=-3, b=3): bounds are absolute,
 // here 384 sigmas away, and truncate nothing. In sigmas they do.
 TEST(TruncatedNormal, AbsoluteBoundsOf384SigmasTruncateNothing) {
   const double sigma = 1 / std::sqrt(16384.0);
@@ -173,10 +177,14 @@ TEST(TruncatedNormal, AbsoluteBoundsOf384SigmasTruncateNothing) {
   EXPECT_LT(distance_to(values(whole), [&](double v) { return normal_cdf(v / sigma); }), kDistance);
   const auto beyond_three = [&](const Tensor& x) {
     const std::vector<double> all = values(x);
-    return std::count_if(all.begin(), all.end(), [&](double v) { return std::fabs(v) > 3 * sigma; });
+    return std::count_if(all.begin(), all.end(),
+                         [&](double v) { return std::fabs(v) > 3 * sigma; });
   };
-  EXPECT_NEAR(static_cast<double>(beyond_three(whole)), 0.0027 * kCount, 5 * std::sqrt(0.0027 * kCount));
-  EXPECT_EQ(beyond_three(truncated_normal({kCount}, kKey, {.std = sigma, .bounds = SigmaBounds{-3, 3}})), 0);
+  EXPECT_NEAR(static_cast<double>(beyond_three(whole)), 0.0027 * kCount,
+              5 * std::sqrt(0.0027 * kCount));
+  EXPECT_EQ(
+      beyond_three(truncated_normal({kCount}, kKey, {.std = sigma, .bounds = SigmaBounds{-3, 3}})),
+      0);
 }
 
 TEST(RandInt, IsUniformAndStaysInsideItsBounds) {
@@ -195,7 +203,9 @@ TEST(RandInt, TakesTheWidestAndTheNarrowestRange) {
   EXPECT_EQ(randint({2}, kKey, 5, 6).to_vector<int64_t>(), (std::vector<int64_t>{5, 5}));
   const std::vector<int64_t> x = randint({1000}, kKey, INT64_MIN, INT64_MAX).to_vector<int64_t>();
   EXPECT_EQ(std::set<int64_t>(x.begin(), x.end()).size(), 1000U);
-  EXPECT_NEAR(static_cast<double>(std::count_if(x.begin(), x.end(), [](int64_t v) { return v < 0; })), 500, 80);
+  EXPECT_NEAR(
+      static_cast<double>(std::count_if(x.begin(), x.end(), [](int64_t v) { return v < 0; })), 500,
+      80);
   EXPECT_EQ(randint({3}, kKey, 0, 256, {.dtype = DType::u8}).dtype(), DType::u8);
 }
 
@@ -240,8 +250,8 @@ TEST(RandomStreams, AnotherStreamsDrawsChangeNothing) {
 TEST(RandomStreams, OneSeedRepeatsEverything) {
   const auto draw_all = [] {
     std::vector<double> all;
-    for (const Tensor& x : {normal({3}), uniform({2, 2}), truncated_normal({3}), randint({4}, 0, 100),
-                            normal({2}, default_random().stream("init"))}) {
+    for (const Tensor& x : {normal({3}), uniform({2, 2}), truncated_normal({3}),
+                            randint({4}, 0, 100), normal({2}, default_random().stream("init"))}) {
       for (double value : values(x)) all.push_back(value);
     }
     return all;
@@ -266,14 +276,22 @@ TEST(RandomStreams, NamesOfOneNumberAreRefused) {
 }
 
 TEST(RandomErrors, NameTheRuleAndTheValues) {
-  EXPECT_THAT(error_of([] { uniform({2}, kKey, {1, 1}); }),
+  EXPECT_THAT(error_of([] {
+                uniform({2}, kKey, {1, 1});
+              }),
               HasSubstr("uniform: low is 1 and high is 1; low must be below high"));
   EXPECT_THAT(error_of([] { uniform({2}, kKey, {0, kInfinity}); }), HasSubstr("must be finite"));
-  EXPECT_THAT(error_of([] { uniform({2}, kKey, {0, 1e6}, {.dtype = DType::f16}); }),
+  EXPECT_THAT(error_of([] {
+                uniform({2}, kKey, {0, 1e6}, {.dtype = DType::f16});
+              }),
               HasSubstr("do not fit f16, whose largest value is 65504; use a wider dtype"));
-  EXPECT_THAT(error_of([] { uniform({2}, kKey, {-1.5e308, 1.5e308}, {.dtype = DType::f64}); }),
+  EXPECT_THAT(error_of([] {
+                uniform({2}, kKey, {-1.5e308, 1.5e308}, {.dtype = DType::f64});
+              }),
               HasSubstr("is too wide for f64"));
-  EXPECT_THAT(error_of([] { uniform({2}, kKey, {1.001, 1.002}, {.dtype = DType::bf16}); }),
+  EXPECT_THAT(error_of([] {
+                uniform({2}, kKey, {1.001, 1.002}, {.dtype = DType::bf16});
+              }),
               HasSubstr("uniform: no bf16 value lies between 1.001 and 1.002; use a wider dtype"));
   EXPECT_THAT(error_of([] { uniform({2}, kKey, {}, {.dtype = DType::i32}); }),
               HasSubstr("uniform: cannot make i32 elements; use a float dtype and cast"));
@@ -282,14 +300,22 @@ TEST(RandomErrors, NameTheRuleAndTheValues) {
               HasSubstr("uniform: the key must be i64[3] (seed, stream, draw), not f32[3]"));
   EXPECT_THAT(error_of([] { normal({2}, kKey, {.std = -1}); }),
               HasSubstr("normal: std -1 must be finite and >= 0"));
-  EXPECT_THAT(error_of([] { normal({2}, kKey, {.mean = kInfinity}); }), HasSubstr("normal: mean inf"));
-  EXPECT_THAT(error_of([] { truncated_normal({2}, kKey, {.bounds = SigmaBounds{2, -2}}); }),
-              HasSubstr("truncated_normal: bounds of 2 and -2 sigmas; they must be finite, the lower"));
-  EXPECT_THAT(error_of([] { truncated_normal({2}, kKey, {.bounds = AbsoluteBounds{2, 1}}); }),
+  EXPECT_THAT(error_of([] { normal({2}, kKey, {.mean = kInfinity}); }),
+              HasSubstr("normal: mean inf"));
+  EXPECT_THAT(
+      error_of([] {
+        truncated_normal({2}, kKey, {.bounds = SigmaBounds{2, -2}});
+      }),
+      HasSubstr("truncated_normal: bounds of 2 and -2 sigmas; they must be finite, the lower"));
+  EXPECT_THAT(error_of([] {
+                truncated_normal({2}, kKey, {.bounds = AbsoluteBounds{2, 1}});
+              }),
               HasSubstr("truncated_normal: low is 2 and high is 1; low must be below high"));
   EXPECT_THAT(error_of([] { truncated_normal({2}, kKey, {.std = 0}); }),
               HasSubstr("bounds in sigmas need std > 0, not 0; use AbsoluteBounds"));
-  EXPECT_THAT(error_of([] { truncated_normal({2}, kKey, {.bounds = AbsoluteBounds{50, 60}}); }),
+  EXPECT_THAT(error_of([] {
+                truncated_normal({2}, kKey, {.bounds = AbsoluteBounds{50, 60}});
+              }),
               HasSubstr("are 50 sigmas or more away from the mean 0"));
   EXPECT_THAT(error_of([] { randint({2}, kKey, 4, 4); }),
               HasSubstr("randint: low is 4 and high is 4; low must be below high"));
@@ -300,14 +326,15 @@ TEST(RandomErrors, NameTheRuleAndTheValues) {
 }
 
 TEST(Random, MakesShapesWithoutElementsOnTheNullDevice) {
-  EXPECT_EQ(normal({1'000'000, 1'000'000}, kKey, {}, {.device = Device::null()}).numel(), 1'000'000'000'000);
+  EXPECT_EQ(normal({1'000'000, 1'000'000}, kKey, {}, {.device = Device::null()}).numel(),
+            1'000'000'000'000);
 }
 
 TEST(RandomThreads, TheNumberOfThreadsChangesNoBit) {
   const auto draw_all = [] {
     std::vector<std::vector<double>> all;
-    for (const Tensor& x : {uniform({100001}, kKey), normal({100001}, kKey), truncated_normal({100001}, kKey),
-                            randint({100001}, kKey, -5, 1000)}) {
+    for (const Tensor& x : {uniform({100001}, kKey), normal({100001}, kKey),
+                            truncated_normal({100001}, kKey), randint({100001}, kKey, -5, 1000)}) {
       all.push_back(values(x));
     }
     return all;

@@ -20,9 +20,12 @@ TEST_P(OpSweep, Holds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOps, OpSweep,
-                         testing::Combine(testing::ValuesIn(all_ops()), testing::ValuesIn(sweep::checks().begin(), sweep::checks().end())),
+                         testing::Combine(testing::ValuesIn(all_ops()),
+                                          testing::ValuesIn(sweep::checks().begin(),
+                                                            sweep::checks().end())),
                          [](const testing::TestParamInfo<SweepCase>& test) {
-                           return std::string(std::get<0>(test.param)->name) + "_" + std::string(std::get<1>(test.param).name);
+                           return std::string(std::get<0>(test.param)->name) + "_" +
+                                  std::string(std::get<1>(test.param).name);
                          });
 
 }  // namespace

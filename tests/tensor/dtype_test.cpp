@@ -32,8 +32,8 @@ TEST(DType, NamesRoundTrip) {
 
 TEST(DType, SizesAreThoseOfTheFormats) {
   const std::vector<std::pair<DType, int>> expected = {
-      {f64, 64}, {f32, 32}, {f16, 16}, {bf16, 16}, {f8e4m3, 8}, {f8e5m2, 8}, {i64, 64}, {i32, 32},
-      {i16, 16}, {i8, 8},   {u32, 32}, {u16, 16},  {u8, 8},     {boolean, 8}, {i4, 4},  {u4, 4}};
+      {f64, 64}, {f32, 32}, {f16, 16}, {bf16, 16}, {f8e4m3, 8}, {f8e5m2, 8},  {i64, 64}, {i32, 32},
+      {i16, 16}, {i8, 8},   {u32, 32}, {u16, 16},  {u8, 8},     {boolean, 8}, {i4, 4},   {u4, 4}};
   for (const auto& [dtype, bits] : expected) EXPECT_EQ(bit_size(dtype), bits) << to_text(dtype);
 }
 
@@ -171,7 +171,8 @@ TEST(Conversion, FloatsTruncateAndSaturateAsIntegers) {
   EXPECT_EQ(convert_element<int8_t>(200.0F), 127);
   EXPECT_EQ(convert_element<uint8_t>(-3.0F), 0);
   EXPECT_EQ(convert_element<uint8_t>(255.5), 255);
-  EXPECT_EQ(convert_element<uint32_t>(4294967040.0F), 4'294'967'040U) << "the last float below 2^32";
+  EXPECT_EQ(convert_element<uint32_t>(4294967040.0F), 4'294'967'040U)
+      << "the last float below 2^32";
   EXPECT_EQ(convert_element<uint32_t>(4294967296.0F), 4'294'967'295U);
   EXPECT_EQ(convert_element<int16_t>(brrr::bf16(1e5F)), 32'767);
 }
@@ -236,8 +237,10 @@ TEST(Packed, StoresEveryValueItCanHold) {
 TEST(Packed, FloatsSaturateAndIntegersWrapAsForEveryInteger) {
   const Tensor x = empty({1}, i4), y = empty({1}, u4);
   const auto signed_of = [&](auto value) {
-    if constexpr (std::integral<decltype(value)>) store_int(x, 0, value);
-    else store_float(x, 0, value);
+    if constexpr (std::integral<decltype(value)>)
+      store_int(x, 0, value);
+    else
+      store_float(x, 0, value);
     return load_int(x, 0);
   };
   EXPECT_EQ(signed_of(7.9), 7);

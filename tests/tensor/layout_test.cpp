@@ -65,8 +65,11 @@ TEST(Layout, ShapesBroadcastFromTheirLastAxis) {
   EXPECT_EQ(broadcast_shapes({3}, {2, 1}, "add"), (Shape{2, 3}));
   EXPECT_EQ(broadcast_shapes({4, 1, 5}, {3, 1}, "add"), (Shape{4, 3, 5}));
   EXPECT_EQ(broadcast_shapes({1}, {0}, "add"), Shape{0});
-  EXPECT_THAT([] { broadcast_shapes({2, 3}, {2, 4}, "add"); },
-              refused("add", "[2, 3]", "[2, 4]", "3 and 4", "axis -1", "neither is 1"));
+  EXPECT_THAT(
+      [] {
+        broadcast_shapes({2, 3}, {2, 4}, "add");
+      },
+      refused("add", "[2, 3]", "[2, 4]", "3 and 4", "axis -1", "neither is 1"));
   EXPECT_THAT([] { broadcast_shapes({0}, {2}, "add"); }, refused("[0]", "[2]"));
 }
 
@@ -126,8 +129,11 @@ TEST(Layout, ExpandRepeatsByStandingStill) {
   EXPECT_EQ(expand_layout(contiguous_layout({3, 1}), {-1, 5}).shape, (Shape{3, 5}));
   EXPECT_EQ(expand_layout(contiguous_layout({1}), {0}).shape, Shape{0});
   EXPECT_THAT([] { expand_layout(kTwoByThree, {3}); }, refused("expand", "fewer axes", "[2, 3]"));
-  EXPECT_THAT([] { expand_layout(kTwoByThree, {4, 3}); },
-              refused("expand", "size 2", "to 4", "only sizes of 1"));
+  EXPECT_THAT(
+      [] {
+        expand_layout(kTwoByThree, {4, 3});
+      },
+      refused("expand", "size 2", "to 4", "only sizes of 1"));
   EXPECT_THAT([] { expand_layout(kTwoByThree, {-1, 2, 3}); }, refused("negative"));
 }
 
@@ -174,11 +180,17 @@ TEST(Layout, ResolveShapeFillsInOneSize) {
   EXPECT_EQ(resolve_shape({}, {-1}, "view"), Shape{1});
   EXPECT_EQ(resolve_shape({0, 3}, {-1, 3}, "view"), (Shape{0, 3}));
   EXPECT_THAT([] { resolve_shape({2, 6}, {-1, -1}, "view"); }, refused("view", "more than one -1"));
-  EXPECT_THAT([] { resolve_shape({2, 6}, {5, -1}, "view"); },
-              refused("view", "12 elements", "[2, 6]", "[5, -1]"));
+  EXPECT_THAT(
+      [] {
+        resolve_shape({2, 6}, {5, -1}, "view");
+      },
+      refused("view", "12 elements", "[2, 6]", "[5, -1]"));
   EXPECT_THAT([] { resolve_shape({0}, {0, -1}, "view"); }, refused("view", "[0, -1]"));
-  EXPECT_THAT([] { resolve_shape({2, 6}, {5, 2}, "reshape"); },
-              refused("reshape", "12 elements", "[5, 2]", "10", "same number"));
+  EXPECT_THAT(
+      [] {
+        resolve_shape({2, 6}, {5, 2}, "reshape");
+      },
+      refused("reshape", "12 elements", "[5, 2]", "10", "same number"));
   EXPECT_THAT([] { resolve_shape({6}, {-2, -3}, "view"); }, refused("negative"));
 }
 

@@ -15,9 +15,12 @@ namespace {
 
 TapeRecord* record_of(const Tensor& x) { return static_cast<TapeRecord*>(x.body().source.get()); }
 
-void require_unfreed(const TapeRecord& record) {
-  check(!record.is_freed(), "backward: the tape through ", record.op().name, " was used and freed by an earlier backward(); ",
+// Checked for every record before the first rule runs, so that a refused walk leaves all as it was.
+void require_walkable(const TapeRecord& record) {
+  check(!record.is_freed(), "backward: the tape through ", record.op().name,
+        " was used and freed by an earlier backward(); ",
         "pass retain_graph to that one, or compute the result again");
+  record.check_unwritten();
 }
 
 // Every record that the result depends on, newest first: a reverse topological order.
@@ -29,8 +32,9 @@ std::vector<Ref<TapeRecord>> collect_records(const Tensor& result) {
   };
   visit(record_of(result));
   for (size_t i = 0; i < records.size(); ++i) {
-    require_unfreed(*records[i]);
-    for (int input = 0; input < records[i]->input_count(); ++input) visit(records[i]->input_source(input));
+    require_walkable(*records[i]);
+    for (int input = 0; input < records[i]->input_count(); ++input)
+      visit(records[i]->input_source(input));
   }
   std::sort(records.begin(), records.end(),
             [](const auto& a, const auto& b) { return a->sequence() > b->sequence(); });
@@ -58,7 +62,9 @@ class Arrived {
   Tensor of(const ValueKey& key) const {
     if (key.source) {
       const auto found = by_record_.find(key.source);
-      return found == by_record_.end() || found->second.size() <= key.output ? Tensor() : found->second[key.output];
+      return found == by_record_.end() || found->second.size() <= key.output
+                 ? Tensor()
+                 : found->second[key.output];
     }
     const auto found = by_leaf_.find(key.slot);
     return found == by_leaf_.end() ? Tensor() : found->second;
@@ -66,7 +72,9 @@ class Arrived {
   std::unordered_map<GradSlot*, Tensor>& leaves() { return by_leaf_; }
 
  private:
-  static void accumulate(Tensor& total, const Tensor& grad) { total = total.defined() ? total + grad : grad; }
+  static void accumulate(Tensor& total, const Tensor& grad) {
+    total = total.defined() ? total + grad : grad;
+  }
 
   std::unordered_map<GradSource*, Tensors> by_record_;
   std::unordered_map<GradSlot*, Tensor> by_leaf_;
@@ -82,14 +90,14 @@ Tensors run_rule(TapeRecord& record, const Tensors& output_grads) {
   }
   for (int i = 0; i < record.output_count(); ++i) outputs.push_back(record.output(i));
   Tensors grads = record.op().grad({record.attrs(), inputs, outputs, output_grads, wanted});
-  invariant(grads.size() == record.input_count(), "the gradient of ", record.op().name, " returned ", grads.size(),
-            " tensors for ", record.input_count(), " inputs");
+  invariant(grads.size() == record.input_count(), "the gradient of ", record.op().name,
+            " returned ", grads.size(), " tensors for ", record.input_count(), " inputs");
   return grads;
 }
 
 void check_grad(const TapeRecord& record, int i, const Tensor& grad, const TensorType& input) {
-  invariant(grad.shape() == input.shape && grad.dtype() == input.dtype, "the gradient of ", record.op().name,
-            " for input ", i, " is ", describe(grad), " and should be ", to_text(input));
+  invariant(grad.shape() == input.shape && grad.dtype() == input.dtype, "the gradient of ",
+            record.op().name, " for input ", i, " is ", describe(grad), " and should be ", input);
 }
 
 // True when nobody else can see or change these elements.
@@ -116,12 +124,14 @@ void deliver(GradSlot& slot, const Tensor& grad, bool keep_history) {
 
 Tensor seed_of(const Tensor& result, const Tensor& given) {
   if (!given.defined()) {
-    check(result.numel() == 1, "backward: the result has shape ", result.shape(), "; reduce it to one element (sum, mean), ",
+    check(result.numel() == 1, "backward: the result has shape ", result.shape(),
+          "; reduce it to one element (sum, mean), ",
           "or pass the gradient that arrives at it as `seed`");
     return ones(result.shape(), {result.dtype(), result.device()});
   }
-  check(given.shape() == result.shape() && given.dtype() == result.dtype(), "backward: the seed is ", describe(given),
-        " and the result ", describe(result), "; they must be alike");
+  check(given.shape() == result.shape() && given.dtype() == result.dtype(),
+        "backward: the seed is ", describe(given), " and the result ", describe(result),
+        "; they must be alike");
   return given;
 }
 
@@ -139,7 +149,8 @@ struct Walk {
       if (!output_grads[i].defined()) continue;
       any = true;
       if (deliver_to_slots && record.output_slot(i)) {
-        const Tensor shared = output_grads[i];  // the rule below reads it too, so it is not the slot's own
+        const Tensor shared =
+            output_grads[i];  // the rule below reads it too, so it is not the slot's own
         deliver(*record.output_slot(i), shared, options.create_graph);
       }
       for (size_t w = 0; w < wanted.size(); ++w) {
@@ -154,18 +165,22 @@ struct Walk {
     for (int i = 0; i < grads.size(); ++i) {
       if (!grads[i].defined() || !record.input_wants_grad(i)) continue;
       check_grad(record, i, grads[i], record.input_type(i));
-      arrived.add(record.input_source(i), record.input_source_output(i), record.input_slot(i), grads[i]);
+      arrived.add(record.input_source(i), record.input_source_output(i), record.input_slot(i),
+                  grads[i]);
     }
   }
 };
 
-std::vector<Tensor> walk(const Tensor& result, const GradOptions& options, std::span<const ValueKey> wanted,
-                         bool deliver_to_slots) {
-  check(result.requires_grad(), "backward: no gradient flows through this result; call require_grad() on a leaf before computing it");
+std::vector<Tensor> walk(const Tensor& result, const GradOptions& options,
+                         std::span<const ValueKey> wanted, bool deliver_to_slots) {
+  check(result.requires_grad(),
+        "backward: no gradient flows through this result; call require_grad() on a leaf before "
+        "computing it");
   std::vector<Tensor> kept(wanted.size());
   const std::vector<Ref<TapeRecord>> records = collect_records(result);
   NoGrad mode(options.create_graph);  // rules record only where gradients of gradients are wanted
-  Walk state{.options = options, .wanted = wanted, .deliver_to_slots = deliver_to_slots, .arrived = {}};
+  Walk state{
+      .options = options, .wanted = wanted, .deliver_to_slots = deliver_to_slots, .arrived = {}};
   const ValueKey root = key_of(result);
   state.arrived.add(root.source, root.output, root.slot, seed_of(result, options.seed));
   for (const Ref<TapeRecord>& record : records) state.step(*record, kept);
@@ -187,10 +202,12 @@ void backward(const Tensor& result, const GradOptions& options) { walk(result, o
 
 void Tensor::backward() const { brrr::backward(*this); }
 
-std::vector<Tensor> grad(const Tensor& result, std::span<const Tensor> inputs, const GradOptions& options) {
+std::vector<Tensor> grad(const Tensor& result, std::span<const Tensor> inputs,
+                         const GradOptions& options) {
   std::vector<ValueKey> keys;
   for (const Tensor& input : inputs) {
-    check(input.requires_grad(), "grad: input ", keys.size(), " (", describe(input), ") does not require a gradient; call require_grad() on it before use");
+    check(input.requires_grad(), "grad: input ", keys.size(), " (", describe(input),
+          ") does not require a gradient; call require_grad() on it before use");
     keys.push_back(key_of(input));
   }
   std::vector<Tensor> grads = walk(result, options, keys, false);
@@ -200,7 +217,8 @@ std::vector<Tensor> grad(const Tensor& result, std::span<const Tensor> inputs, c
   return grads;
 }
 
-std::vector<Tensor> grad(const Tensor& result, const std::vector<Tensor>& inputs, const GradOptions& options) {
+std::vector<Tensor> grad(const Tensor& result, const std::vector<Tensor>& inputs,
+                         const GradOptions& options) {
   return grad(result, std::span<const Tensor>(inputs), options);
 }
 

@@ -57,7 +57,8 @@ template <typename... Parts>
 // check(a == b, "matmul: inner sizes differ: ", a, " and ", b, "; transpose one of them?");
 template <typename... Parts>
 void check(bool holds, const Parts&... parts) {
-  if (!holds) [[unlikely]] fail(parts...);
+  if (!holds) [[unlikely]]
+    fail(parts...);
 }
 
 [[noreturn]] void fail_invariant(const std::string& message, std::source_location where);
@@ -72,7 +73,8 @@ struct Promise {
 
 template <typename... Parts>
 void invariant(Promise promise, const Parts&... parts) {
-  if (!promise.holds) [[unlikely]] fail_invariant(join_text(parts...), promise.where);
+  if (!promise.holds) [[unlikely]]
+    fail_invariant(join_text(parts...), promise.where);
 }
 
 }  // namespace brrr

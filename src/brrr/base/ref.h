@@ -37,7 +37,8 @@ class Ref {
   Ref(const Ref& other) : Ref(other.object_) {}
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   template <typename U>
-  Ref(Ref<U> other) : object_(other.leak()) {}  // NOLINT: a Ref to a derived object is one to its base
+  Ref(Ref<U> other)
+      : object_(other.leak()) {}  // NOLINT: a Ref to a derived object is one to its base
   Ref& operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
     return *this;

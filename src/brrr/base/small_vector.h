@@ -72,7 +72,8 @@ class SmallVector {
  private:
   T* inline_data() { return reinterpret_cast<T*>(inline_bytes_); }
   void free_heap() {
-    if (data_ != inline_data()) std::allocator<T>().deallocate(data_, static_cast<size_t>(capacity_));
+    if (data_ != inline_data())
+      std::allocator<T>().deallocate(data_, static_cast<size_t>(capacity_));
   }
   // Takes the elements of `other`; this object must be empty.
   void steal(SmallVector& other) {

@@ -90,7 +90,8 @@ struct ThreadPool::Team {
 
 ThreadPool::ThreadPool(int threads) : team_(std::make_unique<Team>()) {
   check(threads >= 1 && threads <= 1024, "threads must be between 1 and 1024, not ", threads);
-  for (int i = 1; i < threads; ++i) team_->workers.emplace_back([team = team_.get()] { team->worker_loop(); });
+  for (int i = 1; i < threads; ++i)
+    team_->workers.emplace_back([team = team_.get()] { team->worker_loop(); });
 }
 
 ThreadPool::~ThreadPool() {

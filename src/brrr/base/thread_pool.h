@@ -26,7 +26,9 @@ class ThreadPool {
       body(int64_t{0});
       return;
     }
-    run(pieces, [](const void* object, int64_t piece) { (*static_cast<const Body*>(object))(piece); },
+    run(
+        pieces,
+        [](const void* object, int64_t piece) { (*static_cast<const Body*>(object))(piece); },
         &body);
   }
 

@@ -14,15 +14,16 @@ namespace {
 constexpr size_t kAlignment = 64;  // a cache line, and the widest vector register
 
 size_t physical_bytes() {
-  static const size_t bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
-                              static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
+  static const size_t bytes =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
   return bytes;
 }
 
 [[noreturn]] void fail_out_of_memory(size_t bytes) {
   const Bytes live = ledger(Device::cpu()).live();
-  fail("out of memory: asked for ", Bytes(static_cast<int64_t>(bytes)), " on the cpu, where tensors hold ",
-       live, " of ", Bytes(static_cast<int64_t>(physical_bytes())),
+  fail("out of memory: asked for ", Bytes(static_cast<int64_t>(bytes)),
+       " on the cpu, where tensors hold ", live, " of ",
+       Bytes(static_cast<int64_t>(physical_bytes())),
        " already; use smaller sizes, or plan them first on the null device");
 }
 

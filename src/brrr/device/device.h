@@ -28,7 +28,7 @@ struct Device {
   constexpr bool operator==(const Device&) const = default;
 };
 
-std::string to_text(Device device);        // "cpu", "null", "cuda:0"
+std::string to_text(Device device);          // "cpu", "null", "cuda:0"
 Device parse_device(std::string_view text);  // the inverse; throws Error on anything else
 
 // Throws Error when the device is absent, or cannot hold the bytes. Alignment is 64 bytes.

@@ -11,8 +11,8 @@ constinit thread_local Category thread_category = Category::activation;
 }  // namespace
 
 std::string_view category_name(Category category) {
-  constexpr std::array<std::string_view, kCategories> names = {"parameter",  "gradient", "optimizer",
-                                                               "activation", "data",     "workspace"};
+  constexpr std::array<std::string_view, kCategories> names = {
+      "parameter", "gradient", "optimizer", "activation", "data", "workspace"};
   return names[static_cast<size_t>(category)];
 }
 
@@ -52,11 +52,14 @@ Ledger& ledger(Device device) {
   static std::array<Ledger, kMaxCudaDevices> cuda;
   if (device.kind == DeviceKind::cpu) return cpu;
   if (device.kind == DeviceKind::null) return null;
-  check(device.index < kMaxCudaDevices, "no device ", device, "; brrr knows at most ", kMaxCudaDevices, " GPUs");
+  check(device.index < kMaxCudaDevices, "no device ", device, "; brrr knows at most ",
+        kMaxCudaDevices, " GPUs");
   return cuda[device.index];
 }
 
-CategoryScope::CategoryScope(Category category) : outer_(thread_category) { thread_category = category; }
+CategoryScope::CategoryScope(Category category) : outer_(thread_category) {
+  thread_category = category;
+}
 CategoryScope::~CategoryScope() { thread_category = outer_; }
 Category current_category() { return thread_category; }
 

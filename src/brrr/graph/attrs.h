@@ -32,7 +32,8 @@ class Attrs {
   template <typename T>
   const T& get(std::string_view name) const {
     const AttrValue* value = find(name);
-    invariant(value && std::holds_alternative<T>(*value), "attribute ", name, " is missing or of another type");
+    invariant(value && std::holds_alternative<T>(*value), "attribute ", name,
+              " is missing or of another type");
     return std::get<T>(*value);
   }
   int64_t integer(std::string_view name) const { return get<int64_t>(name); }

@@ -16,8 +16,8 @@ Device device_of(const OpDef& op, std::span<const Tensor> inputs, const Attrs& a
   if (inputs.empty()) return attrs.get<Device>("device");
   const Device device = inputs[0].device();
   for (const Tensor& input : inputs.subspan(1)) {
-    check(input.device() == device, op.name, ": operands live on different devices, ", device, " and ",
-          input.device(), "; move one with to(x, device)");
+    check(input.device() == device, op.name, ": operands live on different devices, ", device,
+          " and ", input.device(), "; move one with to(x, device)");
   }
   return device;
 }
@@ -47,7 +47,8 @@ void run_kernel(const OpDef& op, std::span<const Tensor> inputs, const Attrs& at
   for (const Tensor& input : inputs) operands.push_back(operand_of(input));
   for (const Tensor& output : outputs) operands.push_back(operand_of(output));
   const std::span<const Operand> all(operands);
-  KernelCall call{op, all.first(inputs.size()), all.subspan(inputs.size()), attrs, {}, thread_pool()};
+  KernelCall call{op,           all.first(inputs.size()), all.subspan(inputs.size()), attrs, {},
+                  thread_pool()};
   Ref<Storage> scratch;
   if (op.workspace) {
     const int64_t bytes = op.workspace(call);
@@ -101,10 +102,14 @@ Tensors call_op(const OpDef& op, std::span<const Tensor> inputs, const Attrs& at
   return outputs;
 }
 
-void call_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, const Tensor& output) {
+void call_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
+               const Tensor& output) {
   device_of(op, inputs, attrs);
   check(inputs.empty() || inputs[0].device() == output.device(), op.name, ": the result lives on ",
-        output.device(), " and the operands on ", inputs[0].device(), "; move one with to(x, device)");
+        output.device(), " and the operands on ", inputs[0].device(),
+        "; move one with to(x, device)");
+  invariant(op.kind == OpKind::elementwise || output.is_contiguous(), op.name,
+            " writes contiguous results only");
   const TypeRefs input_types = types_of(inputs);
   const InferCall infer_call{op, input_types, attrs};
   const TensorTypes types = op.infer(infer_call);

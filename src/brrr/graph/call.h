@@ -10,13 +10,15 @@ namespace brrr {
 
 Tensors call_op(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs = {});
 
-inline Tensor call_one(const OpDef& op, std::initializer_list<Tensor> inputs, const Attrs& attrs = {}) {
+inline Tensor call_one(const OpDef& op, std::initializer_list<Tensor> inputs,
+                       const Attrs& attrs = {}) {
   return call_op(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs)[0];
 }
 
 // Runs the kernel of a one-output op into elements that exist already, and marks them written.
 // Shapes must match exactly; nothing is recorded.
-void call_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs, const Tensor& output);
+void call_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
+               const Tensor& output);
 
 // Counts the cost of every op that this thread calls while it lives (on any device, null included):
 //   CostCounter counter;  matmul(x, w);  counter.total().flops

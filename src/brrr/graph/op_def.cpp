@@ -38,8 +38,8 @@ UserOps& user_ops() {
 }  // namespace
 
 std::string_view kind_name(OpKind kind) {
-  constexpr std::array<std::string_view, 8> names = {"elementwise", "reduce", "view",     "contraction",
-                                                     "gather",      "random", "creation", "other"};
+  constexpr std::array<std::string_view, 8> names = {
+      "elementwise", "reduce", "view", "contraction", "gather", "random", "creation", "other"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -68,12 +68,13 @@ TensorType promoted_type(const InferCall& call) {
   TensorType type{.shape = call.shape(0), .dtype = promote_types(call.inputs)};
   bool all_weak = true;
   for (int i = 0; i < call.size(); ++i) {
-    if (call.shape(i) != type.shape) type.shape = broadcast_shapes(type.shape, call.shape(i), call.op.name);
+    if (call.shape(i) != type.shape)
+      type.shape = broadcast_shapes(type.shape, call.shape(i), call.op.name);
     all_weak &= call.inputs[static_cast<size_t>(i)].weak;
   }
   type.weak = all_weak;
-  check(call.op.dtypes.contains(type.dtype), call.op.name, ": does not take ", type.dtype, " operands",
-        is_packed(type.dtype) ? " (packed for storage)" : "", "; cast them first");
+  check(call.op.dtypes.contains(type.dtype), call.op.name, ": does not take ", type.dtype,
+        " operands", is_packed(type.dtype) ? " (packed for storage)" : "", "; cast them first");
   return type;
 }
 
@@ -108,7 +109,8 @@ const OpDef* find_op(std::string_view name) {
 }
 
 void register_op(const OpDef& op) {
-  check(!find_op(op.name), "register_op: there is an op named ", op.name, " already; choose another name");
+  check(!find_op(op.name), "register_op: there is an op named ", op.name,
+        " already; choose another name");
   check(op.infer && (op.compose || op.cpu || op.view), "register_op: ", op.name,
         " needs `infer` and at least one of `compose`, `cpu`, `view`");
   std::lock_guard lock(user_ops().mutex);

@@ -15,7 +15,16 @@ namespace brrr {
 struct OpDef;
 
 // Drives fusion and recomputation, and tells the sweep what to expect.
-enum class OpKind : uint8_t { elementwise, reduce, view, contraction, gather, random, creation, other };
+enum class OpKind : uint8_t {
+  elementwise,
+  reduce,
+  view,
+  contraction,
+  gather,
+  random,
+  creation,
+  other
+};
 std::string_view kind_name(OpKind kind);
 
 // Shape and dtype of an operand without owning them.
@@ -59,7 +68,8 @@ struct ComposeCall {
   const Tensor& input(int i) const { return inputs[static_cast<size_t>(i)]; }
 };
 
-// What a gradient rule sees. Inputs and outputs not listed in grad_reads have shape and dtype only.
+// What a gradient rule sees. Inputs and outputs not listed in grad_reads have shape and dtype only;
+// a rule that needs the device takes it from the gradient that arrived.
 struct GradCall {
   const Attrs& attrs;
   std::span<const Tensor> inputs;
@@ -88,7 +98,8 @@ struct Operand {
   int64_t count() const { return numel(layout->shape); }
 };
 
-// What a kernel sees. Outputs are allocated; contiguous unless a write goes through a view.
+// What a kernel sees. Outputs are allocated and contiguous; only those of elementwise ops may have
+// strides, when a write goes through a view.
 struct KernelCall {
   const OpDef& op;
   std::span<const Operand> inputs;
@@ -144,7 +155,7 @@ struct OpDef {
   std::string_view name;
   std::string_view formula;  // one line for people: "y = x / (1 + exp(-x))"
   OpKind kind = OpKind::other;
-  DTypeSet dtypes = kFloats;     // what the main operands may be; `infer` refuses the others
+  DTypeSet dtypes = kFloats;      // what the main operands may be; `infer` refuses the others
   int64_t flops_per_element = 1;  // of the output, for the default cost
 
   TensorTypes (*infer)(const InferCall&) = nullptr;
@@ -162,10 +173,12 @@ struct OpDef {
   Layout (*view)(const Layout&, const Attrs&) = nullptr;
   TileKernels (*tiles)() = nullptr;
   void (*cpu)(const KernelCall&) = nullptr;
-  int64_t (*workspace)(const KernelCall&) = nullptr;  // bytes of scratch; operands may have no data yet
+  int64_t (*workspace)(const KernelCall&) =
+      nullptr;  // bytes of scratch; operands may have no data yet
 
   std::vector<Sample> (*samples)() = nullptr;
-  double tolerance = 1;  // multiplies the sweep's tolerance where an op needs more room, with reason
+  double tolerance =
+      1;  // multiplies the sweep's tolerance where an op needs more room, with reason
 };
 
 // The type of an elementwise result by PyTorch's promotion rules, and the broadcast shape.

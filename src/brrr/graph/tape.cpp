@@ -27,7 +27,8 @@ void release_iteratively(std::vector<Ref<GradSource>>& sources) {
   draining = false;
 }
 
-[[noreturn]] void fail_written(const OpDef& op, std::string_view role, int i, const TensorType& type) {
+[[noreturn]] void fail_written(const OpDef& op, std::string_view role, int i,
+                               const TensorType& type) {
   fail("backward: ", role, " ", i, " of ", op.name, " (", type,
        ") was written to after the op ran, and its gradient needs the old value; ",
        "copy it with clone() before the write, or write after backward()");
@@ -46,7 +47,9 @@ TapeRecord::TapeRecord(const OpDef& op, std::span<const Tensor> inputs, const At
   inputs_.reserve(static_cast<int>(inputs.size()));
   for (const Tensor& input : inputs) {
     const TensorBody& body = input.body();
-    SavedInput saved{.type = input.type(), .source = body.source, .source_output = body.source_output,
+    SavedInput saved{.type = input.type(),
+                     .source = body.source,
+                     .source_output = body.source_output,
                      .slot = body.grad_slot};
     if (has_bit(op.grad_reads.inputs, inputs_.size())) {
       saved.value = input;
@@ -74,17 +77,31 @@ void TapeRecord::attach_outputs(std::span<Tensor> outputs) {
 
 TapeRecord::~TapeRecord() { free_saved(); }
 
-TapeRecord* TapeRecord::input_source(int i) const { return static_cast<TapeRecord*>(inputs_[i].source.get()); }
+TapeRecord* TapeRecord::input_source(int i) const {
+  return static_cast<TapeRecord*>(inputs_[i].source.get());
+}
 
-void TapeRecord::keep_output_grad(int output, Ref<GradSlot> slot) { outputs_[output].slot = std::move(slot); }
+void TapeRecord::keep_output_grad(int output, Ref<GradSlot> slot) {
+  outputs_[output].slot = std::move(slot);
+}
+
+void TapeRecord::check_unwritten() const {
+  for (int i = 0; i < inputs_.size(); ++i) {
+    const SavedInput& saved = inputs_[i];
+    const bool kept = saved.value.defined() && saved.value.body().storage;
+    if (kept && saved.value.storage().version() != saved.version)
+      fail_written(*op_, "input", i, saved.type);
+  }
+  for (int i = 0; i < outputs_.size(); ++i) {
+    const SavedOutput& saved = outputs_[i];
+    if (saved.storage && saved.storage->version() != saved.version)
+      fail_written(*op_, "output", i, saved.type);
+  }
+}
 
 Tensor TapeRecord::input(int i) const {
   const SavedInput& saved = inputs_[i];
-  if (saved.value.defined()) {
-    const Ref<Storage>& storage = saved.value.body().storage;
-    if (storage && storage->version() != saved.version) fail_written(*op_, "input", i, saved.type);
-    return saved.value;
-  }
+  if (saved.value.defined()) return saved.value;
   Tensor husk = make_husk(saved.type);
   husk.body().source = saved.source;
   husk.body().source_output = saved.source_output;
@@ -94,9 +111,6 @@ Tensor TapeRecord::input(int i) const {
 
 Tensor TapeRecord::output(int i) {
   const SavedOutput& saved = outputs_[i];
-  if (saved.storage && saved.storage->version() != saved.version) {
-    fail_written(*op_, "output", i, saved.type);
-  }
   Tensor again = make_husk(saved.type);
   again.body().layout = saved.layout;
   again.body().storage = saved.storage;

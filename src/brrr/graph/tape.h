@@ -38,7 +38,10 @@ class TapeRecord final : public GradSource {
   GradSlot* output_slot(int i) const { return outputs_[i].slot.get(); }
   void keep_output_grad(int output, Ref<GradSlot> slot) override;
 
-  // The operands again, for the gradient rule. Throws Error when one was written to since.
+  // Throws Error when an operand that the rule reads was written to since the op ran.
+  void check_unwritten() const;
+
+  // The operands again, for the gradient rule.
   Tensor input(int i) const;
   Tensor output(int i);
   const TensorType& input_type(int i) const { return inputs_[i].type; }

@@ -12,9 +12,8 @@ class Arg {
  public:
   Arg(const Tensor& tensor) : tensor_(&tensor) {}  // NOLINT: tensors and numbers mix in expressions
   template <typename Number>
-  requires std::is_arithmetic_v<Number>
-  Arg(Number value)  // NOLINT
-      : dtype_(std::floating_point<Number>   ? DType::f64
+  requires std::is_arithmetic_v<Number> Arg(Number value)  // NOLINT
+      : dtype_(std::floating_point<Number>  ? DType::f64
                : std::same_as<Number, bool> ? DType::boolean
                                             : DType::i64),
         float_value_(static_cast<double>(value)),

@@ -26,16 +26,19 @@ Tensors pair_grads(const GradCall& call, MakeA make_a, MakeB make_b) {
   return grads;
 }
 
-// The operand that wins takes the gradient; a tie shares it.
-Tensors extremum_grad(const GradCall& call, const Tensor& a_wins, const Tensor& b_wins) {
+// The operand that loses gets no gradient, and a tie shares it. Neither loses against a NaN: both get
+// all of it, as in PyTorch, so that a NaN is not followed by innocent zeros.
+Tensors extremum_grad(const GradCall& call, const Tensor& a_loses, const Tensor& b_loses) {
   const Tensor& dy = call.output_grad(0);
   const Tensor half = 0.5 * cast(equal(call.input(0), call.input(1)), dy.dtype());
-  return pair_grads(call, [&] { return dy * (cast(a_wins, dy.dtype()) + half); },
-                    [&] { return dy * (cast(b_wins, dy.dtype()) + half); });
+  return pair_grads(
+      call, [&] { return dy * (1.0 - (cast(a_loses, dy.dtype()) + half)); },
+      [&] { return dy * (1.0 - (cast(b_loses, dy.dtype()) + half)); });
 }
 
 Tensors pow_grad(const GradCall& call) {
-  const Tensor &a = call.input(0), &b = call.input(1), &y = call.output(0), &dy = call.output_grad(0);
+  const Tensor &a = call.input(0), &b = call.input(1), &y = call.output(0),
+               &dy = call.output_grad(0);
   return pair_grads(
       call,
       // b a^(b-1), and 0 for a^0 even where a is 0
@@ -48,7 +51,8 @@ TensorTypes infer_where(const InferCall& call) {
   check(call.dtype(0) == DType::boolean, "where: the condition must be bool, not ", call.dtype(0),
         "; compare it with something, as in x > 0");
   const Shape values = broadcast_shapes(call.shape(1), call.shape(2), "where");
-  TensorType type{broadcast_shapes(call.shape(0), values, "where"), promote_types(call.inputs.subspan(1))};
+  TensorType type{broadcast_shapes(call.shape(0), values, "where"),
+                  promote_types(call.inputs.subspan(1))};
   require_dtype(call, type.dtype);
   return {type};
 }
@@ -74,7 +78,8 @@ std::vector<Sample> div_samples() {
   std::vector<Sample> samples = binary_samples(-2, 2);
   for (Sample& sample : samples) {
     double* divisor = sample.inputs[1].data<double>();
-    for (int64_t i = 0; i < sample.inputs[1].numel(); ++i) divisor[i] += divisor[i] < 0 ? -0.5 : 0.5;
+    for (int64_t i = 0; i < sample.inputs[1].numel(); ++i)
+      divisor[i] += divisor[i] < 0 ? -0.5 : 0.5;
   }
   return samples;
 }
@@ -85,95 +90,155 @@ std::vector<Sample> where_samples() {
     const Shape shape = broadcast_shapes(pair.inputs[0].shape(), pair.inputs[1].shape(), "where");
     samples.push_back({{sample_mask(shape, 7), pair.inputs[0], pair.inputs[1]}, {}});
   }
-  samples.push_back({{sample_mask({4, 1}, 8), sample_values({3}, 9), sample_values({4, 3}, 10)}, {}});
+  samples.push_back(
+      {{sample_mask({4, 1}, 8), sample_values({3}, 9), sample_values({4, 3}, 10)}, {}});
   return samples;
+}
+
+// What functions of several operands have in common.
+template <Binary kFunction>
+constexpr OpDef pair_function(OpDef op) {
+  op.kind = OpKind::elementwise;
+  if (!op.infer) op.infer = infer_promoted;
+  op.tiles = binary_tiles<kFunction>;
+  op.cpu = run_elementwise;
+  if (!op.samples) op.samples = samples_pairs;
+  return op;
+}
+
+template <Binary kFunction>
+constexpr OpDef comparison(OpDef op) {
+  op.dtypes = kAnyDType;
+  op.infer = infer_comparison;
+  return pair_function<kFunction>(op);
 }
 
 }  // namespace
 
-const OpDef add_op{.name = "add", .formula = "a + b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_promoted,
-                   .grad = [](const GradCall& call) {
-                     const Tensor& dy = call.output_grad(0);
-                     return pair_grads(call, [&] { return dy; }, [&] { return dy; });
-                   },
-                   .scalar = [](const double* x, const Attrs&) { return x[0] + x[1]; },
-                   .tiles = binary_tiles<Binary::add>, .cpu = run_elementwise, .samples = samples_pairs};
+constinit const OpDef add_op = pair_function<Binary::add>(
+    {.name = "add",
+     .formula = "a + b",
+     .dtypes = kAnyDType,
+     .grad =
+         [](const GradCall& call) {
+           const Tensor& dy = call.output_grad(0);
+           return pair_grads(
+               call, [&] { return dy; }, [&] { return dy; });
+         },
+     .scalar = [](const double* x, const Attrs&) { return x[0] + x[1]; }});
 
-const OpDef sub_op{.name = "sub", .formula = "a - b", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_promoted,
-                   .grad = [](const GradCall& call) {
-                     const Tensor& dy = call.output_grad(0);
-                     return pair_grads(call, [&] { return dy; }, [&] { return -dy; });
-                   },
-                   .compose = [](const ComposeCall& call) -> Tensors { return {call.input(0) + -call.input(1)}; },
-                   .tiles = binary_tiles<Binary::sub>, .cpu = run_elementwise, .samples = samples_pairs};
+constinit const OpDef sub_op =
+    pair_function<Binary::sub>({.name = "sub",
+                                .formula = "a - b",
+                                .dtypes = kNumbers,
+                                .grad =
+                                    [](const GradCall& call) {
+                                      const Tensor& dy = call.output_grad(0);
+                                      return pair_grads(
+                                          call, [&] { return dy; }, [&] { return -dy; });
+                                    },
+                                .compose = [](const ComposeCall& call) -> Tensors {
+                                  return {call.input(0) + -call.input(1)};
+                                }});
 
-const OpDef mul_op{.name = "mul", .formula = "a * b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_promoted,
-                   .grad = [](const GradCall& call) {
-                     const Tensor& dy = call.output_grad(0);
-                     return pair_grads(call, [&] { return dy * call.input(1); }, [&] { return dy * call.input(0); });
-                   },
-                   .grad_reads = kReadsBoth,
-                   .scalar = [](const double* x, const Attrs&) { return x[0] * x[1]; },
-                   .tiles = binary_tiles<Binary::mul>, .cpu = run_elementwise, .samples = samples_pairs};
+constinit const OpDef mul_op = pair_function<Binary::mul>(
+    {.name = "mul",
+     .formula = "a * b",
+     .dtypes = kAnyDType,
+     .grad =
+         [](const GradCall& call) {
+           const Tensor& dy = call.output_grad(0);
+           return pair_grads(
+               call, [&] { return dy * call.input(1); }, [&] { return dy * call.input(0); });
+         },
+     .grad_reads = kReadsBoth,
+     .scalar = [](const double* x, const Attrs&) { return x[0] * x[1]; }});
 
-const OpDef div_op{.name = "div", .formula = "a / b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_promoted_float,
-                   .grad = [](const GradCall& call) {
-                     const Tensor &b = call.input(1), &dy = call.output_grad(0);
-                     return pair_grads(call, [&] { return dy / b; }, [&] { return -dy * call.output(0) / b; });
-                   },
-                   .grad_reads = {.inputs = 0b10, .outputs = 1},
-                   .scalar = [](const double* x, const Attrs&) { return x[0] / x[1]; },
-                   .tiles = binary_tiles<Binary::div>, .cpu = run_elementwise, .samples = div_samples};
+constinit const OpDef div_op = pair_function<Binary::div>(
+    {.name = "div",
+     .formula = "a / b",
+     .dtypes = kAnyDType,
+     .infer = infer_promoted_float,
+     .grad =
+         [](const GradCall& call) {
+           const Tensor &b = call.input(1), &dy = call.output_grad(0);
+           return pair_grads(
+               call, [&] { return dy / b; }, [&] { return -dy * call.output(0) / b; });
+         },
+     .grad_reads = {.inputs = 0b10, .outputs = 1},
+     .scalar = [](const double* x, const Attrs&) { return x[0] / x[1]; },
+     .samples = div_samples});
 
-const OpDef pow_op{.name = "pow", .formula = "a^b", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_promoted,
-                   .grad = pow_grad, .grad_reads = {.inputs = 0b11, .outputs = 1},
-                   .scalar = [](const double* x, const Attrs&) { return std::pow(x[0], x[1]); },
-                   .tiles = binary_tiles<Binary::pow>, .cpu = run_elementwise, .samples = pow_samples};
+constinit const OpDef pow_op = pair_function<Binary::pow>(
+    {.name = "pow",
+     .formula = "a^b",
+     .dtypes = kNumbers,
+     .grad = pow_grad,
+     .grad_reads = {.inputs = 0b11, .outputs = 1},
+     .scalar = [](const double* x, const Attrs&) { return std::pow(x[0], x[1]); },
+     .samples = pow_samples});
 
-const OpDef maximum_op{.name = "maximum", .formula = "max(a, b)", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_promoted,
-                       .grad = [](const GradCall& call) {
-                         return extremum_grad(call, call.input(0) > call.input(1), call.input(1) > call.input(0));
-                       },
-                       .grad_reads = kReadsBoth,
-                       .scalar = [](const double* x, const Attrs&) { return std::max(x[0], x[1]); },
-                       .tiles = binary_tiles<Binary::maximum>, .cpu = run_elementwise, .samples = samples_pairs};
+constinit const OpDef maximum_op = pair_function<Binary::maximum>(
+    {.name = "maximum",
+     .formula = "max(a, b)",
+     .dtypes = kAnyDType,
+     .grad =
+         [](const GradCall& call) {
+           return extremum_grad(call, call.input(0) < call.input(1), call.input(1) < call.input(0));
+         },
+     .grad_reads = kReadsBoth,
+     .scalar = [](const double* x, const Attrs&) { return std::max(x[0], x[1]); }});
 
-const OpDef minimum_op{.name = "minimum", .formula = "min(a, b)", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_promoted,
-                       .grad = [](const GradCall& call) {
-                         return extremum_grad(call, call.input(0) < call.input(1), call.input(1) < call.input(0));
-                       },
-                       .grad_reads = kReadsBoth,
-                       .scalar = [](const double* x, const Attrs&) { return std::min(x[0], x[1]); },
-                       .tiles = binary_tiles<Binary::minimum>, .cpu = run_elementwise, .samples = samples_pairs};
+constinit const OpDef minimum_op = pair_function<Binary::minimum>(
+    {.name = "minimum",
+     .formula = "min(a, b)",
+     .dtypes = kAnyDType,
+     .grad =
+         [](const GradCall& call) {
+           return extremum_grad(call, call.input(0) > call.input(1), call.input(1) > call.input(0));
+         },
+     .grad_reads = kReadsBoth,
+     .scalar = [](const double* x, const Attrs&) { return std::min(x[0], x[1]); }});
 
-const OpDef equal_op{.name = "equal", .formula = "a == b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_comparison,
-                     .scalar = [](const double* x, const Attrs&) { return x[0] == x[1] ? 1.0 : 0.0; },
-                     .tiles = binary_tiles<Binary::equal>, .cpu = run_elementwise, .samples = samples_pairs};
+constinit const OpDef equal_op = comparison<Binary::equal>(
+    {.name = "equal", .formula = "a == b", .scalar = [](const double* x, const Attrs&) {
+       return x[0] == x[1] ? 1.0 : 0.0;
+     }});
 
-const OpDef not_equal_op{.name = "not_equal", .formula = "a != b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_comparison,
-                         .scalar = [](const double* x, const Attrs&) { return x[0] != x[1] ? 1.0 : 0.0; },
-                         .tiles = binary_tiles<Binary::not_equal>, .cpu = run_elementwise, .samples = samples_pairs};
+constinit const OpDef not_equal_op = comparison<Binary::not_equal>(
+    {.name = "not_equal", .formula = "a != b", .scalar = [](const double* x, const Attrs&) {
+       return x[0] != x[1] ? 1.0 : 0.0;
+     }});
 
-const OpDef less_op{.name = "less", .formula = "a < b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_comparison,
-                    .scalar = [](const double* x, const Attrs&) { return x[0] < x[1] ? 1.0 : 0.0; },
-                    .tiles = binary_tiles<Binary::less>, .cpu = run_elementwise, .samples = samples_pairs};
+constinit const OpDef less_op = comparison<Binary::less>(
+    {.name = "less", .formula = "a < b", .scalar = [](const double* x, const Attrs&) {
+       return x[0] < x[1] ? 1.0 : 0.0;
+     }});
 
-const OpDef less_equal_op{.name = "less_equal", .formula = "a <= b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_comparison,
-                          .scalar = [](const double* x, const Attrs&) { return x[0] <= x[1] ? 1.0 : 0.0; },
-                          .tiles = binary_tiles<Binary::less_equal>, .cpu = run_elementwise, .samples = samples_pairs};
+constinit const OpDef less_equal_op = comparison<Binary::less_equal>(
+    {.name = "less_equal", .formula = "a <= b", .scalar = [](const double* x, const Attrs&) {
+       return x[0] <= x[1] ? 1.0 : 0.0;
+     }});
 
-const OpDef greater_op{.name = "greater", .formula = "a > b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_comparison,
-                       .scalar = [](const double* x, const Attrs&) { return x[0] > x[1] ? 1.0 : 0.0; },
-                       .tiles = binary_tiles<Binary::greater>, .cpu = run_elementwise, .samples = samples_pairs};
+constinit const OpDef greater_op = comparison<Binary::greater>(
+    {.name = "greater", .formula = "a > b", .scalar = [](const double* x, const Attrs&) {
+       return x[0] > x[1] ? 1.0 : 0.0;
+     }});
 
-const OpDef greater_equal_op{.name = "greater_equal", .formula = "a >= b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_comparison,
-                             .scalar = [](const double* x, const Attrs&) { return x[0] >= x[1] ? 1.0 : 0.0; },
-                             .tiles = binary_tiles<Binary::greater_equal>, .cpu = run_elementwise, .samples = samples_pairs};
+constinit const OpDef greater_equal_op = comparison<Binary::greater_equal>(
+    {.name = "greater_equal", .formula = "a >= b", .scalar = [](const double* x, const Attrs&) {
+       return x[0] >= x[1] ? 1.0 : 0.0;
+     }});
 
-const OpDef where_op{.name = "where", .formula = "condition ? a : b", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_where,
-                     .grad = where_grad, .grad_reads = {.inputs = 0b1},
-                     .scalar = [](const double* x, const Attrs&) { return x[0] != 0 ? x[1] : x[2]; },
-                     .tiles = binary_tiles<Binary::where>, .cpu = run_elementwise, .samples = where_samples};
+constinit const OpDef where_op = pair_function<Binary::where>(
+    {.name = "where",
+     .formula = "condition ? a : b",
+     .dtypes = kAnyDType,
+     .infer = infer_where,
+     .grad = where_grad,
+     .grad_reads = {.inputs = 0b1},
+     .scalar = [](const double* x, const Attrs&) { return x[0] != 0 ? x[1] : x[2]; },
+     .samples = where_samples});
 
 Tensor add(const Arg& a, const Arg& b) { return call_elementwise(add_op, a, b); }
 Tensor sub(const Arg& a, const Arg& b) { return call_elementwise(sub_op, a, b); }
@@ -187,7 +252,9 @@ Tensor not_equal(const Arg& a, const Arg& b) { return call_elementwise(not_equal
 Tensor less(const Arg& a, const Arg& b) { return call_elementwise(less_op, a, b); }
 Tensor less_equal(const Arg& a, const Arg& b) { return call_elementwise(less_equal_op, a, b); }
 Tensor greater(const Arg& a, const Arg& b) { return call_elementwise(greater_op, a, b); }
-Tensor greater_equal(const Arg& a, const Arg& b) { return call_elementwise(greater_equal_op, a, b); }
+Tensor greater_equal(const Arg& a, const Arg& b) {
+  return call_elementwise(greater_equal_op, a, b);
+}
 
 Tensor where(const Tensor& condition, const Arg& a, const Arg& b) {
   const Device device = condition.device();
@@ -199,7 +266,8 @@ Tensor reduce_like(const Tensor& grad, const Tensor& operand) {
   const int extra = grad.rank() - operand.rank();
   Axes axes;
   for (int axis = 0; axis < grad.rank(); ++axis) {
-    if (axis < extra || (operand.shape()[axis - extra] == 1 && grad.shape()[axis] != 1)) axes.push_back(axis);
+    if (axis < extra || (operand.shape()[axis - extra] == 1 && grad.shape()[axis] != 1))
+      axes.push_back(axis);
   }
   if (!axes.empty()) result = sum(result, axes, KeepDims::yes);
   if (result.shape() != operand.shape()) result = reshape(result, operand.shape());

@@ -1,37 +1,46 @@
 // Tile functions of two and three operands, compiled once for each CPU target by foreach_target.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "brrr/ops/binary_cpu.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
-
 #include "brrr/base/scalar_math.h"
 #include "brrr/ops/binary_tiles.h"
 #include "brrr/ops/wrap.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace brrr::HWY_NAMESPACE {
 
 struct Add {
   template <typename T>
-  static T of(T a, T b) { return add_wrapping(a, b); }
+  static T of(T a, T b) {
+    return add_wrapping(a, b);
+  }
 };
 struct Sub {
   template <typename T>
-  static T of(T a, T b) { return sub_wrapping(a, b); }
+  static T of(T a, T b) {
+    return sub_wrapping(a, b);
+  }
 };
 struct Mul {
   template <typename T>
-  static T of(T a, T b) { return mul_wrapping(a, b); }
+  static T of(T a, T b) {
+    return mul_wrapping(a, b);
+  }
 };
 struct Div {
   template <typename T>
-  static T of(T a, T b) { return a / b; }
+  static T of(T a, T b) {
+    return a / b;
+  }
 };
 struct Pow {
   template <typename T>
   static T of(T a, T b) {
-    if constexpr (std::integral<T>) return integer_power(a, b);
-    else return math::pow(a, b);
+    if constexpr (std::integral<T>)
+      return integer_power(a, b);
+    else
+      return math::pow(a, b);
   }
   // Squares and multiplies, wrapping. A negative exponent leaves 1/a^n rounded to zero, except +-1.
   static int64_t integer_power(int64_t base, int64_t exponent) {
@@ -46,42 +55,59 @@ struct Pow {
 };
 struct Maximum {  // a >= b is false when either is NaN: then a if a is NaN, else b
   template <typename T>
-  static T of(T a, T b) { return a >= b || a != a ? a : b; }
+  static T of(T a, T b) {
+    return a >= b || a != a ? a : b;
+  }
 };
 struct Minimum {
   template <typename T>
-  static T of(T a, T b) { return a <= b || a != a ? a : b; }
+  static T of(T a, T b) {
+    return a <= b || a != a ? a : b;
+  }
 };
 struct Equal {
   template <typename T>
-  static T of(T a, T b) { return a == b ? T(1) : T(0); }
+  static T of(T a, T b) {
+    return a == b ? T(1) : T(0);
+  }
 };
 struct NotEqual {
   template <typename T>
-  static T of(T a, T b) { return a != b ? T(1) : T(0); }
+  static T of(T a, T b) {
+    return a != b ? T(1) : T(0);
+  }
 };
 struct Less {
   template <typename T>
-  static T of(T a, T b) { return a < b ? T(1) : T(0); }
+  static T of(T a, T b) {
+    return a < b ? T(1) : T(0);
+  }
 };
 struct LessEqual {
   template <typename T>
-  static T of(T a, T b) { return a <= b ? T(1) : T(0); }
+  static T of(T a, T b) {
+    return a <= b ? T(1) : T(0);
+  }
 };
 struct Greater {
   template <typename T>
-  static T of(T a, T b) { return a > b ? T(1) : T(0); }
+  static T of(T a, T b) {
+    return a > b ? T(1) : T(0);
+  }
 };
 struct GreaterEqual {
   template <typename T>
-  static T of(T a, T b) { return a >= b ? T(1) : T(0); }
+  static T of(T a, T b) {
+    return a >= b ? T(1) : T(0);
+  }
 };
 
 template <typename F, typename T>
 void binary_loop(const TileCall& call) {
   const T* a = static_cast<const T*>(call.inputs[0]);
   const T* b = static_cast<const T*>(call.inputs[1]);
-  T* y = static_cast<T*>(call.output);  // may be a or b itself: element i is read before it is written
+  T* y =
+      static_cast<T*>(call.output);  // may be a or b itself: element i is read before it is written
   for (int64_t i = 0; i < call.count; ++i) y[i] = F::of(a[i], b[i]);
 }
 
@@ -125,6 +151,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace brrr {
 HWY_EXPORT(binary_table);
-TileKernels find_binary_tiles(Binary function) { return HWY_DYNAMIC_DISPATCH(binary_table)(function); }
+TileKernels find_binary_tiles(Binary function) {
+  return HWY_DYNAMIC_DISPATCH(binary_table)(function);
+}
 }  // namespace brrr
 #endif

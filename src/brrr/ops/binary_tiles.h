@@ -6,7 +6,20 @@
 namespace brrr {
 
 enum class Binary : uint8_t {
-  add, sub, mul, div, pow, maximum, minimum, equal, not_equal, less, less_equal, greater, greater_equal, where
+  add,
+  sub,
+  mul,
+  div,
+  pow,
+  maximum,
+  minimum,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  where
 };
 
 TileKernels find_binary_tiles(Binary function);  // for the CPU that this runs on

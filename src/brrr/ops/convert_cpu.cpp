@@ -1,17 +1,19 @@
 // Compiled once for each CPU target by Highway's foreach_target; plain loops that g++ vectorises.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "brrr/ops/convert_cpu.cpp"
+#include "brrr/ops/convert_cpu.h"
+
+#include "brrr/tensor/element.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-
-#include "brrr/ops/convert_cpu.h"
-#include "brrr/tensor/element.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace brrr::HWY_NAMESPACE {
 
-using LoadFn = void (*)(const std::byte* base, int64_t first, int64_t stride, int64_t count, void* out);
-using StoreFn = void (*)(const void* values, std::byte* base, int64_t first, int64_t stride, int64_t count);
+using LoadFn = void (*)(const std::byte* base, int64_t first, int64_t stride, int64_t count,
+                        void* out);
+using StoreFn = void (*)(const void* values, std::byte* base, int64_t first, int64_t stride,
+                         int64_t count);
 
 template <typename From, typename To>
 void load_loop(const std::byte* base, int64_t first, int64_t stride, int64_t count, void* out) {
@@ -19,6 +21,9 @@ void load_loop(const std::byte* base, int64_t first, int64_t stride, int64_t cou
   To* HWY_RESTRICT to = static_cast<To*>(out);
   if (stride == 1) {
     for (int64_t i = 0; i < count; ++i) to[i] = convert_element<To>(from[i]);
+  } else if (stride == 0) {  // broadcast
+    const To value = convert_element<To>(from[0]);
+    for (int64_t i = 0; i < count; ++i) to[i] = value;
   } else {
     for (int64_t i = 0; i < count; ++i) to[i] = convert_element<To>(from[i * stride]);
   }
@@ -66,7 +71,8 @@ int64_t load_nibble(DType dtype, const std::byte* base, int64_t element) {
 void store_nibble(std::byte* base, int64_t element, int64_t value) {
   const int shift = static_cast<int>(element & 1) * 4;
   std::byte& pair = base[element >> 1];
-  pair = (pair & static_cast<std::byte>(0xf0 >> shift)) | static_cast<std::byte>((value & 15) << shift);
+  pair = (pair & static_cast<std::byte>(0xf0 >> shift)) |
+         static_cast<std::byte>((value & 15) << shift);
 }
 
 template <typename T>
@@ -91,8 +97,8 @@ void load_elements(DType dtype, const std::byte* base, int64_t first, int64_t st
   });
 }
 
-void store_elements(ComputeType type, const void* values, DType dtype, std::byte* base, int64_t first,
-                    int64_t stride, int64_t count) {
+void store_elements(ComputeType type, const void* values, DType dtype, std::byte* base,
+                    int64_t first, int64_t stride, int64_t count) {
   if (!is_packed(dtype)) {
     HWY_DYNAMIC_DISPATCH(find_store)(type, dtype)(values, base, first, stride, count);
     return;

@@ -9,7 +9,7 @@ namespace brrr {
 void load_elements(DType dtype, const std::byte* base, int64_t first, int64_t stride, int64_t count,
                    ComputeType type, void* out);
 // The way back: rounds, saturates and wraps as tensor/element.h says.
-void store_elements(ComputeType type, const void* values, DType dtype, std::byte* base, int64_t first,
-                    int64_t stride, int64_t count);
+void store_elements(ComputeType type, const void* values, DType dtype, std::byte* base,
+                    int64_t first, int64_t stride, int64_t count);
 
 }  // namespace brrr

@@ -13,7 +13,9 @@ namespace {
 // Packed dtypes may be copied and cast, nothing else.
 constexpr DTypeSet kCopyable = kAnyDType | dtype_set(DType::i4) | dtype_set(DType::u4);
 
-TensorTypes infer_cast(const InferCall& call) { return {{call.shape(0), call.attrs.get<DType>("dtype")}}; }
+TensorTypes infer_cast(const InferCall& call) {
+  return {{call.shape(0), call.attrs.get<DType>("dtype")}};
+}
 
 TensorTypes infer_copy(const InferCall& call) { return {{call.shape(0), call.dtype(0)}}; }
 
@@ -32,7 +34,8 @@ Tensors reference_by_element(const Tensor& x, DType dtype) {
 
 std::vector<Sample> cast_samples() {
   std::vector<Sample> samples;
-  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i32, DType::u8, DType::boolean, DType::i4}) {
+  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i32, DType::u8,
+                      DType::boolean, DType::i4}) {
     samples.push_back({{sample_values({3, 7}, 40, -6, 6)}, {{"dtype", dtype}}});
   }
   samples.push_back({{sample_values({0, 2}, 41)}, {{"dtype", DType::f32}}});
@@ -42,17 +45,36 @@ std::vector<Sample> cast_samples() {
 
 }  // namespace
 
-const OpDef cast_op{.name = "cast", .formula = "x in another dtype", .kind = OpKind::elementwise, .dtypes = kCopyable,
-                    .flops_per_element = 0, .infer = infer_cast,
-                    .grad = [](const GradCall& call) -> Tensors { return {cast(call.output_grad(0), call.input(0).dtype())}; },
-                    .reference = [](const ComposeCall& call) { return reference_by_element(call.input(0), call.attrs.get<DType>("dtype")); },
-                    .cpu = run_copy, .samples = cast_samples};
+const OpDef cast_op{.name = "cast",
+                    .formula = "x in another dtype",
+                    .kind = OpKind::elementwise,
+                    .dtypes = kCopyable,
+                    .flops_per_element = 0,
+                    .infer = infer_cast,
+                    .grad = [](const GradCall& call) -> Tensors {
+                      return {cast(call.output_grad(0), call.input(0).dtype())};
+                    },
+                    .reference =
+                        [](const ComposeCall& call) {
+                          return reference_by_element(call.input(0),
+                                                      call.attrs.get<DType>("dtype"));
+                        },
+                    .cpu = run_copy,
+                    .samples = cast_samples};
 
-const OpDef copy_op{.name = "copy", .formula = "x in new, contiguous storage", .kind = OpKind::elementwise, .dtypes = kCopyable,
-                    .flops_per_element = 0, .infer = infer_copy,
+const OpDef copy_op{.name = "copy",
+                    .formula = "x in new, contiguous storage",
+                    .kind = OpKind::elementwise,
+                    .dtypes = kCopyable,
+                    .flops_per_element = 0,
+                    .infer = infer_copy,
                     .grad = [](const GradCall& call) -> Tensors { return {call.output_grad(0)}; },
-                    .reference = [](const ComposeCall& call) { return reference_by_element(call.input(0), call.input(0).dtype()); },
-                    .cpu = run_copy, .samples = samples_any};
+                    .reference =
+                        [](const ComposeCall& call) {
+                          return reference_by_element(call.input(0), call.input(0).dtype());
+                        },
+                    .cpu = run_copy,
+                    .samples = samples_any};
 
 Tensor cast(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x : call_one(cast_op, {x}, {{"dtype", dtype}});
@@ -63,42 +85,53 @@ Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : clone(x); }
 
 Tensor to(const Tensor& x, Device device) {
   if (x.device() == device) return x;
-  check(x.device().has_data() || !device.has_data(), "to: a tensor on the null device has a shape and a price, ",
-        "but no elements to move to ", device);
-  check(device.kind == DeviceKind::null, "to: cannot move ", describe(x), " from ", x.device(), " to ", device,
-        ": this build computes on the cpu only");
+  check(x.device().has_data() || !device.has_data(),
+        "to: a tensor on the null device has a shape and a price, ", "but no elements to move to ",
+        device);
+  check(device.kind == DeviceKind::null, "to: cannot move ", describe(x), " from ", x.device(),
+        " to ", device, ": this build computes on the cpu only");
   return empty(x.shape(), x.dtype(), device);
 }
 
 namespace {
 
 // Layouts of one storage that are not the same: a copy could read what it has already written.
-bool may_overlap(const Tensor& a, const Tensor& b) { return shares_storage(a, b) && a.layout() != b.layout(); }
+bool may_overlap(const Tensor& a, const Tensor& b) {
+  return shares_storage(a, b) && a.layout() != b.layout();
+}
 
-void require_writable(const Tensor& target, const Tensor* source) {
-  const bool recorded = grad_enabled() && (target.requires_grad() || (source && source->requires_grad()));
-  check(!recorded, "write: gradients flow through ", describe(target.requires_grad() ? target : *source),
+void require_untracked(const Tensor& x) {
+  check(!grad_enabled() || !x.requires_grad(), "write: gradients flow through ", describe(x),
         ", and a write would cut them; use an op that returns a new tensor, or write under NoGrad");
+}
+
+void require_writable(const Tensor& target) {
+  require_untracked(target);
   for (int axis = 0; axis < target.rank(); ++axis) {
-    check(target.strides()[axis] != 0 || target.shape()[axis] <= 1, "write: ", describe(target), " with strides ",
-          target.strides(), " shows the same element more than once; clone() it first");
+    check(target.strides()[axis] != 0 || target.shape()[axis] <= 1, "write: ", describe(target),
+          " with strides ", target.strides(),
+          " shows the same element more than once; clone() it first");
   }
 }
 
 }  // namespace
 
 void Tensor::copy_from(const Tensor& source) const {
-  require_writable(*this, &source);
+  require_writable(*this);
+  require_untracked(source);
   Tensor values = source.detach();
   if (may_overlap(*this, values)) values = clone(values);
-  if (values.shape() != shape()) values = make_view(values, expand_layout(values.layout(), shape()));
+  if (values.shape() != shape())
+    values = make_view(values, expand_layout(values.layout(), shape()));
   call_into(copy_op, {&values, 1}, {}, *this);
 }
 
 void Tensor::fill(double value) const {
-  require_writable(*this, nullptr);
+  require_writable(*this);
   Tensor number = empty({}, is_float(dtype()) ? DType::f64 : DType::i64, device());
-  if (device().has_data()) is_float(dtype()) ? store_float(number, 0, value) : store_int(number, 0, static_cast<int64_t>(value));
+  if (device().has_data())
+    is_float(dtype()) ? store_float(number, 0, value)
+                      : store_int(number, 0, static_cast<int64_t>(value));
   number = make_view(number, expand_layout(number.layout(), shape()));
   call_into(copy_op, {&number, 1}, {}, *this);
 }

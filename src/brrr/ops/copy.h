@@ -5,9 +5,9 @@
 
 namespace brrr {
 
-Tensor cast(const Tensor& x, DType dtype);      // x itself when it has that dtype already
-Tensor contiguous(const Tensor& x);             // x itself when it is contiguous already
-Tensor clone(const Tensor& x);                  // always a copy
-Tensor to(const Tensor& x, Device device);      // x itself when it lives there already
+Tensor cast(const Tensor& x, DType dtype);  // x itself when it has that dtype already
+Tensor contiguous(const Tensor& x);         // x itself when it is contiguous already
+Tensor clone(const Tensor& x);              // always a copy
+Tensor to(const Tensor& x, Device device);  // x itself when it lives there already
 
 }  // namespace brrr

@@ -28,7 +28,8 @@ void generate(const KernelCall& call, Value value) {
     for (int64_t tile = piece * kPieceElements; tile < end; tile += kTileElements) {
       const int64_t n = std::min(kTileElements, end - tile);
       for (int64_t i = 0; i < n; ++i) buffer[i] = value(tile + i);
-      store_elements(ComputeType::f64, buffer, output.dtype, output.base, output.layout->offset + tile, 1, n);
+      store_elements(ComputeType::f64, buffer, output.dtype, output.base,
+                     output.layout->offset + tile, 1, n);
     }
   };
   call.pool.for_each_piece((count + kPieceElements - 1) / kPieceElements, run_piece);
@@ -43,7 +44,8 @@ Tensors full_reference(const ComposeCall& call) {
 Tensors arange_reference(const ComposeCall& call) {
   Tensor y = empty(call.attrs.list("shape"), call.attrs.get<DType>("dtype"));
   for (int64_t i = 0; i < y.numel(); ++i) {
-    store_float(y, i, call.attrs.number("start") + static_cast<double>(i) * call.attrs.number("step"));
+    store_float(y, i,
+                call.attrs.number("start") + static_cast<double>(i) * call.attrs.number("step"));
   }
   return {y};
 }
@@ -53,32 +55,52 @@ Attrs full_attrs(const Shape& shape, double value, TensorOptions options) {
 }
 
 Attrs arange_attrs(int64_t count, double start, double step, TensorOptions options) {
-  return {{"shape", Shape{count}}, {"dtype", options.dtype}, {"device", options.device}, {"start", start}, {"step", step}};
+  return {{"shape", Shape{count}},
+          {"dtype", options.dtype},
+          {"device", options.device},
+          {"start", start},
+          {"step", step}};
 }
 
 }  // namespace
 
-const OpDef full_op{.name = "full", .formula = "one value everywhere", .kind = OpKind::creation, .dtypes = kAnyDType,
-                    .flops_per_element = 0, .infer = infer_from_attrs, .reference = full_reference,
-                    .cpu = [](const KernelCall& call) {
-                      const double value = call.attrs.number("value");
-                      generate(call, [value](int64_t) { return value; });
-                    },
+const OpDef full_op{.name = "full",
+                    .formula = "one value everywhere",
+                    .kind = OpKind::creation,
+                    .dtypes = kAnyDType,
+                    .flops_per_element = 0,
+                    .infer = infer_from_attrs,
+                    .reference = full_reference,
+                    .cpu =
+                        [](const KernelCall& call) {
+                          const double value = call.attrs.number("value");
+                          generate(call, [value](int64_t) { return value; });
+                        },
                     .samples = []() -> std::vector<Sample> {
-                      return {{{}, full_attrs({3, 5}, 2.5, {})}, {{}, full_attrs({}, -1, {.dtype = DType::bf16})},
-                              {{}, full_attrs({0}, 1, {})}, {{}, full_attrs({100, 1000}, 3, {.dtype = DType::i32})}};
+                      return {{{}, full_attrs({3, 5}, 2.5, {})},
+                              {{}, full_attrs({}, -1, {.dtype = DType::bf16})},
+                              {{}, full_attrs({0}, 1, {})},
+                              {{}, full_attrs({100, 1000}, 3, {.dtype = DType::i32})}};
                     }};
 
-const OpDef arange_op{.name = "arange", .formula = "start + i * step", .kind = OpKind::creation, .dtypes = kNumbers,
-                      .infer = infer_from_attrs, .reference = arange_reference,
-                      .cpu = [](const KernelCall& call) {
-                        const double start = call.attrs.number("start"), step = call.attrs.number("step");
-                        generate(call, [=](int64_t i) { return start + static_cast<double>(i) * step; });
-                      },
-                      .samples = []() -> std::vector<Sample> {
-                        return {{{}, arange_attrs(10, 0, 1, {.dtype = DType::i64})}, {{}, arange_attrs(7, -1, 0.25, {})},
-                                {{}, arange_attrs(0, 0, 1, {})}, {{}, arange_attrs(60000, 5, 2, {.dtype = DType::i32})}};
-                      }};
+const OpDef arange_op{
+    .name = "arange",
+    .formula = "start + i * step",
+    .kind = OpKind::creation,
+    .dtypes = kNumbers,
+    .infer = infer_from_attrs,
+    .reference = arange_reference,
+    .cpu =
+        [](const KernelCall& call) {
+          const double start = call.attrs.number("start"), step = call.attrs.number("step");
+          generate(call, [=](int64_t i) { return start + static_cast<double>(i) * step; });
+        },
+    .samples = []() -> std::vector<Sample> {
+      return {{{}, arange_attrs(10, 0, 1, {.dtype = DType::i64})},
+              {{}, arange_attrs(7, -1, 0.25, {})},
+              {{}, arange_attrs(0, 0, 1, {})},
+              {{}, arange_attrs(60000, 5, 2, {.dtype = DType::i32})}};
+    }};
 
 Tensor full(const Shape& shape, double value, TensorOptions options) {
   return call_one(full_op, {}, full_attrs(shape, value, options));
@@ -91,9 +113,11 @@ Tensor ones_like(const Tensor& x) { return ones(x.shape(), {x.dtype(), x.device(
 Tensor arange(double start, double stop, double step, TensorOptions options) {
   check(step != 0, "arange: a step of 0 never reaches ", stop);
   const double count = std::ceil((stop - start) / step);
-  check(std::isfinite(count) && count < 9e15, "arange: from ", start, " to ", stop, " in steps of ", step,
-        " is not a countable number of elements");
-  return call_one(arange_op, {}, arange_attrs(std::max<int64_t>(0, static_cast<int64_t>(count)), start, step, options));
+  check(std::isfinite(count) && count < 9e15, "arange: from ", start, " to ", stop, " in steps of ",
+        step, " is not a countable number of elements");
+  return call_one(
+      arange_op, {},
+      arange_attrs(std::max<int64_t>(0, static_cast<int64_t>(count)), start, step, options));
 }
 Tensor arange(int64_t count) { return arange(0, static_cast<double>(count)); }
 
@@ -112,46 +136,27 @@ Tensor eye(int64_t rows, int64_t cols, TensorOptions options) {
   return cast(equal(unsqueeze(row, 1), col), options.dtype);
 }
 
-Tensor tensor(double value, DType dtype) {
-  CategoryScope scope(Category::data);
-  return full({}, value, {.dtype = dtype});
-}
-
-namespace {
-
-Tensor from_doubles(const std::vector<double>& values, const Shape& shape, DType dtype) {
-  CategoryScope scope(Category::data);
-  return cast(from_values(values, shape), dtype);
-}
-
-}  // namespace
-
-Tensor tensor(std::initializer_list<double> values, DType dtype) {
-  return from_doubles(values, {static_cast<int64_t>(values.size())}, dtype);
-}
-
-Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType dtype) {
-  std::vector<double> values;
-  const size_t cols = rows.size() ? rows.begin()->size() : 0;
-  for (const auto& row : rows) {
-    check(row.size() == cols, "tensor: rows of ", cols, " and ", row.size(), " values; give each row as many");
-    values.insert(values.end(), row.begin(), row.end());
+Shape Literal::shape() const {
+  if (!is_list_) return {};
+  Shape shape = items_.empty() ? Shape{} : items_.front().shape();
+  for (const Literal& item : items_) {
+    check(item.shape() == shape, "tensor: parts of shape ", shape, " and ", item.shape(),
+          " stand beside each other; give all the same shape");
   }
-  return from_doubles(values, {static_cast<int64_t>(rows.size()), static_cast<int64_t>(cols)}, dtype);
+  shape.insert(0, static_cast<int64_t>(items_.size()));
+  return shape;
 }
 
-Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<double>>> blocks, DType dtype) {
-  std::vector<double> values;
-  const size_t rows = blocks.size() ? blocks.begin()->size() : 0;
-  const size_t cols = rows ? blocks.begin()->begin()->size() : 0;
-  for (const auto& block : blocks) {
-    check(block.size() == rows, "tensor: blocks of ", rows, " and ", block.size(), " rows; give each block as many");
-    for (const auto& row : block) {
-      check(row.size() == cols, "tensor: rows of ", cols, " and ", row.size(), " values; give each row as many");
-      values.insert(values.end(), row.begin(), row.end());
-    }
-  }
-  return from_doubles(values, {static_cast<int64_t>(blocks.size()), static_cast<int64_t>(rows), static_cast<int64_t>(cols)}, dtype);
+void Literal::append_values(std::vector<double>& values) const {
+  if (!is_list_) values.push_back(value_);
+  for (const Literal& item : items_) item.append_values(values);
+}
+
+Tensor tensor(const Literal& values, DType dtype) {
+  CategoryScope scope(Category::data);
+  std::vector<double> flat;
+  values.append_values(flat);
+  return cast(from_values(flat, values.shape()), dtype);
 }
 
 }  // namespace brrr

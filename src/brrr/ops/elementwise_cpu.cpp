@@ -42,34 +42,41 @@ Plan make_plan(const KernelCall& call, ComputeType type, TileFn tile) {
   SmallVector<const Layout*, kMaxNestOperands> layouts;
   for (const Operand& input : call.inputs) layouts.push_back(input.layout);
   layouts.push_back(output.layout);
-  Plan plan{.type = type, .tile = tile, .nest = make_nest(output.shape(), layouts), .count = output.count(),
+  Plan plan{.type = type,
+            .tile = tile,
+            .nest = make_nest(output.shape(), layouts),
+            .count = output.count(),
             .access = {}};
   for (int o = 0; o < plan.nest.operands; ++o) {
     const bool is_output = o + 1 == plan.nest.operands;
     const DType dtype = is_output ? output.dtype : call.input(o).dtype;
     Access access = Access::gathered;
-    if (!is_output && plan.nest.is_constant(o)) {
-      access = Access::constant;
-    } else if (dtype == natural_dtype(type) && plan.nest.is_flat(o)) {
+    if (dtype == natural_dtype(type) && plan.nest.is_flat(o)) {
       access = Access::direct;
+    } else if (!is_output && plan.nest.is_constant(o)) {
+      access = Access::constant;
     }
     plan.access[static_cast<size_t>(o)] = access;
   }
   return plan;
 }
 
-void gather(const Plan& plan, const Operand& operand, int o, int64_t begin, int64_t count, std::byte* out) {
+void gather(const Plan& plan, const Operand& operand, int o, int64_t begin, int64_t count,
+            std::byte* out) {
   const int64_t bytes = compute_bytes(plan.type);
   for_each_run(plan.nest, o, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
-    load_elements(operand.dtype, operand.base, operand.layout->offset + position, stride, run, plan.type, out);
+    load_elements(operand.dtype, operand.base, operand.layout->offset + position, stride, run,
+                  plan.type, out);
     out += run * bytes;
   });
 }
 
-void scatter(const Plan& plan, const Operand& operand, int o, int64_t begin, int64_t count, const std::byte* values) {
+void scatter(const Plan& plan, const Operand& operand, int o, int64_t begin, int64_t count,
+             const std::byte* values) {
   const int64_t bytes = compute_bytes(plan.type);
   for_each_run(plan.nest, o, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
-    store_elements(plan.type, values, operand.dtype, operand.base, operand.layout->offset + position, stride, run);
+    store_elements(plan.type, values, operand.dtype, operand.base,
+                   operand.layout->offset + position, stride, run);
     values += run * bytes;
   });
 }
@@ -78,13 +85,15 @@ std::byte* direct_address(const Plan& plan, const Operand& operand, int64_t elem
   return operand.base + (operand.layout->offset + element) * compute_bytes(plan.type);
 }
 
-void run_tile(const KernelCall& call, const Plan& plan, int64_t begin, int64_t count, Buffer* buffers) {
+void run_tile(const KernelCall& call, const Plan& plan, int64_t begin, int64_t count,
+              Buffer* buffers) {
   const int inputs = static_cast<int>(call.inputs.size());
   TileCall tile{.inputs = {}, .output = nullptr, .count = count, .attrs = &call.attrs};
   for (int o = 0; o < inputs; ++o) {
     const Access access = plan.access[static_cast<size_t>(o)];
     if (access == Access::gathered) gather(plan, call.input(o), o, begin, count, buffers[o]);
-    tile.inputs[o] = access == Access::direct ? direct_address(plan, call.input(o), begin) : buffers[o];
+    tile.inputs[o] =
+        access == Access::direct ? direct_address(plan, call.input(o), begin) : buffers[o];
   }
   const bool direct_output = plan.access[static_cast<size_t>(inputs)] == Access::direct;
   tile.output = direct_output ? direct_address(plan, call.output(0), begin) : buffers[inputs];
@@ -97,7 +106,8 @@ void run_tile(const KernelCall& call, const Plan& plan, int64_t begin, int64_t c
   } else {
     result = tile.inputs[0];
   }
-  if (!direct_output) scatter(plan, call.output(0), inputs, begin, count, static_cast<const std::byte*>(result));
+  if (!direct_output)
+    scatter(plan, call.output(0), inputs, begin, count, static_cast<const std::byte*>(result));
 }
 
 void run_piece(const KernelCall& call, const Plan& plan, int64_t begin, int64_t end) {
@@ -105,8 +115,8 @@ void run_piece(const KernelCall& call, const Plan& plan, int64_t begin, int64_t 
   for (int o = 0; o < static_cast<int>(call.inputs.size()); ++o) {
     if (plan.access[static_cast<size_t>(o)] != Access::constant) continue;
     const Operand& input = call.input(o);
-    load_elements(input.dtype, input.base, input.layout->offset, 0, std::min(kTileElements, end - begin),
-                  plan.type, buffers[o]);
+    load_elements(input.dtype, input.base, input.layout->offset, 0,
+                  std::min(kTileElements, end - begin), plan.type, buffers[o]);
   }
   for (int64_t tile = begin; tile < end; tile += kTileElements) {
     run_tile(call, plan, tile, std::min(kTileElements, end - tile), buffers);
@@ -129,7 +139,9 @@ void run_plan(const KernelCall& call, const Plan& plan) {
 void run_elementwise(const KernelCall& call) {
   const ComputeType type = choose_type(call);
   const TileKernels tiles = call.op.tiles();
-  const TileFn tile = type == ComputeType::f32 ? tiles.f32 : type == ComputeType::f64 ? tiles.f64 : tiles.i64;
+  const TileFn tile = type == ComputeType::f32   ? tiles.f32
+                      : type == ComputeType::f64 ? tiles.f64
+                                                 : tiles.i64;
   invariant(tile != nullptr, call.op.name, " has no tile function for this compute type");
   run_plan(call, make_plan(call, type, tile));
 }

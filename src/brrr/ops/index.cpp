@@ -13,8 +13,8 @@ namespace {
 
 void require_index_dtype(const InferCall& call, int operand) {
   const DType dtype = call.dtype(operand);
-  check(dtype == DType::i64 || dtype == DType::i32, call.op.name, ": indices must be i64 or i32, not ",
-        dtype, "; cast them");
+  check(dtype == DType::i64 || dtype == DType::i32, call.op.name,
+        ": indices must be i64 or i32, not ", dtype, "; cast them");
 }
 
 // x and index: same rank; off the axis an index may not be larger than x.
@@ -64,8 +64,8 @@ TensorTypes infer_embedding_grad(const InferCall& call) {
   require_index_dtype(call, 1);
   bool fits = dy.size() == ids.size() + 1;
   for (int axis = 0; fits && axis < ids.size(); ++axis) fits = dy[axis] == ids[axis];
-  check(fits, "embedding_grad: ids of shape ", ids, " need dy of that shape and one more axis, not ",
-        dy);
+  check(fits, "embedding_grad: ids of shape ", ids,
+        " need dy of that shape and one more axis, not ", dy);
   const int64_t rows = call.attrs.integer("rows");
   check(rows >= 0, "embedding_grad: a table of ", rows, " rows; use a number >= 0");
   return {{{rows, dy.back()}, call.dtype(0)}};
@@ -243,22 +243,22 @@ const OpDef scatter_add_op{.name = "scatter_add",
                            .workspace = scatter_add_workspace,
                            .samples = scatter_add_samples};
 
-const OpDef embedding_op{.name = "embedding",
-                         .formula = "table[ids]",
-                         .kind = OpKind::gather,
-                         .dtypes = kAnyDType,
-                         .flops_per_element = 0,
-                         .infer = infer_embedding,
-                         .cost = picking_cost,
-                         .grad = [](const GradCall& call) -> Tensors {
-                           return {embedding_grad(call.output_grad(0), call.input(1),
-                                                  call.input(0).shape()[0]),
-                                   Tensor()};
-                         },
-                         .grad_reads = {.inputs = 0b10},
-                         .compose = embedding_compose,
-                         .cpu = embedding_cpu,
-                         .samples = embedding_samples};
+const OpDef embedding_op{
+    .name = "embedding",
+    .formula = "table[ids]",
+    .kind = OpKind::gather,
+    .dtypes = kAnyDType,
+    .flops_per_element = 0,
+    .infer = infer_embedding,
+    .cost = picking_cost,
+    .grad = [](const GradCall& call) -> Tensors {
+      return {embedding_grad(call.output_grad(0), call.input(1), call.input(0).shape()[0]),
+              Tensor()};
+    },
+    .grad_reads = {.inputs = 0b10},
+    .compose = embedding_compose,
+    .cpu = embedding_cpu,
+    .samples = embedding_samples};
 
 const OpDef embedding_grad_op{.name = "embedding_grad",
                               .formula = "row r = sum of dy where ids == r",

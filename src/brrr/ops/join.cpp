@@ -65,8 +65,7 @@ Tensors concat_grad(const GradCall& call) {
 Tensors concat_reference(const ComposeCall& call) {
   SmallVector<TypeRef, 4> types;
   for (const Tensor& part : call.inputs) types.push_back({&part.shape(), part.dtype(), false});
-  const TensorType type =
-      infer_concat({concat_op, std::span<const TypeRef>(types), call.attrs})[0];
+  const TensorType type = infer_concat({concat_op, std::span<const TypeRef>(types), call.attrs})[0];
   const Tensor y = empty(type.shape, type.dtype);
   const int axis = normalize_axis(call.attrs.integer("axis"), y.rank(), "concat");
   int64_t start = 0;
@@ -90,7 +89,7 @@ std::vector<Sample> concat_samples() {
       {{sample_values({3, 2}, 55), sample_values({3, 0}, 56), sample_values({3, 1}, 57)}, along(1)},
       {{sample_values({0, 2}, 58), sample_values({0, 2}, 59)}, along(0)},
       {{sample_values({1}, 60)}, along(0)},
-      {{sample_values({2, 3}, 61), sample_indices({2, 3}, 62, 5)}, along(1)},  // dtypes differ
+      {{sample_values({2, 3}, 61), sample_indices({2, 3}, 62, 5)}, along(1)},     // dtypes differ
       {{sample_values({30, 900}, 63), sample_values({30, 1101}, 64)}, along(1)},  // several pieces
   };
 }

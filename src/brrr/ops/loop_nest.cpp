@@ -9,7 +9,8 @@ int64_t broadcast_stride(const Layout& layout, int axis, int rank) {
   return own < 0 || layout.shape[own] == 1 ? 0 : layout.strides[own];
 }
 
-bool can_merge(const LoopNest& nest, const std::array<int64_t, kMaxNestOperands>& inner, int64_t inner_size) {
+bool can_merge(const LoopNest& nest, const std::array<int64_t, kMaxNestOperands>& inner,
+               int64_t inner_size) {
   for (int o = 0; o < nest.operands; ++o) {
     const int64_t outer = nest.strides[static_cast<size_t>(o)][static_cast<size_t>(nest.rank - 1)];
     if (outer != inner[static_cast<size_t>(o)] * inner_size) return false;

@@ -19,10 +19,13 @@ Shape batch_of(const Shape& shape) {
 
 TensorTypes infer_matmul(const InferCall& call) {
   const Shape &a = call.shape(0), &b = call.shape(1);
-  check(a.size() >= 2 && b.size() >= 2, "matmul: operands of shape ", a, " and ", b, " must have at least two axes");
+  check(a.size() >= 2 && b.size() >= 2, "matmul: operands of shape ", a, " and ", b,
+        " must have at least two axes");
   const int64_t k = a[a.size() - 1];
-  check(k == b[b.size() - 2], "matmul: inner sizes differ: ", a, " @ ", b, "; transpose one of them?");
-  check(call.dtype(0) == call.dtype(1), "matmul: operands are ", call.dtype(0), " and ", call.dtype(1), "; cast one of them");
+  check(k == b[b.size() - 2], "matmul: inner sizes differ: ", a, " @ ", b,
+        "; transpose one of them?");
+  check(call.dtype(0) == call.dtype(1), "matmul: operands are ", call.dtype(0), " and ",
+        call.dtype(1), "; cast one of them");
   require_dtype(call, call.dtype(0));
   Shape shape = broadcast_shapes(batch_of(a), batch_of(b), "matmul");
   shape.push_back(a[a.size() - 2]);
@@ -34,7 +37,8 @@ Cost matmul_cost(const CostCall& call) {
   const Shape &a = call.call.shape(0), &b = call.call.shape(1);
   const TensorType& output = call.outputs[0];
   return {.flops = 2 * numel(output.shape) * a[a.size() - 1],
-          .bytes_read = storage_bytes(call.call.dtype(0), numel(a)) + storage_bytes(call.call.dtype(1), numel(b)),
+          .bytes_read = storage_bytes(call.call.dtype(0), numel(a)) +
+                        storage_bytes(call.call.dtype(1), numel(b)),
           .bytes_written = storage_bytes(output.dtype, numel(output.shape))};
 }
 
@@ -54,14 +58,17 @@ Tensors matmul_reference(const ComposeCall& call) {
   for (int64_t size : {m, n}) shape.push_back(size);
   for (int64_t size : {m, k}) shape_a.push_back(size);
   for (int64_t size : {k, n}) shape_b.push_back(size);
-  const std::vector<double> x = make_view(a, expand_layout(a.layout(), shape_a)).to_vector<double>();
-  const std::vector<double> y = make_view(b, expand_layout(b.layout(), shape_b)).to_vector<double>();
+  const std::vector<double> x =
+      make_view(a, expand_layout(a.layout(), shape_a)).to_vector<double>();
+  const std::vector<double> y =
+      make_view(b, expand_layout(b.layout(), shape_b)).to_vector<double>();
   Tensor c = empty(shape, a.dtype());
   for (int64_t i = 0; i < c.numel(); ++i) {
     const int64_t col = i % n, row = i / n % m, matrix = i / (n * m);
     double total = 0;
     for (int64_t l = 0; l < k; ++l) {
-      total += x[static_cast<size_t>((matrix * m + row) * k + l)] * y[static_cast<size_t>((matrix * k + l) * n + col)];
+      total += x[static_cast<size_t>((matrix * m + row) * k + l)] *
+               y[static_cast<size_t>((matrix * k + l) * n + col)];
     }
     store_float(c, i, total);
   }
@@ -76,11 +83,13 @@ Tensors linear_compose(const ComposeCall& call) {
 TensorTypes infer_linear(const InferCall& call) {
   const Shape &x = call.shape(0), &weight = call.shape(1);
   check(weight.size() == 2, "linear: the weight has shape ", weight, "; it must be [out, in]");
-  check(x.size() >= 1 && x[x.size() - 1] == weight[1], "linear: input of shape ", x, " does not fit a weight of shape ", weight,
-        " [out, in]; the last size must be ", weight[1]);
-  check(call.size() < 3 || call.shape(2) == Shape{weight[0]}, "linear: bias of shape ", call.size() < 3 ? Shape{} : call.shape(2),
-        " must be [", weight[0], "]");
-  check(call.dtype(0) == call.dtype(1), "linear: input is ", call.dtype(0), " and weight ", call.dtype(1), "; cast one of them");
+  check(x.size() >= 1 && x[x.size() - 1] == weight[1], "linear: input of shape ", x,
+        " does not fit a weight of shape ", weight, " [out, in]; the last size must be ",
+        weight[1]);
+  check(call.size() < 3 || call.shape(2) == Shape{weight[0]}, "linear: bias of shape ",
+        call.size() < 3 ? Shape{} : call.shape(2), " must be [", weight[0], "]");
+  check(call.dtype(0) == call.dtype(1), "linear: input is ", call.dtype(0), " and weight ",
+        call.dtype(1), "; cast one of them");
   require_dtype(call, call.dtype(0));
   Shape shape = x;
   shape[x.size() - 1] = weight[0];
@@ -91,10 +100,11 @@ std::vector<Sample> matmul_samples() {
   const auto sample = [](const Shape& a, const Shape& b) -> Sample {
     return {{sample_values(a, 90, -1, 1), sample_values(b, 91, -1, 1)}, {}};
   };
-  return {sample({1, 1}, {1, 1}),          sample({3, 4}, {4, 5}),       sample({2, 3, 4}, {2, 4, 2}),
-          sample({2, 1, 3, 4}, {5, 4, 2}), sample({2, 3, 4}, {4, 5}),    sample({0, 4}, {4, 3}),
-          sample({3, 0}, {0, 2}),          sample({150, 40}, {40, 300}), sample({70, 3, 5}, {70, 5, 2}),
-          sample({300, 200}, {200, 200})};
+  return {sample({1, 1}, {1, 1}),         sample({3, 4}, {4, 5}),
+          sample({2, 3, 4}, {2, 4, 2}),   sample({2, 1, 3, 4}, {5, 4, 2}),
+          sample({2, 3, 4}, {4, 5}),      sample({0, 4}, {4, 3}),
+          sample({3, 0}, {0, 2}),         sample({150, 40}, {40, 300}),
+          sample({70, 3, 5}, {70, 5, 2}), sample({300, 200}, {200, 200})};
 }
 
 std::vector<Sample> linear_samples() {
@@ -104,12 +114,26 @@ std::vector<Sample> linear_samples() {
 
 }  // namespace
 
-const OpDef matmul_op{.name = "matmul", .formula = "a @ b", .kind = OpKind::contraction, .dtypes = kNumbers, .infer = infer_matmul,
-                      .cost = matmul_cost, .grad = matmul_grad, .grad_reads = {.inputs = 0b11}, .reference = matmul_reference,
-                      .cpu = matmul_cpu, .workspace = matmul_workspace, .samples = matmul_samples};
+const OpDef matmul_op{.name = "matmul",
+                      .formula = "a @ b",
+                      .kind = OpKind::contraction,
+                      .dtypes = kNumbers,
+                      .infer = infer_matmul,
+                      .cost = matmul_cost,
+                      .grad = matmul_grad,
+                      .grad_reads = {.inputs = 0b11},
+                      .reference = matmul_reference,
+                      .cpu = matmul_cpu,
+                      .workspace = matmul_workspace,
+                      .samples = matmul_samples};
 
-const OpDef linear_op{.name = "linear", .formula = "x @ weight^T + bias", .kind = OpKind::contraction, .dtypes = kNumbers,
-                      .infer = infer_linear, .compose = linear_compose, .samples = linear_samples};
+const OpDef linear_op{.name = "linear",
+                      .formula = "x @ weight^T + bias",
+                      .kind = OpKind::contraction,
+                      .dtypes = kNumbers,
+                      .infer = infer_linear,
+                      .compose = linear_compose,
+                      .samples = linear_samples};
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   check(a.rank() > 0 && b.rank() > 0, "matmul: a scalar is not a matrix; multiply with *");

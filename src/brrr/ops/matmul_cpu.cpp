@@ -19,7 +19,9 @@ struct Matrix {
 
 int64_t element_bytes(ComputeType type) { return type == ComputeType::f32 ? 4 : 8; }
 
-bool is_natural(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::i64; }
+bool is_natural(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::i64;
+}
 
 // Strides of the last two axes of a layout; the stride of a single row or column is free to choose.
 struct MatrixStrides {
@@ -46,7 +48,8 @@ bool cols_contiguous(const Layout& layout) {
 
 // BLAS reads compute types with one unit stride; anything else is converted into scratch first.
 bool needs_copy(const Operand& operand) {
-  return !is_natural(operand.dtype) || !(rows_contiguous(*operand.layout) || cols_contiguous(*operand.layout));
+  return !is_natural(operand.dtype) ||
+         !(rows_contiguous(*operand.layout) || cols_contiguous(*operand.layout));
 }
 
 // Scratch regions start at whole cache lines.
@@ -60,24 +63,29 @@ struct Prepared {
   Layout layout;
 };
 
-Prepared prepare(const KernelCall& call, const Operand& operand, ComputeType type, std::byte*& scratch) {
+Prepared prepare(const KernelCall& call, const Operand& operand, ComputeType type,
+                 std::byte*& scratch) {
   if (!needs_copy(operand)) return {operand.base, *operand.layout};
   Prepared copy{scratch, contiguous_layout(operand.shape())};
-  const DType natural = type == ComputeType::f32 ? DType::f32 : type == ComputeType::f64 ? DType::f64 : DType::i64;
+  const DType natural = type == ComputeType::f32   ? DType::f32
+                        : type == ComputeType::f64 ? DType::f64
+                                                   : DType::i64;
   const Operand target{scratch, &copy.layout, natural};
   scratch += scratch_bytes(operand, type);
   run_copy({call.op, {&operand, 1}, {&target, 1}, call.attrs, {}, call.pool});
   return copy;
 }
 
-Matrix matrix_at(const Prepared& prepared, int64_t batch, const Shape& batch_shape, ComputeType type) {
+Matrix matrix_at(const Prepared& prepared, int64_t batch, const Shape& batch_shape,
+                 ComputeType type) {
   const Layout& layout = prepared.layout;
   int64_t position = layout.offset;
   const int batch_rank = layout.rank() - 2, missing = batch_shape.size() - batch_rank;
   for (int axis = batch_shape.size() - 1; axis >= 0; --axis) {
     const int64_t index = batch % batch_shape[axis];
     batch /= batch_shape[axis];
-    if (axis >= missing && layout.shape[axis - missing] != 1) position += index * layout.strides[axis - missing];
+    if (axis >= missing && layout.shape[axis - missing] != 1)
+      position += index * layout.strides[axis - missing];
   }
   const MatrixStrides s = strides_of(layout);
   const bool transposed = !rows_contiguous(layout);
@@ -100,12 +108,16 @@ const T* shifted(const Matrix& matrix, int64_t row, int64_t col) {
 }
 
 template <typename T>
-void multiply_slab(const Matrix& a, const Matrix& b, std::byte* out, const Sizes& size, const Slab& slab) {
+void multiply_slab(const Matrix& a, const Matrix& b, std::byte* out, const Sizes& size,
+                   const Slab& slab) {
   T* c = reinterpret_cast<T*>(out) + slab.m0 * size.n + slab.n0;
   const T *pa = shifted<T>(a, slab.m0, 0), *pb = shifted<T>(b, 0, slab.n0);
-  const auto ta = a.transposed ? CblasTrans : CblasNoTrans, tb = b.transposed ? CblasTrans : CblasNoTrans;
-  const auto m = static_cast<blasint>(slab.m), n = static_cast<blasint>(slab.n), k = static_cast<blasint>(size.k);
-  const auto lda = static_cast<blasint>(a.leading), ldb = static_cast<blasint>(b.leading), ldc = static_cast<blasint>(size.n);
+  const auto ta = a.transposed ? CblasTrans : CblasNoTrans,
+             tb = b.transposed ? CblasTrans : CblasNoTrans;
+  const auto m = static_cast<blasint>(slab.m), n = static_cast<blasint>(slab.n),
+             k = static_cast<blasint>(size.k);
+  const auto lda = static_cast<blasint>(a.leading), ldb = static_cast<blasint>(b.leading),
+             ldc = static_cast<blasint>(size.n);
   if constexpr (std::same_as<T, float>) {
     cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1.0F, pa, lda, pb, ldb, 0.0F, c, ldc);
   } else if constexpr (std::same_as<T, double>) {
@@ -116,7 +128,8 @@ void multiply_slab(const Matrix& a, const Matrix& b, std::byte* out, const Sizes
       for (int64_t l = 0; l < size.k; ++l) {
         const T factor = *shifted<T>(a, slab.m0 + i, l);
         for (int64_t j = 0; j < slab.n; ++j) {
-          c[i * size.n + j] = add_wrapping(c[i * size.n + j], mul_wrapping(factor, *shifted<T>(b, l, slab.n0 + j)));
+          c[i * size.n + j] =
+              add_wrapping(c[i * size.n + j], mul_wrapping(factor, *shifted<T>(b, l, slab.n0 + j)));
         }
       }
     }
@@ -132,7 +145,8 @@ struct Cut {
 Cut cut_product(const Sizes& size) {
   const bool along_rows = size.m >= size.n;
   const int64_t length = along_rows ? size.m : size.n;
-  const double flops = 2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
+  const double flops =
+      2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
   const auto by_work = static_cast<int64_t>(flops / 8e6);
   const int64_t slabs = std::clamp<int64_t>(std::min(by_work, length / 128), 1, 64);
   const int64_t thickness = ((length + slabs - 1) / slabs + 15) / 16 * 16;
@@ -148,13 +162,15 @@ Slab slab_at(const Cut& cut, const Sizes& size, int64_t i) {
 // Small products are grouped, so that a batch of tiny matrices does not pay for threads.
 int64_t products_a_piece(const Sizes& size, const Cut& cut) {
   if (cut.slabs > 1) return 1;
-  const double flops = 2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
+  const double flops =
+      2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
   return std::max<int64_t>(1, static_cast<int64_t>(4e6 / std::max(flops, 1.0)));
 }
 
 void use_one_blas_thread() {
   [[maybe_unused]] static const bool once = [] {
-    openblas_set_num_threads(1);  // BLAS must not start threads beside ours, nor cut by their number
+    openblas_set_num_threads(
+        1);  // BLAS must not start threads beside ours, nor cut by their number
     return true;
   }();
 }
@@ -164,7 +180,8 @@ void use_one_blas_thread() {
 int64_t matmul_workspace(const KernelCall& call) {
   const ComputeType type = compute_type(call.output(0).dtype);
   int64_t bytes = is_natural(call.output(0).dtype) ? 0 : scratch_bytes(call.output(0), type);
-  for (const Operand& input : call.inputs) bytes += needs_copy(input) ? scratch_bytes(input, type) : 0;
+  for (const Operand& input : call.inputs)
+    bytes += needs_copy(input) ? scratch_bytes(input, type) : 0;
   return bytes;
 }
 
@@ -173,7 +190,8 @@ void matmul_cpu(const KernelCall& call) {
   const Operand& output = call.output(0);
   const ComputeType type = compute_type(output.dtype);
   const int rank = output.layout->rank();
-  const Sizes size{output.shape()[rank - 2], output.shape()[rank - 1], call.input(0).shape()[call.input(0).layout->rank() - 1]};
+  const Sizes size{output.shape()[rank - 2], output.shape()[rank - 1],
+                   call.input(0).shape()[call.input(0).layout->rank() - 1]};
   Shape batch_shape = output.shape();
   batch_shape.resize(rank - 2);
   if (output.count() == 0) return;
@@ -193,8 +211,10 @@ void matmul_cpu(const KernelCall& call) {
       std::byte* out = result + batch * size.m * size.n * element_bytes(type);
       const Slab slab = slab_at(cut, size, i % cut.slabs);
       visit_compute(type, [&]<typename T>() {
-        if (size.k == 0) return static_cast<void>(std::fill_n(reinterpret_cast<T*>(out), size.m * size.n, T(0)));
-        multiply_slab<T>(matrix_at(a, batch, batch_shape, type), matrix_at(b, batch, batch_shape, type), out, size, slab);
+        if (size.k == 0)
+          return static_cast<void>(std::fill_n(reinterpret_cast<T*>(out), size.m * size.n, T(0)));
+        multiply_slab<T>(matrix_at(a, batch, batch_shape, type),
+                         matrix_at(b, batch, batch_shape, type), out, size, slab);
       });
     }
   });

@@ -6,17 +6,20 @@
 namespace brrr {
 
 // unary.cpp
-extern const OpDef neg_op, abs_op, sign_op, square_op, relu_op, exp_op, log_op, sqrt_op, rsqrt_op, reciprocal_op;
+extern const OpDef neg_op, abs_op, sign_op, square_op, relu_op, exp_op, log_op, sqrt_op, rsqrt_op,
+    reciprocal_op;
 extern const OpDef sin_op, cos_op, tanh_op, sigmoid_op, erf_op, gelu_op, silu_op;
 // binary.cpp
 extern const OpDef add_op, sub_op, mul_op, div_op, pow_op, maximum_op, minimum_op;
-extern const OpDef equal_op, not_equal_op, less_op, less_equal_op, greater_op, greater_equal_op, where_op;
+extern const OpDef equal_op, not_equal_op, less_op, less_equal_op, greater_op, greater_equal_op,
+    where_op;
 // copy.cpp
 extern const OpDef cast_op, copy_op;
 // creation.cpp
 extern const OpDef full_op, arange_op;
 // views.cpp
-extern const OpDef transpose_op, permute_op, slice_op, select_op, expand_op, squeeze_op, unsqueeze_op, unfold_op;
+extern const OpDef transpose_op, permute_op, slice_op, select_op, expand_op, squeeze_op,
+    unsqueeze_op, unfold_op;
 extern const OpDef view_op, place_slice_op, fold_op;
 // reduce.cpp
 extern const OpDef sum_op, mean_op, max_op, min_op, var_op, argmax_op, logsumexp_op;

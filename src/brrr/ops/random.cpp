@@ -13,8 +13,9 @@ namespace {
 
 // The type of a random tensor; refuses keys that are none.
 TensorTypes infer_random(const InferCall& call) {
-  check(call.shape(0) == Shape{3} && call.dtype(0) == DType::i64, call.op.name, ": the key must be i64[3] ",
-        "(seed, stream, draw), not ", call.dtype(0), call.shape(0), "; make it with key_tensor()");
+  check(call.shape(0) == Shape{3} && call.dtype(0) == DType::i64, call.op.name,
+        ": the key must be i64[3] ", "(seed, stream, draw), not ", call.dtype(0), call.shape(0),
+        "; make it with key_tensor()");
   const DType dtype = call.attrs.get<DType>("dtype");
   check(call.op.dtypes.contains(dtype), call.op.name, ": cannot make ", dtype, " elements; use ",
         call.op.dtypes.contains(DType::f32) ? "a float" : "an integer", " dtype and cast");
@@ -31,8 +32,8 @@ void require_bounds(const InferCall& call, Interval (*fit)(DType, Interval)) {
         " must be finite");
   check(low < high, op, ": low is ", low, " and high is ", high, "; low must be below high");
   const double largest = finfo(dtype).max;
-  check(-largest <= low && high <= largest, op, ": bounds ", low, " and ", high,
-        " do not fit ", dtype, ", whose largest value is ", largest, "; use a wider dtype");
+  check(-largest <= low && high <= largest, op, ": bounds ", low, " and ", high, " do not fit ",
+        dtype, ", whose largest value is ", largest, "; use a wider dtype");
   check(std::isfinite(high - low), op, ": from ", low, " to ", high, " is too wide for f64");
   const Interval within = fit(dtype, {low, high});
   check(within.low <= within.high, op, ": no ", dtype, " value lies between ", low, " and ", high,
@@ -42,7 +43,8 @@ void require_bounds(const InferCall& call, Interval (*fit)(DType, Interval)) {
 void require_gaussian(const InferCall& call) {
   const double mean = call.attrs.number("mean"), sigma = call.attrs.number("std");
   check(std::isfinite(mean), call.op.name, ": mean ", mean, " must be finite");
-  check(std::isfinite(sigma) && sigma >= 0, call.op.name, ": std ", sigma, " must be finite and >= 0");
+  check(std::isfinite(sigma) && sigma >= 0, call.op.name, ": std ", sigma,
+        " must be finite and >= 0");
 }
 
 TensorTypes infer_uniform(const InferCall& call) {
@@ -67,8 +69,8 @@ TensorTypes infer_truncated_normal(const InferCall& call) {
   const double low = call.attrs.number("low"), high = call.attrs.number("high");
   const double nearest = std::min(std::max(mean, low), high);
   const double sigmas = nearest == mean ? 0 : std::fabs(nearest - mean) / sigma;
-  check(normal_cdf(-sigmas) > kLeastMass, call.op.name, ": the bounds ", low, " and ", high, " are ",
-        sigmas, " sigmas or more away from the mean ", mean,
+  check(normal_cdf(-sigmas) > kLeastMass, call.op.name, ": the bounds ", low, " and ", high,
+        " are ", sigmas, " sigmas or more away from the mean ", mean,
         ", where a normal distribution never comes; move the mean or the bounds");
   return types;
 }
@@ -84,13 +86,14 @@ TensorTypes infer_randint(const InferCall& call) {
   return types;
 }
 
-// ---- element by element, for the sweep -----------------------------------------------------------
+// ---- element by element, for the sweep ---------------------------------------------------------
 
 // The 64 bits of element i, with nothing shared between elements.
 uint64_t bits_of(const Tensor& key, int64_t i) {
   const std::vector<int64_t> words = key.to_vector<int64_t>();
-  const PhiloxCounter counter = philox_counter(
-      static_cast<uint64_t>(i / 2), static_cast<uint32_t>(words[1]), static_cast<uint32_t>(words[2]));
+  const PhiloxCounter counter =
+      philox_counter(static_cast<uint64_t>(i / 2), static_cast<uint32_t>(words[1]),
+                     static_cast<uint32_t>(words[2]));
   const PhiloxBlock block = philox4x32(counter, philox_key(static_cast<uint64_t>(words[0])));
   return static_cast<uint64_t>(block.v[2 * (i % 2)]) << 32 | block.v[2 * (i % 2) + 1];
 }
@@ -153,7 +156,7 @@ Tensors randint_reference(const ComposeCall& call) {
   return {y};
 }
 
-// ---- attributes and samples ----------------------------------------------------------------------
+// ---- attributes and samples --------------------------------------------------------------------
 
 Attrs uniform_attrs(const Shape& shape, UniformRange range, DType dtype) {
   return {{"shape", shape}, {"dtype", dtype}, {"low", range.low}, {"high", range.high}};
@@ -176,7 +179,7 @@ AbsoluteBounds absolute_bounds(const TruncatedGaussian& gaussian) {
 
 Attrs truncated_normal_attrs(const Shape& shape, const TruncatedGaussian& gaussian, DType dtype) {
   const AbsoluteBounds bounds = absolute_bounds(gaussian);
-  return {{"shape", shape},       {"dtype", dtype},    {"mean", gaussian.mean},
+  return {{"shape", shape},      {"dtype", dtype},    {"mean", gaussian.mean},
           {"std", gaussian.std}, {"low", bounds.low}, {"high", bounds.high}};
 }
 
@@ -184,7 +187,9 @@ Attrs randint_attrs(const Shape& shape, int64_t low, int64_t high, DType dtype) 
   return {{"shape", shape}, {"dtype", dtype}, {"low", low}, {"high", high}};
 }
 
-Tensor sample_key() { return key_tensor({.seed = 0x8000'0000'0000'0005, .stream = 0xffffffff, .draw = 3}); }
+Tensor sample_key() {
+  return key_tensor({.seed = 0x8000'0000'0000'0005, .stream = 0xffffffff, .draw = 3});
+}
 
 // One sample per dtype, and the shapes that break loops: scalar, empty, odd, several pieces.
 template <typename MakeAttrs>
@@ -241,7 +246,8 @@ const OpDef truncated_normal_op{
         return truncated_normal_attrs(shape, {.mean = 0.25, .std = 0.5}, dtype);
       });
       for (const AbsoluteBounds& tail : {AbsoluteBounds{6, 7}, {-9, -4}, {-1, 12}, {-300, 300}}) {
-        samples.push_back({{sample_key()}, truncated_normal_attrs({40}, {.bounds = tail}, DType::f64)});
+        samples.push_back(
+            {{sample_key()}, truncated_normal_attrs({40}, {.bounds = tail}, DType::f64)});
       }
       return samples;
     }};
@@ -260,7 +266,7 @@ const OpDef randint_op{.name = "randint",
                                                });
                        }};
 
-// ---- keys ------------------------------------------------------------------------------------------
+// ---- keys --------------------------------------------------------------------------------------
 
 Tensor key_tensor(const RandomKey& key, Device device) {
   CategoryScope scope(Category::data);
@@ -287,7 +293,8 @@ RandomStream& Random::stream(std::string_view name) {
           "\" have the same number and would draw the same values; rename one of them");
   }
   return streams_
-      .emplace(std::piecewise_construct, std::forward_as_tuple(name), std::forward_as_tuple(seed_, name))
+      .emplace(std::piecewise_construct, std::forward_as_tuple(name),
+               std::forward_as_tuple(seed_, name))
       .first->second;
 }
 
@@ -306,7 +313,7 @@ Random& default_random() {
 }
 void seed_all(uint64_t seed) { default_random().reseed(seed); }
 
-// ---- draws -----------------------------------------------------------------------------------------
+// ---- draws -------------------------------------------------------------------------------------
 
 namespace {
 RandomStream& default_stream() { return default_random().stream("default"); }
@@ -320,7 +327,8 @@ Tensor uniform(const Shape& shape, UniformRange range, TensorOptions options) {
 }
 
 Tensor normal(const Shape& shape, const KeyArg& key, Gaussian gaussian, TensorOptions options) {
-  return call_one(normal_op, {key.on(options.device)}, normal_attrs(shape, gaussian, options.dtype));
+  return call_one(normal_op, {key.on(options.device)},
+                  normal_attrs(shape, gaussian, options.dtype));
 }
 Tensor normal(const Shape& shape, Gaussian gaussian, TensorOptions options) {
   return normal(shape, default_stream(), gaussian, options);
@@ -335,8 +343,10 @@ Tensor truncated_normal(const Shape& shape, TruncatedGaussian gaussian, TensorOp
   return truncated_normal(shape, default_stream(), gaussian, options);
 }
 
-Tensor randint(const Shape& shape, const KeyArg& key, int64_t low, int64_t high, TensorOptions options) {
-  return call_one(randint_op, {key.on(options.device)}, randint_attrs(shape, low, high, options.dtype));
+Tensor randint(const Shape& shape, const KeyArg& key, int64_t low, int64_t high,
+               TensorOptions options) {
+  return call_one(randint_op, {key.on(options.device)},
+                  randint_attrs(shape, low, high, options.dtype));
 }
 Tensor randint(const Shape& shape, int64_t low, int64_t high, TensorOptions options) {
   return randint(shape, default_stream(), low, high, options);

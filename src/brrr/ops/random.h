@@ -1,14 +1,14 @@
 // Random tensors. Numbers are a pure function of a key and the position of the element (Philox,
 // base/philox.h): no hidden state, the same bits for any number of threads, and recomputed at will.
 //
-//   Random random(42);                                       // one seed for a whole program
+//   Random random(42);                                   // one seed for a whole program
 //   Tensor w = normal({768, 768}, random.stream("init"), {.std = 0.02});
 //   Tensor u = uniform({4}, RandomKey{.seed = 1, .stream = stream_id("data"), .draw = 7});
-//   Tensor z = normal({2, 3});                               // stream "default" of default_random()
+//   Tensor z = normal({2, 3});                           // stream "default" of default_random()
 //
-// Element i takes half of block i / 2: 53 random bits (uniform, and 52 for truncated_normal), 64 bits
-// (randint), or one of a pair of normals. Arithmetic is in f64 and rounds once to the dtype, so one
-// key gives the same numbers in every dtype, up to rounding.
+// Element i takes half of block i / 2: 53 bits of it (uniform), 52 (truncated_normal), 64 (randint)
+// or one of the pair of normals that a block makes. Arithmetic is in f64 and rounds once to the
+// dtype, so one key gives the same numbers in every dtype, up to rounding.
 #pragma once
 
 #include <atomic>
@@ -77,9 +77,9 @@ void seed_all(uint64_t seed);
 // Where a random op finds its key: given, the next of a stream, or in a tensor.
 class KeyArg {
  public:
-  KeyArg(const RandomKey& key) : key_(key) {}             // NOLINT: keys are given in many ways
-  KeyArg(RandomStream& stream) : key_(stream.next()) {}   // NOLINT
-  KeyArg(const Tensor& key) : tensor_(key) {}             // NOLINT
+  KeyArg(const RandomKey& key) : key_(key) {}            // NOLINT: keys are given in many ways
+  KeyArg(RandomStream& stream) : key_(stream.next()) {}  // NOLINT
+  KeyArg(const Tensor& key) : tensor_(key) {}            // NOLINT
   Tensor on(Device device) const { return tensor_.defined() ? tensor_ : key_tensor(key_, device); }
 
  private:
@@ -91,14 +91,16 @@ class KeyArg {
 struct UniformRange {
   double low = 0, high = 1;
 };
-Tensor uniform(const Shape& shape, const KeyArg& key, UniformRange range = {}, TensorOptions options = {});
+Tensor uniform(const Shape& shape, const KeyArg& key, UniformRange range = {},
+               TensorOptions options = {});
 Tensor uniform(const Shape& shape, UniformRange range = {}, TensorOptions options = {});
 
 // Box-Muller: elements 2k and 2k + 1 are r cos and r sin of one pair of uniforms, |z| <= 8.6.
 struct Gaussian {
   double mean = 0, std = 1;
 };
-Tensor normal(const Shape& shape, const KeyArg& key, Gaussian gaussian = {}, TensorOptions options = {});
+Tensor normal(const Shape& shape, const KeyArg& key, Gaussian gaussian = {},
+              TensorOptions options = {});
 Tensor normal(const Shape& shape, Gaussian gaussian = {}, TensorOptions options = {});
 
 // Bounds of a truncated normal say what they count in; numbers alone have been read both ways.
@@ -112,10 +114,11 @@ struct TruncatedGaussian {
   double mean = 0, std = 1;
   std::variant<SigmaBounds, AbsoluteBounds> bounds = SigmaBounds{};
 };
-// A normal conditioned on its bounds (inverse distribution function), inside them after rounding too.
+// A normal conditioned on its bounds, by the inverse distribution function; rounded inside them.
 Tensor truncated_normal(const Shape& shape, const KeyArg& key, TruncatedGaussian gaussian = {},
                         TensorOptions options = {});
-Tensor truncated_normal(const Shape& shape, TruncatedGaussian gaussian = {}, TensorOptions options = {});
+Tensor truncated_normal(const Shape& shape, TruncatedGaussian gaussian = {},
+                        TensorOptions options = {});
 
 // Integers in [low, high). The bias is below (high - low) / 2^64.
 Tensor randint(const Shape& shape, const KeyArg& key, int64_t low, int64_t high,

@@ -1,30 +1,53 @@
-// Random bits first, a tile at a time, then what the distribution makes of them. The two loops that
+// Random bits first, a tile at a time, then what the distribution makes of them. The loops that
 // matter are compiled once for each CPU target by Highway's foreach_target; fma happens only where
 // scalar_math.h says so, so every target gives the same bits.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "brrr/ops/random_cpu.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "brrr/ops/random_cpu.h"
 
+#include <algorithm>
 #include <numbers>
 
 #include "brrr/base/philox.h"
 #include "brrr/base/scalar_math.h"
 #include "brrr/ops/random.h"
-#include "brrr/ops/random_cpu.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace brrr::HWY_NAMESPACE {
 
-// bits[2b], bits[2b + 1] = block first_block + b.
-void fill_bits(const RandomKey& key, uint64_t first_block, int64_t blocks, uint64_t* HWY_RESTRICT bits) {
-  const PhiloxKey philox = philox_key(key.seed);
-  for (int64_t b = 0; b < blocks; ++b) {
-    const PhiloxCounter counter =
-        philox_counter(first_block + static_cast<uint64_t>(b), key.stream, key.draw);
-    const PhiloxBlock block = philox4x32(counter, philox);
-    bits[2 * b] = static_cast<uint64_t>(block.v[0]) << 32 | block.v[1];
-    bits[2 * b + 1] = static_cast<uint64_t>(block.v[2]) << 32 | block.v[3];
+// bits[2b], bits[2b + 1] = block first_block + b of philox4x32. The rounds are the outer loop and
+// the blocks of a group lie side by side, which is the order that g++ can vectorise.
+void fill_bits(const RandomKey& key, uint64_t first_block, int64_t blocks,
+               uint64_t* HWY_RESTRICT bits) {
+  constexpr int64_t kGroup = 64;
+  alignas(64) uint32_t c0[kGroup], c1[kGroup], c2[kGroup], c3[kGroup];
+  for (int64_t group = 0; group < blocks; group += kGroup) {
+    for (int64_t b = 0; b < kGroup; ++b) {
+      const uint64_t index = first_block + static_cast<uint64_t>(group + b);
+      c0[b] = static_cast<uint32_t>(index);
+      c1[b] = static_cast<uint32_t>(index >> 32);
+      c2[b] = key.draw;
+      c3[b] = key.stream;
+    }
+    PhiloxKey k = philox_key(key.seed);
+    for (int round = 0; round < 10; ++round) {
+      for (int64_t b = 0; b < kGroup; ++b) {
+        const uint64_t product0 = uint64_t{0xD2511F53} * c0[b],
+                       product1 = uint64_t{0xCD9E8D57} * c2[b];
+        c0[b] = static_cast<uint32_t>(product1 >> 32) ^ c1[b] ^ k.k[0];
+        c1[b] = static_cast<uint32_t>(product1);
+        c2[b] = static_cast<uint32_t>(product0 >> 32) ^ c3[b] ^ k.k[1];
+        c3[b] = static_cast<uint32_t>(product0);
+      }
+      k = {{k.k[0] + 0x9E3779B9, k.k[1] + 0xBB67AE85}};
+    }
+    const int64_t count = std::min(kGroup, blocks - group);
+    for (int64_t b = 0; b < count; ++b) {
+      bits[2 * (group + b)] = static_cast<uint64_t>(c0[b]) << 32 | c1[b];
+      bits[2 * (group + b) + 1] = static_cast<uint64_t>(c2[b]) << 32 | c3[b];
+    }
   }
 }
 
@@ -36,6 +59,55 @@ void fill_normals(const uint64_t* HWY_RESTRICT bits, int64_t pairs, double* HWY_
     const double radius = math::sqrt(-2.0 * math::log(u)), angle = v * (2 * std::numbers::pi);
     out[2 * i] = radius * math::cos_reduced(angle);
     out[2 * i + 1] = radius * math::sin_reduced(angle);
+  }
+}
+
+// Wichura, "Algorithm AS 241: The percentage points of the normal distribution", 1988 (PPND16):
+// rational functions in the middle and in two parts of the tail, relative error about 1e-16.
+double quantile_lower(double p) {
+  using math::polynomial;
+  const double q = p - 0.5;
+  if (q >= -0.425) {
+    const double r = 0.180625 - q * q;
+    return q *
+           polynomial(r, 3.3871328727963666080e0, 1.3314166789178437745e+2,
+                      1.9715909503065514427e+3, 1.3731693765509461125e+4, 4.5921953931549871457e+4,
+                      6.7265770927008700853e+4, 3.3430575583588128105e+4,
+                      2.5090809287301226727e+3) /
+           polynomial(r, 1.0, 4.2313330701600911252e+1, 6.8718700749205790830e+2,
+                      5.3941960214247511077e+3, 2.1213794301586595867e+4, 3.9307895800092710610e+4,
+                      2.8729085735721942674e+4, 5.2264952788528545610e+3);
+  }
+  const double depth = math::sqrt(-math::log(p));
+  if (depth <= 5) {
+    const double r = depth - 1.6;
+    return -polynomial(r, 1.42343711074968357734e0, 4.63033784615654529590e0,
+                       5.76949722146069140550e0, 3.64784832476320460504e0, 1.27045825245236838258e0,
+                       2.41780725177450611770e-1, 2.27238449892691845833e-2,
+                       7.74545014278341407640e-4) /
+           polynomial(r, 1.0, 2.05319162663775882187e0, 1.67638483018380384940e0,
+                      6.89767334985100004550e-1, 1.48103976427480074590e-1,
+                      1.51986665636164571966e-2, 5.47593808499534494600e-4,
+                      1.05075007164441684324e-9);
+  }
+  const double r = depth - 5;
+  return -polynomial(r, 6.65790464350110377720e0, 5.46378491116411436990e0,
+                     1.78482653991729133580e0, 2.96560571828504891230e-1, 2.65321895265761230930e-2,
+                     1.24266094738807843860e-3, 2.71155556874348757815e-5,
+                     2.01033439929228813265e-7) /
+         polynomial(r, 1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1,
+                    1.48753612908506148525e-2, 7.86869131145613259100e-4, 1.84631831751005468180e-5,
+                    1.42151175831644588870e-7, 2.04426310338993978564e-15);
+}
+
+// z = Phi^-1(below + u mass), u in (0, 1). Each half of the distribution is counted from its own
+// tail, where probabilities are small and hence precise.
+void fill_truncated(const uint64_t* bits, int64_t count, const TruncatedMass& part, double* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    // 52 bits and a half: exact, and symmetric about 1/2.
+    const double u = (static_cast<double>(static_cast<int64_t>(bits[i] >> 12)) + 0.5) * 0x1p-52;
+    const double p = part.below + u * part.mass;
+    out[i] = p <= 0.5 ? quantile_lower(p) : -quantile_lower(part.above + (1 - u) * part.mass);
   }
 }
 
@@ -55,6 +127,8 @@ namespace {
 
 HWY_EXPORT(fill_bits);
 HWY_EXPORT(fill_normals);
+HWY_EXPORT(quantile_lower);
+HWY_EXPORT(fill_truncated);
 
 // A seed that does not fit i64 was wrapped into it and is unwrapped here.
 RandomKey read_key(const Operand& operand) {
@@ -64,8 +138,8 @@ RandomKey read_key(const Operand& operand) {
   return {word(0), static_cast<uint32_t>(word(1)), static_cast<uint32_t>(word(2))};
 }
 
-// Calls transform(bits, count, values) for tiles that cover the output and stores the values. A tile
-// begins at an even element, where a block begins; `count` is even, and a last odd value is dropped.
+// Calls transform(bits, count, values) for tiles that cover the output and stores the values. A
+// tile begins at an even element, as a block does; `count` is even, a last odd value is dropped.
 template <typename Value, typename Transform>
 void generate(const KernelCall& call, const Transform& transform) {
   static_assert(kTileElements % 2 == 0 && kPieceElements % kTileElements == 0);
@@ -115,8 +189,10 @@ double round_down(double bound) {
 
 double round_down(DType dtype, double bound) {
   return visit_dtype(dtype, [bound]<typename T>() -> double {
-    if constexpr (std::integral<T>) return std::floor(bound);
-    else return round_down<T>(bound);
+    if constexpr (std::integral<T>)
+      return std::floor(bound);
+    else
+      return round_down<T>(bound);
   });
 }
 
@@ -133,42 +209,7 @@ Interval representable_below(DType dtype, Interval interval) {
 
 double normal_cdf(double x) { return 0.5 * std::erfc(-x * (0.5 * std::numbers::sqrt2)); }
 
-// Wichura, "Algorithm AS 241: The percentage points of the normal distribution", 1988 (PPND16):
-// rational functions in the middle and in two parts of the tail, relative error about 1e-16.
-double normal_quantile_lower(double p) {
-  using math::polynomial;
-  const double q = p - 0.5;
-  if (q >= -0.425) {
-    const double r = 0.180625 - q * q;
-    return q *
-           polynomial(r, 3.3871328727963666080e0, 1.3314166789178437745e+2, 1.9715909503065514427e+3,
-                      1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
-                      3.3430575583588128105e+4, 2.5090809287301226727e+3) /
-           polynomial(r, 1.0, 4.2313330701600911252e+1, 6.8718700749205790830e+2,
-                      5.3941960214247511077e+3, 2.1213794301586595867e+4, 3.9307895800092710610e+4,
-                      2.8729085735721942674e+4, 5.2264952788528545610e+3);
-  }
-  const double depth = math::sqrt(-math::log(p));
-  if (depth <= 5) {
-    const double r = depth - 1.6;
-    return -polynomial(r, 1.42343711074968357734e0, 4.63033784615654529590e0,
-                       5.76949722146069140550e0, 3.64784832476320460504e0, 1.27045825245236838258e0,
-                       2.41780725177450611770e-1, 2.27238449892691845833e-2,
-                       7.74545014278341407640e-4) /
-           polynomial(r, 1.0, 2.05319162663775882187e0, 1.67638483018380384940e0,
-                      6.89767334985100004550e-1, 1.48103976427480074590e-1,
-                      1.51986665636164571966e-2, 5.47593808499534494600e-4,
-                      1.05075007164441684324e-9);
-  }
-  const double r = depth - 5;
-  return -polynomial(r, 6.65790464350110377720e0, 5.46378491116411436990e0,
-                     1.78482653991729133580e0, 2.96560571828504891230e-1, 2.65321895265761230930e-2,
-                     1.24266094738807843860e-3, 2.71155556874348757815e-5,
-                     2.01033439929228813265e-7) /
-         polynomial(r, 1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1,
-                    1.48753612908506148525e-2, 7.86869131145613259100e-4, 1.84631831751005468180e-5,
-                    1.42151175831644588870e-7, 2.04426310338993978564e-15);
-}
+double normal_quantile_lower(double p) { return HWY_DYNAMIC_DISPATCH(quantile_lower)(p); }
 
 void uniform_cpu(const KernelCall& call) {
   const double low = call.attrs.number("low"), high = call.attrs.number("high");
@@ -189,8 +230,6 @@ void normal_cpu(const KernelCall& call) {
   });
 }
 
-// z = Phi^-1(Phi(a) + u (Phi(b) - Phi(a))) for bounds a, b in sigmas. Each half of the distribution is
-// counted from its own tail, where probabilities are small and hence precise.
 void truncated_normal_cpu(const KernelCall& call) {
   const double mean = call.attrs.number("mean"), sigma = call.attrs.number("std");
   const double low = call.attrs.number("low"), high = call.attrs.number("high");
@@ -198,15 +237,11 @@ void truncated_normal_cpu(const KernelCall& call) {
   // A deviation of 0 has all its mass at the mean, wherever the bounds are.
   const double a = sigma > 0 ? (low - mean) / sigma : -1, b = sigma > 0 ? (high - mean) / sigma : 1;
   const double below = normal_cdf(a), above = normal_cdf(-b);
-  const double mass = a > 0 ? normal_cdf(-a) - above : normal_cdf(b) - below;
+  const TruncatedMass part{below, above, a > 0 ? normal_cdf(-a) - above : normal_cdf(b) - below};
   generate<double>(call, [=](const uint64_t* bits, int64_t count, double* values) {
+    HWY_DYNAMIC_DISPATCH(fill_truncated)(bits, count, part, values);
     for (int64_t i = 0; i < count; ++i) {
-      // (0, 1), symmetric about 1/2, and exact: 52 bits and a half.
-      const double u = (static_cast<double>(static_cast<int64_t>(bits[i] >> 12)) + 0.5) * 0x1p-52;
-      const double p = below + u * mass;
-      const double z = p <= 0.5 ? normal_quantile_lower(p)
-                                : -normal_quantile_lower(above + (1 - u) * mass);
-      values[i] = std::min(std::max(mean + sigma * z, within.low), within.high);
+      values[i] = std::min(std::max(mean + sigma * values[i], within.low), within.high);
     }
   });
 }
@@ -215,7 +250,8 @@ void randint_cpu(const KernelCall& call) {
   const auto low = static_cast<uint64_t>(call.attrs.integer("low"));
   const uint64_t range = static_cast<uint64_t>(call.attrs.integer("high")) - low;
   generate<int64_t>(call, [=](const uint64_t* bits, int64_t count, int64_t* values) {
-    for (int64_t i = 0; i < count; ++i) {  // the upper half of the product: floor(bits range / 2^64)
+    for (int64_t i = 0; i < count;
+         ++i) {  // the upper half of the product: floor(bits range / 2^64)
       const auto product = static_cast<unsigned __int128>(bits[i]) * range;
       values[i] = static_cast<int64_t>(low + static_cast<uint64_t>(product >> 64));
     }

@@ -15,6 +15,11 @@ double normal_cdf(double x);
 // Its inverse for p in (0, 1/2], by Wichura's AS 241.
 double normal_quantile_lower(double p);
 
+// What a truncated normal keeps: the probability below it, above it, and its own.
+struct TruncatedMass {
+  double below, above, mass;
+};
+
 // The nearest values of `dtype` inside [low, high]; low > high where it has none.
 struct Interval {
   double low, high;

@@ -11,10 +11,12 @@ enum class KeepDims : uint8_t { no, yes };  // yes: reduced axes stay, with size
 // sum of integers and bools is i64.
 Tensor sum(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 Tensor mean(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
-Tensor max(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);  // NaN wins; ties share the gradient
+Tensor max(const Tensor& x, const Axes& axes = {},
+           KeepDims keep = KeepDims::no);  // NaN wins; ties share the gradient
 Tensor min(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 // Divides by (count - correction); 1 is Bessel's.
-Tensor var(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no, int64_t correction = 1);
+Tensor var(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no,
+           int64_t correction = 1);
 Tensor logsumexp(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 // Position of the largest element along an axis, the first of equals; NaN is the largest. i64.
 Tensor argmax(const Tensor& x, int64_t axis, KeepDims keep = KeepDims::no);

@@ -19,11 +19,11 @@ struct ReducePlan {
   Operand input, output;
   ComputeType type;
   ReduceKernels kernels;
-  LoopNest kept, reduced;      // one operand each: the input
-  int64_t outputs, length;     // elements of the result, and reduced into each
-  int64_t tiles;               // of kTileElements along `length`
-  std::byte* partials;         // [tiles][outputs] wide values
-  bool scale_by_length;        // mean
+  LoopNest kept, reduced;   // one operand each: the input
+  int64_t outputs, length;  // elements of the result, and reduced into each
+  int64_t tiles;            // of kTileElements along `length`
+  std::byte* partials;      // [tiles][outputs] wide values
+  bool scale_by_length;     // mean
 };
 
 Layout pick_axes(const Layout& layout, const Axes& axes, bool reduced) {
@@ -45,7 +45,9 @@ int64_t inner_stride(const LoopNest& nest) {
   return nest.rank == 0 ? INT64_MAX : nest.strides[0][static_cast<size_t>(nest.rank - 1)];
 }
 
-int64_t tiles_of(int64_t length) { return std::max<int64_t>(1, (length + kTileElements - 1) / kTileElements); }
+int64_t tiles_of(int64_t length) {
+  return std::max<int64_t>(1, (length + kTileElements - 1) / kTileElements);
+}
 
 std::byte* partial_address(const ReducePlan& plan, int64_t tile, int64_t output) {
   return plan.partials + (tile * plan.outputs + output) * 8;
@@ -53,12 +55,15 @@ std::byte* partial_address(const ReducePlan& plan, int64_t tile, int64_t output)
 
 int64_t compute_bytes(ComputeType type) { return type == ComputeType::f32 ? 4 : 8; }
 
-bool is_natural(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::i64; }
+bool is_natural(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::i64;
+}
 
 // Position in storage of output element `output`, at the first reduced element.
 int64_t output_position(const ReducePlan& plan, int64_t output) {
   int64_t start = 0;
-  for_each_run(plan.kept, 0, output, 1, [&](int64_t position, int64_t, int64_t) { start = position; });
+  for_each_run(plan.kept, 0, output, 1,
+               [&](int64_t position, int64_t, int64_t) { start = position; });
   return plan.input.layout->offset + start;
 }
 
@@ -72,7 +77,8 @@ void reduce_row_tile(const ReducePlan& plan, int64_t output, int64_t tile) {
   } else {
     std::byte* out = buffer;
     for_each_run(plan.reduced, 0, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
-      load_elements(plan.input.dtype, plan.input.base, start + position, stride, run, plan.type, out);
+      load_elements(plan.input.dtype, plan.input.base, start + position, stride, run, plan.type,
+                    out);
       out += run * bytes;
     });
   }
@@ -82,7 +88,8 @@ void reduce_row_tile(const ReducePlan& plan, int64_t output, int64_t tile) {
 void reduce_rows(const ReducePlan& plan, ThreadPool& pool) {
   const int64_t units = plan.outputs * plan.tiles;
   const int64_t unit_elements = std::min(plan.length, kTileElements);
-  const int64_t units_a_piece = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, unit_elements));
+  const int64_t units_a_piece =
+      std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, unit_elements));
   pool.for_each_piece((units + units_a_piece - 1) / units_a_piece, [&](int64_t piece) {
     const int64_t end = std::min(units, (piece + 1) * units_a_piece);
     for (int64_t unit = piece * units_a_piece; unit < end; ++unit) {
@@ -101,18 +108,20 @@ void reduce_column_tile(const ReducePlan& plan, int64_t first, int64_t columns, 
   plan.kernels.start_lanes(lanes, columns);
   const bool direct = is_natural(plan.input.dtype) && stride == 1;
   int64_t row = 0;
-  for_each_run(plan.reduced, 0, begin, count, [&](int64_t position, int64_t run, int64_t row_stride) {
-    for (int64_t r = 0; r < run; ++r, ++row) {
-      const int64_t element = start + position + r * row_stride;
-      const void* values = buffer;
-      if (direct) {
-        values = plan.input.base + element * bytes;
-      } else {
-        load_elements(plan.input.dtype, plan.input.base, element, stride, columns, plan.type, buffer);
-      }
-      plan.kernels.add_to_lane(lanes + (row % kReduceLanes) * columns * bytes, values, columns);
-    }
-  });
+  for_each_run(
+      plan.reduced, 0, begin, count, [&](int64_t position, int64_t run, int64_t row_stride) {
+        for (int64_t r = 0; r < run; ++r, ++row) {
+          const int64_t element = start + position + r * row_stride;
+          const void* values = buffer;
+          if (direct) {
+            values = plan.input.base + element * bytes;
+          } else {
+            load_elements(plan.input.dtype, plan.input.base, element, stride, columns, plan.type,
+                          buffer);
+          }
+          plan.kernels.add_to_lane(lanes + (row % kReduceLanes) * columns * bytes, values, columns);
+        }
+      });
   plan.kernels.finish_lanes(lanes, columns, partial_address(plan, tile, first));
 }
 
@@ -123,8 +132,8 @@ void reduce_columns(const ReducePlan& plan, ThreadPool& pool) {
   pool.for_each_piece(blocks * plan.tiles, [&](int64_t unit) {
     const int64_t block = unit / plan.tiles;
     const int64_t column = block % blocks_a_row * kColumnBlock;
-    reduce_column_tile(plan, block / blocks_a_row * inner + column, std::min(kColumnBlock, inner - column),
-                       unit % plan.tiles);
+    reduce_column_tile(plan, block / blocks_a_row * inner + column,
+                       std::min(kColumnBlock, inner - column), unit % plan.tiles);
   });
 }
 
@@ -132,7 +141,8 @@ void reduce_columns(const ReducePlan& plan, ThreadPool& pool) {
 void finish_outputs(const ReducePlan& plan, ThreadPool& pool) {
   const bool integral = plan.type == ComputeType::i64;
   pool.for_each_piece((plan.outputs + kTileElements - 1) / kTileElements, [&](int64_t piece) {
-    const int64_t first = piece * kTileElements, count = std::min(kTileElements, plan.outputs - first);
+    const int64_t first = piece * kTileElements,
+                  count = std::min(kTileElements, plan.outputs - first);
     std::byte* total = partial_address(plan, 0, first);
     for (int64_t tile = 1; tile < plan.tiles; ++tile) {
       plan.kernels.combine(total, partial_address(plan, tile, first), count);
@@ -141,25 +151,35 @@ void finish_outputs(const ReducePlan& plan, ThreadPool& pool) {
       auto* values = reinterpret_cast<double*>(total);
       for (int64_t i = 0; i < count; ++i) values[i] /= static_cast<double>(plan.length);
     }
-    store_elements(integral ? ComputeType::i64 : ComputeType::f64, total, plan.output.dtype, plan.output.base,
-                   plan.output.layout->offset + first, 1, count);
+    store_elements(integral ? ComputeType::i64 : ComputeType::f64, total, plan.output.dtype,
+                   plan.output.base, plan.output.layout->offset + first, 1, count);
   });
 }
 
 ReducePlan make_plan(const KernelCall& call, Reduction reduction) {
   const Operand& input = call.input(0);
   const Axes& axes = call.attrs.list("axes");
-  const Layout kept = pick_axes(*input.layout, axes, false), reduced = pick_axes(*input.layout, axes, true);
+  const Layout kept = pick_axes(*input.layout, axes, false),
+               reduced = pick_axes(*input.layout, axes, true);
   const ComputeType type = compute_type(input.dtype);
   const int64_t length = numel(reduced.shape);
-  return {.input = input, .output = call.output(0), .type = type, .kernels = find_reduce_kernels(reduction, type),
-          .kept = nest_of(kept), .reduced = nest_of(reduced), .outputs = numel(kept.shape), .length = length,
-          .tiles = tiles_of(length), .partials = call.workspace.data(), .scale_by_length = false};
+  return {.input = input,
+          .output = call.output(0),
+          .type = type,
+          .kernels = find_reduce_kernels(reduction, type),
+          .kept = nest_of(kept),
+          .reduced = nest_of(reduced),
+          .outputs = numel(kept.shape),
+          .length = length,
+          .tiles = tiles_of(length),
+          .partials = call.workspace.data(),
+          .scale_by_length = false};
 }
 
 void run_plan(const ReducePlan& plan, ThreadPool& pool) {
   if (plan.outputs == 0) return;
-  const bool columns_contiguous = plan.outputs > 1 && inner_stride(plan.kept) < inner_stride(plan.reduced);
+  const bool columns_contiguous =
+      plan.outputs > 1 && inner_stride(plan.kept) < inner_stride(plan.reduced);
   if (columns_contiguous && plan.length > 1) {
     reduce_columns(plan, pool);
   } else {
@@ -190,7 +210,8 @@ int64_t argmax_row(const ReducePlan& plan, int64_t output) {
     const int64_t count = std::min(kTileElements, plan.length - begin);
     T* out = buffer;
     for_each_run(plan.reduced, 0, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
-      load_elements(plan.input.dtype, plan.input.base, start + position, stride, run, plan.type, out);
+      load_elements(plan.input.dtype, plan.input.base, start + position, stride, run, plan.type,
+                    out);
       out += run;
     });
     find_largest(buffer, count, begin, best, place);
@@ -213,19 +234,22 @@ void min_cpu(const KernelCall& call) { run_plan(make_plan(call, Reduction::min),
 
 void argmax_cpu(const KernelCall& call) {
   const ReducePlan plan = make_plan(call, Reduction::max);
-  const int64_t rows_a_piece = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, plan.length));
+  const int64_t rows_a_piece =
+      std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, plan.length));
   auto* places = call.output(0).data<int64_t>();
   call.pool.for_each_piece((plan.outputs + rows_a_piece - 1) / rows_a_piece, [&](int64_t piece) {
     const int64_t end = std::min(plan.outputs, (piece + 1) * rows_a_piece);
     for (int64_t output = piece * rows_a_piece; output < end; ++output) {
-      places[output] = visit_compute(plan.type, [&]<typename T>() { return argmax_row<T>(plan, output); });
+      places[output] =
+          visit_compute(plan.type, [&]<typename T>() { return argmax_row<T>(plan, output); });
     }
   });
 }
 
 int64_t reduce_workspace(const KernelCall& call) {
   int64_t length = 1;
-  for (int64_t axis : call.attrs.list("axes")) length *= call.input(0).shape()[static_cast<int>(axis)];
+  for (int64_t axis : call.attrs.list("axes"))
+    length *= call.input(0).shape()[static_cast<int>(axis)];
   return call.output(0).count() * tiles_of(length) * 8;
 }
 

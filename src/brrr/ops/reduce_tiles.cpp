@@ -1,39 +1,51 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "brrr/ops/reduce_tiles.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "brrr/ops/reduce_tiles.h"
 
 #include <limits>
 
-#include "brrr/ops/reduce_tiles.h"
 #include "brrr/ops/wrap.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace brrr::HWY_NAMESPACE {
 
 struct Sum {
   template <typename T>
-  static constexpr T identity() { return T(0); }
+  static constexpr T identity() {
+    return T(0);
+  }
   template <typename T>
-  static T of(T a, T b) { return add_wrapping(a, b); }
+  static T of(T a, T b) {
+    return add_wrapping(a, b);
+  }
 };
 struct Max {  // NaN wins: it is taken up by b != b, and kept because nothing is greater than it
   template <typename T>
   static constexpr T identity() {
-    if constexpr (std::integral<T>) return std::numeric_limits<T>::min();
-    else return -std::numeric_limits<T>::infinity();
+    if constexpr (std::integral<T>)
+      return std::numeric_limits<T>::min();
+    else
+      return -std::numeric_limits<T>::infinity();
   }
   template <typename T>
-  static T of(T a, T b) { return b > a || b != b ? b : a; }
+  static T of(T a, T b) {
+    return b > a || b != b ? b : a;
+  }
 };
 struct Min {
   template <typename T>
   static constexpr T identity() {
-    if constexpr (std::integral<T>) return std::numeric_limits<T>::max();
-    else return std::numeric_limits<T>::infinity();
+    if constexpr (std::integral<T>)
+      return std::numeric_limits<T>::max();
+    else
+      return std::numeric_limits<T>::infinity();
   }
   template <typename T>
-  static T of(T a, T b) { return b < a || b != b ? b : a; }
+  static T of(T a, T b) {
+    return b < a || b != b ? b : a;
+  }
 };
 
 template <typename T>
@@ -57,7 +69,8 @@ void reduce_row(const void* values, int64_t count, void* wide) {
 
 template <typename Op, typename T>
 void start_lanes(void* lanes, int64_t columns) {
-  for (int64_t i = 0; i < kReduceLanes * columns; ++i) static_cast<T*>(lanes)[i] = Op::template identity<T>();
+  for (int64_t i = 0; i < kReduceLanes * columns; ++i)
+    static_cast<T*>(lanes)[i] = Op::template identity<T>();
 }
 
 template <typename Op, typename T>
@@ -71,9 +84,11 @@ template <typename Op, typename T>
 void finish_lanes(void* lanes, int64_t columns, void* wide) {
   T* sums = static_cast<T*>(lanes);
   for (int64_t half = kReduceLanes / 2; half > 0; half /= 2) {
-    for (int64_t i = 0; i < half * columns; ++i) sums[i] = Op::of(sums[i], sums[i + half * columns]);
+    for (int64_t i = 0; i < half * columns; ++i)
+      sums[i] = Op::of(sums[i], sums[i + half * columns]);
   }
-  for (int64_t i = 0; i < columns; ++i) static_cast<Wide<T>*>(wide)[i] = static_cast<Wide<T>>(sums[i]);
+  for (int64_t i = 0; i < columns; ++i)
+    static_cast<Wide<T>*>(wide)[i] = static_cast<Wide<T>>(sums[i]);
 }
 
 template <typename Op, typename T>
@@ -86,7 +101,8 @@ void combine_wide(void* wide, const void* more, int64_t count) {
 template <typename Op>
 ReduceKernels kernels_of(ComputeType type) {
   return visit_compute(type, []<typename T>() -> ReduceKernels {
-    return {&reduce_row<Op, T>, &start_lanes<Op, T>, &add_to_lane<Op, T>, &finish_lanes<Op, T>, &combine_wide<Op, T>};
+    return {&reduce_row<Op, T>, &start_lanes<Op, T>, &add_to_lane<Op, T>, &finish_lanes<Op, T>,
+            &combine_wide<Op, T>};
   });
 }
 

@@ -1,13 +1,13 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "brrr/ops/row_tiles.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "brrr/ops/row_tiles.h"
 
 #include <algorithm>
 
 #include "brrr/base/scalar_math.h"
 #include "brrr/ops/reduce_tiles.h"
-#include "brrr/ops/row_tiles.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace brrr::HWY_NAMESPACE {
@@ -72,8 +72,10 @@ void row_divide(void* result, double divisor, int64_t count) {
 }
 
 template <typename T>
-void row_normalize(const void* values, double center, double scale, const void* weights, const void* biases, void* result, int64_t count) {
-  const T *x = static_cast<const T*>(values), *w = static_cast<const T*>(weights), *b = static_cast<const T*>(biases);
+void row_normalize(const void* values, double center, double scale, const void* weights,
+                   const void* biases, void* result, int64_t count) {
+  const T *x = static_cast<const T*>(values), *w = static_cast<const T*>(weights),
+          *b = static_cast<const T*>(biases);
   T* y = static_cast<T*>(result);
   const T c = static_cast<T>(center), s = static_cast<T>(scale);
   for (int64_t i = 0; i < count; ++i) y[i] = (x[i] - c) * s * w[i] + b[i];
@@ -81,7 +83,8 @@ void row_normalize(const void* values, double center, double scale, const void* 
 
 template <typename T>
 RowKernels kernels_for() {
-  return {&row_max<T>, &row_sum<T>, &row_sum_of_squares<T>, &row_exp_shifted<T>, &row_divide<T>, &row_normalize<T>};
+  return {&row_max<T>,         &row_sum<T>,    &row_sum_of_squares<T>,
+          &row_exp_shifted<T>, &row_divide<T>, &row_normalize<T>};
 }
 
 RowKernels row_table(ComputeType type) {

@@ -9,11 +9,12 @@ namespace brrr {
 struct RowKernels {
   double (*max)(const void* x, int64_t count);
   double (*sum)(const void* x, int64_t count);
-  double (*sum_of_squares)(const void* x, double center, int64_t count);           // sum (x - center)^2
-  void (*exp_shifted)(const void* x, double shift, void* y, int64_t count);        // exp(x - shift)
+  double (*sum_of_squares)(const void* x, double center, int64_t count);     // sum (x - center)^2
+  void (*exp_shifted)(const void* x, double shift, void* y, int64_t count);  // exp(x - shift)
   void (*divide)(void* y, double divisor, int64_t count);
   // (x - center) * scale * weight + bias
-  void (*normalize)(const void* x, double center, double scale, const void* weight, const void* bias, void* y, int64_t count);
+  void (*normalize)(const void* x, double center, double scale, const void* weight,
+                    const void* bias, void* y, int64_t count);
 };
 
 RowKernels find_row_kernels(ComputeType type);  // f32 or f64

@@ -6,8 +6,8 @@ namespace brrr {
 namespace {
 
 double draw(uint32_t seed, int64_t i) {
-  const PhiloxBlock block = philox4x32(philox_counter(static_cast<uint64_t>(i), stream_id("samples")),
-                                       philox_key(seed));
+  const PhiloxBlock block =
+      philox4x32(philox_counter(static_cast<uint64_t>(i), stream_id("samples")), philox_key(seed));
   return uniform01_double(block.v[0], block.v[1]);
 }
 
@@ -33,12 +33,15 @@ Tensor sample_mask(const Shape& shape, uint32_t seed) {
   return x;
 }
 
-std::vector<Shape> elementwise_shapes() { return {{}, {1}, {0, 3}, {7}, {3, 5}, {2, 3, 33}, {41, 901}}; }
+std::vector<Shape> elementwise_shapes() {
+  return {{}, {1}, {0, 3}, {7}, {3, 5}, {2, 3, 33}, {41, 901}};
+}
 
 std::vector<Sample> unary_samples(double low, double high) {
   std::vector<Sample> samples;
   uint32_t seed = 1;
-  for (const Shape& shape : elementwise_shapes()) samples.push_back({{sample_values(shape, seed++, low, high)}, {}});
+  for (const Shape& shape : elementwise_shapes())
+    samples.push_back({{sample_values(shape, seed++, low, high)}, {}});
   return samples;
 }
 

@@ -21,9 +21,9 @@ std::vector<Sample> unary_samples(double low, double high);
 std::vector<Sample> binary_samples(double low, double high);  // broadcasting among them
 
 // The same as functions without arguments, to name in an OpDef.
-std::vector<Sample> samples_any();              // (-3, 3)
-std::vector<Sample> samples_positive();         // (0.1, 4)
-std::vector<Sample> samples_away_from_zero();   // +-(0.2, 3), for kinks and poles
-std::vector<Sample> samples_pairs();            // two operands in (-2, 2)
+std::vector<Sample> samples_any();             // (-3, 3)
+std::vector<Sample> samples_positive();        // (0.1, 4)
+std::vector<Sample> samples_away_from_zero();  // +-(0.2, 3), for kinks and poles
+std::vector<Sample> samples_pairs();           // two operands in (-2, 2)
 
 }  // namespace brrr

@@ -21,9 +21,11 @@ TensorTypes infer_softmax(const InferCall& call) {
 }
 
 Tensors softmax_compose(const ComposeCall& call) {
-  const Tensor x = cast(call.input(0), call.input(0).dtype() == DType::f64 ? DType::f64 : DType::f32);
+  const Tensor x =
+      cast(call.input(0), call.input(0).dtype() == DType::f64 ? DType::f64 : DType::f32);
   if (x.numel() == 0) return {clone(call.input(0))};
-  const Tensor e = exp(x - max(x, {-1}, KeepDims::yes));  // shifting by the row maximum keeps exp finite
+  const Tensor e =
+      exp(x - max(x, {-1}, KeepDims::yes));  // shifting by the row maximum keeps exp finite
   return {cast(e / sum(e, {-1}, KeepDims::yes), call.input(0).dtype())};
 }
 
@@ -47,7 +49,8 @@ void softmax_cpu(const KernelCall& call) {
 
 std::vector<Sample> softmax_samples() {
   std::vector<Sample> samples;
-  for (const Shape& shape : {Shape{1}, Shape{7}, Shape{0, 3}, Shape{3, 0}, Shape{4, 5}, Shape{2, 3, 33}, Shape{20, 2100}}) {
+  for (const Shape& shape : {Shape{1}, Shape{7}, Shape{0, 3}, Shape{3, 0}, Shape{4, 5},
+                             Shape{2, 3, 33}, Shape{20, 2100}}) {
     samples.push_back({{sample_values(shape, 110, -4, 4)}, {}});
   }
   return samples;
@@ -55,13 +58,21 @@ std::vector<Sample> softmax_samples() {
 
 }  // namespace
 
-const OpDef softmax_op{.name = "softmax", .formula = "exp(x - max) / sum, over the last axis", .kind = OpKind::reduce, .flops_per_element = 5,
-                       .infer = infer_softmax, .grad = softmax_grad, .grad_reads = {.outputs = 1}, .compose = softmax_compose,
-                       .cpu = softmax_cpu, .samples = softmax_samples};
+const OpDef softmax_op{.name = "softmax",
+                       .formula = "exp(x - max) / sum, over the last axis",
+                       .kind = OpKind::reduce,
+                       .flops_per_element = 5,
+                       .infer = infer_softmax,
+                       .grad = softmax_grad,
+                       .grad_reads = {.outputs = 1},
+                       .compose = softmax_compose,
+                       .cpu = softmax_cpu,
+                       .samples = softmax_samples};
 
 Tensor softmax(const Tensor& x, int64_t axis) {
   const int last = x.rank() - 1;
-  if (x.rank() == 0 || normalize_axis(axis, x.rank(), "softmax") == last) return call_one(softmax_op, {x});
+  if (x.rank() == 0 || normalize_axis(axis, x.rank(), "softmax") == last)
+    return call_one(softmax_op, {x});
   return transpose(call_one(softmax_op, {transpose(x, axis, last)}), axis, last);
 }
 

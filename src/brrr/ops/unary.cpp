@@ -26,7 +26,8 @@ constexpr GradReads kReadsOutput{.outputs = 1};
 Tensors gelu_grad(const GradCall& call) {
   const Tensor x = x_of(call);
   const Tensor distribution = 0.5 * (1.0 + erf(x * std::numbers::sqrt2 * 0.5));
-  const Tensor density = exp(-0.5 * square(x)) * (0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
+  const Tensor density =
+      exp(-0.5 * square(x)) * (0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
   return {dy_of(call) * (distribution + x * density)};
 }
 
@@ -35,116 +36,183 @@ Tensors silu_grad(const GradCall& call) {  // s + x s (1 - s), s = sigmoid(x)
   return {dy_of(call) * (s * (1.0 + x * (1.0 - s)))};
 }
 
+// What functions of one operand have in common. Numbers keep their dtype; where the result is a float
+// by nature, integers and bools become f32.
+template <Unary kFunction>
+constexpr OpDef number_function(OpDef op) {
+  op.kind = OpKind::elementwise;
+  op.dtypes = kNumbers;
+  op.infer = infer_same;
+  op.tiles = unary_tiles<kFunction>;
+  op.cpu = run_elementwise;
+  return op;
+}
+
+template <Unary kFunction>
+constexpr OpDef float_function(OpDef op) {
+  op = number_function<kFunction>(op);
+  op.dtypes = kAnyDType;
+  op.infer = infer_float;
+  return op;
+}
+
 }  // namespace
 
-const OpDef neg_op{.name = "neg", .formula = "-x", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_same,
-                   .grad = [](const GradCall& call) -> Tensors { return {-dy_of(call)}; },
-                   .scalar = [](const double* x, const Attrs&) { return -x[0]; },
-                   .tiles = unary_tiles<Unary::neg>, .cpu = run_elementwise, .samples = samples_any};
+constinit const OpDef neg_op = number_function<Unary::neg>(
+    {.name = "neg",
+     .formula = "-x",
+     .grad = [](const GradCall& call) -> Tensors { return {-dy_of(call)}; },
+     .scalar = [](const double* x, const Attrs&) { return -x[0]; },
+     .samples = samples_any});
 
-const OpDef abs_op{.name = "abs", .formula = "|x|", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_same,
-                   .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * sign(x_of(call))}; },
-                   .grad_reads = kReadsInput,
-                   .scalar = [](const double* x, const Attrs&) { return std::fabs(x[0]); },
-                   .tiles = unary_tiles<Unary::abs>, .cpu = run_elementwise, .samples = samples_away_from_zero};
+constinit const OpDef abs_op = number_function<Unary::abs>(
+    {.name = "abs",
+     .formula = "|x|",
+     .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * sign(x_of(call))}; },
+     .grad_reads = kReadsInput,
+     .scalar = [](const double* x, const Attrs&) { return std::fabs(x[0]); },
+     .samples = samples_away_from_zero});
 
-const OpDef sign_op{.name = "sign", .formula = "-1, 0 or 1", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_same,
-                    .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * 0.0}; },
-                    .scalar = [](const double* x, const Attrs&) { return x[0] > 0 ? 1.0 : x[0] < 0 ? -1.0 : x[0]; },
-                    .tiles = unary_tiles<Unary::sign>, .cpu = run_elementwise, .samples = samples_away_from_zero};
+constinit const OpDef sign_op = number_function<Unary::sign>(
+    {.name = "sign",
+     .formula = "-1, 0 or 1",
+     .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * 0.0}; },
+     .scalar = [](const double* x,
+                  const Attrs&) { return x[0] == 0 ? x[0] : std::copysign(1.0, x[0]); },
+     .samples = samples_away_from_zero});
 
-const OpDef square_op{.name = "square", .formula = "x * x", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_same,
-                      .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * (2.0 * x_of(call))}; },
-                      .grad_reads = kReadsInput,
-                      .compose = [](const ComposeCall& call) -> Tensors { return {call.input(0) * call.input(0)}; },
-                      .tiles = unary_tiles<Unary::square>, .cpu = run_elementwise, .samples = samples_any};
+constinit const OpDef square_op = number_function<Unary::square>(
+    {.name = "square",
+     .formula = "x * x",
+     .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * (2.0 * x_of(call))}; },
+     .grad_reads = kReadsInput,
+     .compose = [](const ComposeCall& call) -> Tensors { return {call.input(0) * call.input(0)}; },
+     .samples = samples_any});
 
-const OpDef relu_op{.name = "relu", .formula = "max(x, 0)", .kind = OpKind::elementwise, .dtypes = kNumbers, .infer = infer_same,
-                    .grad = [](const GradCall& call) -> Tensors { return {where(y_of(call) > 0, dy_of(call), 0)}; },
-                    .grad_reads = kReadsOutput,
-                    .compose = [](const ComposeCall& call) -> Tensors { return {maximum(call.input(0), 0)}; },
-                    .tiles = unary_tiles<Unary::relu>, .cpu = run_elementwise, .samples = samples_away_from_zero};
+constinit const OpDef relu_op = number_function<Unary::relu>(
+    {.name = "relu",
+     .formula = "max(x, 0)",
+     .grad = [](const GradCall& call) -> Tensors {
+       return {where(y_of(call) <= 0, 0, dy_of(call))};  // a NaN lets the gradient through
+     },
+     .grad_reads = kReadsOutput,
+     .compose = [](const ComposeCall& call) -> Tensors { return {maximum(call.input(0), 0)}; },
+     .samples = samples_away_from_zero});
 
-const OpDef exp_op{.name = "exp", .formula = "e^x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
-                   .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * y_of(call)}; },
-                   .grad_reads = kReadsOutput,
-                   .scalar = [](const double* x, const Attrs&) { return std::exp(x[0]); },
-                   .tiles = unary_tiles<Unary::exp>, .cpu = run_elementwise, .samples = samples_any};
+constinit const OpDef exp_op = float_function<Unary::exp>(
+    {.name = "exp",
+     .formula = "e^x",
+     .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * y_of(call)}; },
+     .grad_reads = kReadsOutput,
+     .scalar = [](const double* x, const Attrs&) { return std::exp(x[0]); },
+     .samples = samples_any});
 
-const OpDef log_op{.name = "log", .formula = "ln x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
-                   .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) / x_of(call)}; },
-                   .grad_reads = kReadsInput,
-                   .scalar = [](const double* x, const Attrs&) { return std::log(x[0]); },
-                   .tiles = unary_tiles<Unary::log>, .cpu = run_elementwise, .samples = samples_positive};
+constinit const OpDef log_op = float_function<Unary::log>(
+    {.name = "log",
+     .formula = "ln x",
+     .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) / x_of(call)}; },
+     .grad_reads = kReadsInput,
+     .scalar = [](const double* x, const Attrs&) { return std::log(x[0]); },
+     .samples = samples_positive});
 
-const OpDef sqrt_op{.name = "sqrt", .formula = "x^(1/2)", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
-                    .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * 0.5 / y_of(call)}; },
-                    .grad_reads = kReadsOutput,
-                    .scalar = [](const double* x, const Attrs&) { return std::sqrt(x[0]); },
-                    .tiles = unary_tiles<Unary::sqrt>, .cpu = run_elementwise, .samples = samples_positive};
+constinit const OpDef sqrt_op = float_function<Unary::sqrt>(
+    {.name = "sqrt",
+     .formula = "x^(1/2)",
+     .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * 0.5 / y_of(call)}; },
+     .grad_reads = kReadsOutput,
+     .scalar = [](const double* x, const Attrs&) { return std::sqrt(x[0]); },
+     .samples = samples_positive});
 
-const OpDef rsqrt_op{.name = "rsqrt", .formula = "x^(-1/2)", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
-                     .grad = [](const GradCall& call) -> Tensors {
-                       const Tensor y = y_of(call);
-                       return {dy_of(call) * (-0.5 * y * square(y))};
-                     },
-                     .grad_reads = kReadsOutput,
-                     .compose = [](const ComposeCall& call) -> Tensors { return {1.0 / sqrt(call.input(0))}; },
-                     .tiles = unary_tiles<Unary::rsqrt>, .cpu = run_elementwise, .samples = samples_positive};
+constinit const OpDef rsqrt_op = float_function<Unary::rsqrt>(
+    {.name = "rsqrt",
+     .formula = "x^(-1/2)",
+     .grad = [](const GradCall& call) -> Tensors {
+       const Tensor y = y_of(call);
+       return {dy_of(call) * (-0.5 * y * square(y))};
+     },
+     .grad_reads = kReadsOutput,
+     .compose = [](const ComposeCall& call) -> Tensors { return {1.0 / sqrt(call.input(0))}; },
+     .samples = samples_positive});
 
-const OpDef reciprocal_op{.name = "reciprocal", .formula = "1 / x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
-                          .grad = [](const GradCall& call) -> Tensors { return {-dy_of(call) * square(y_of(call))}; },
-                          .grad_reads = kReadsOutput,
-                          .compose = [](const ComposeCall& call) -> Tensors { return {1.0 / call.input(0)}; },
-                          .tiles = unary_tiles<Unary::reciprocal>, .cpu = run_elementwise, .samples = samples_away_from_zero};
+constinit const OpDef reciprocal_op = float_function<Unary::reciprocal>(
+    {.name = "reciprocal",
+     .formula = "1 / x",
+     .grad = [](const GradCall& call) -> Tensors { return {-dy_of(call) * square(y_of(call))}; },
+     .grad_reads = kReadsOutput,
+     .compose = [](const ComposeCall& call) -> Tensors { return {1.0 / call.input(0)}; },
+     .samples = samples_away_from_zero});
 
-const OpDef sin_op{.name = "sin", .formula = "sin x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
-                   .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * cos(x_of(call))}; },
-                   .grad_reads = kReadsInput,
-                   .scalar = [](const double* x, const Attrs&) { return std::sin(x[0]); },
-                   .tiles = unary_tiles<Unary::sin>, .cpu = run_elementwise, .samples = samples_any};
+constinit const OpDef sin_op = float_function<Unary::sin>(
+    {.name = "sin",
+     .formula = "sin x",
+     .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * cos(x_of(call))}; },
+     .grad_reads = kReadsInput,
+     .scalar = [](const double* x, const Attrs&) { return std::sin(x[0]); },
+     .samples = samples_any});
 
-const OpDef cos_op{.name = "cos", .formula = "cos x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
-                   .grad = [](const GradCall& call) -> Tensors { return {-dy_of(call) * sin(x_of(call))}; },
-                   .grad_reads = kReadsInput,
-                   .scalar = [](const double* x, const Attrs&) { return std::cos(x[0]); },
-                   .tiles = unary_tiles<Unary::cos>, .cpu = run_elementwise, .samples = samples_any};
+constinit const OpDef cos_op = float_function<Unary::cos>(
+    {.name = "cos",
+     .formula = "cos x",
+     .grad = [](const GradCall& call) -> Tensors { return {-dy_of(call) * sin(x_of(call))}; },
+     .grad_reads = kReadsInput,
+     .scalar = [](const double* x, const Attrs&) { return std::cos(x[0]); },
+     .samples = samples_any});
 
-const OpDef tanh_op{.name = "tanh", .formula = "tanh x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
-                    .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * (1.0 - square(y_of(call)))}; },
-                    .grad_reads = kReadsOutput,
-                    .scalar = [](const double* x, const Attrs&) { return std::tanh(x[0]); },
-                    .tiles = unary_tiles<Unary::tanh>, .cpu = run_elementwise, .samples = samples_any};
+constinit const OpDef tanh_op = float_function<Unary::tanh>(
+    {.name = "tanh",
+     .formula = "tanh x",
+     .grad = [](const GradCall& call) -> Tensors {
+       return {dy_of(call) * (1.0 - square(y_of(call)))};
+     },
+     .grad_reads = kReadsOutput,
+     .scalar = [](const double* x, const Attrs&) { return std::tanh(x[0]); },
+     .samples = samples_any});
 
-const OpDef sigmoid_op{.name = "sigmoid", .formula = "1 / (1 + exp(-x))", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
-                       .grad = [](const GradCall& call) -> Tensors {
-                         const Tensor y = y_of(call);
-                         return {dy_of(call) * (y * (1.0 - y))};
-                       },
-                       .grad_reads = kReadsOutput,
-                       .compose = [](const ComposeCall& call) -> Tensors { return {1.0 / (1.0 + exp(-call.input(0)))}; },
-                       .tiles = unary_tiles<Unary::sigmoid>, .cpu = run_elementwise, .samples = samples_any};
+constinit const OpDef sigmoid_op =
+    float_function<Unary::sigmoid>({.name = "sigmoid",
+                                    .formula = "1 / (1 + exp(-x))",
+                                    .grad = [](const GradCall& call) -> Tensors {
+                                      const Tensor y = y_of(call);
+                                      return {dy_of(call) * (y * (1.0 - y))};
+                                    },
+                                    .grad_reads = kReadsOutput,
+                                    .compose = [](const ComposeCall& call) -> Tensors {
+                                      return {1.0 / (1.0 + exp(-call.input(0)))};
+                                    },
+                                    .samples = samples_any});
 
-const OpDef erf_op{.name = "erf", .formula = "erf x", .kind = OpKind::elementwise, .dtypes = kAnyDType, .infer = infer_float,
-                   .grad = [](const GradCall& call) -> Tensors {  // 2 / sqrt(pi) exp(-x^2)
-                     return {dy_of(call) * (exp(-square(x_of(call))) * (2.0 * std::numbers::inv_sqrtpi))};
-                   },
-                   .grad_reads = kReadsInput,
-                   .scalar = [](const double* x, const Attrs&) { return std::erf(x[0]); },
-                   .tiles = unary_tiles<Unary::erf>, .cpu = run_elementwise, .samples = samples_any};
+constinit const OpDef erf_op = float_function<Unary::erf>(
+    {.name = "erf",
+     .formula = "erf x",
+     .grad = [](const GradCall& call) -> Tensors {  // 2 / sqrt(pi) exp(-x^2)
+       return {dy_of(call) * (exp(-square(x_of(call))) * (2.0 * std::numbers::inv_sqrtpi))};
+     },
+     .grad_reads = kReadsInput,
+     .scalar = [](const double* x, const Attrs&) { return std::erf(x[0]); },
+     .samples = samples_any});
 
-const OpDef gelu_op{.name = "gelu", .formula = "x (1 + erf(x / sqrt 2)) / 2", .kind = OpKind::elementwise, .dtypes = kAnyDType, .flops_per_element = 4,
-                    .infer = infer_float, .grad = gelu_grad, .grad_reads = kReadsInput,
-                    .compose = [](const ComposeCall& call) -> Tensors {
-                      const Tensor& x = call.input(0);
-                      return {x * (0.5 * (1.0 + erf(x * (0.5 * std::numbers::sqrt2))))};
-                    },
-                    .tiles = unary_tiles<Unary::gelu>, .cpu = run_elementwise, .samples = samples_any};
+constinit const OpDef gelu_op = float_function<Unary::gelu>(
+    {.name = "gelu",
+     .formula = "x (1 + erf(x / sqrt 2)) / 2",
+     .flops_per_element = 4,
+     .grad = gelu_grad,
+     .grad_reads = kReadsInput,
+     .compose = [](const ComposeCall& call) -> Tensors {
+       const Tensor& x = call.input(0);
+       return {x * (0.5 * (1.0 + erf(x * (0.5 * std::numbers::sqrt2))))};
+     },
+     .samples = samples_any});
 
-const OpDef silu_op{.name = "silu", .formula = "x / (1 + exp(-x))", .kind = OpKind::elementwise, .dtypes = kAnyDType, .flops_per_element = 4,
-                    .infer = infer_float, .grad = silu_grad, .grad_reads = kReadsInput,
-                    .compose = [](const ComposeCall& call) -> Tensors { return {call.input(0) * sigmoid(call.input(0))}; },
-                    .tiles = unary_tiles<Unary::silu>, .cpu = run_elementwise, .samples = samples_any};
+constinit const OpDef silu_op =
+    float_function<Unary::silu>({.name = "silu",
+                                 .formula = "x / (1 + exp(-x))",
+                                 .flops_per_element = 4,
+                                 .grad = silu_grad,
+                                 .grad_reads = kReadsInput,
+                                 .compose = [](const ComposeCall& call) -> Tensors {
+                                   return {call.input(0) * sigmoid(call.input(0))};
+                                 },
+                                 .samples = samples_any});
 
 Tensor neg(const Tensor& x) { return call_one(neg_op, {x}); }
 Tensor abs(const Tensor& x) { return call_one(abs_op, {x}); }

@@ -2,12 +2,11 @@
 // Plain loops over the branch-free functions of base/scalar_math.h, which g++ vectorises.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "brrr/ops/unary_cpu.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
-
 #include "brrr/base/scalar_math.h"
 #include "brrr/ops/unary_tiles.h"
 #include "brrr/ops/wrap.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace brrr::HWY_NAMESPACE {
@@ -15,80 +14,118 @@ namespace brrr::HWY_NAMESPACE {
 struct Neg {
   template <typename T>
   static T of(T x) {
-    if constexpr (std::integral<T>) return sub_wrapping(T(0), x);
-    else return -x;
+    if constexpr (std::integral<T>)
+      return sub_wrapping(T(0), x);
+    else
+      return -x;
   }
 };
 struct Abs {
   template <typename T>
   static T of(T x) {
-    if constexpr (std::integral<T>) return x < 0 ? sub_wrapping(T(0), x) : x;
-    else return std::fabs(x);
+    if constexpr (std::integral<T>)
+      return x < 0 ? sub_wrapping(T(0), x) : x;
+    else
+      return std::fabs(x);
   }
 };
 struct Sign {  // NaN stays NaN, zero stays the zero it is
   template <typename T>
-  static T of(T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : x; }
+  static T of(T x) {
+    return x > 0 ? T(1) : x < 0 ? T(-1) : x;
+  }
 };
 struct Square {
   template <typename T>
-  static T of(T x) { return mul_wrapping(x, x); }
+  static T of(T x) {
+    return mul_wrapping(x, x);
+  }
 };
 struct Relu {
   template <typename T>
-  static T of(T x) { return x < 0 ? T(0) : x; }  // a comparison with NaN is false, so NaN stays
+  static T of(T x) {
+    return x < 0 ? T(0) : x;
+  }  // a comparison with NaN is false, so NaN stays
 };
 struct Exp {
   template <typename T>
-  static T of(T x) { return math::exp(x); }
+  static T of(T x) {
+    return math::exp(x);
+  }
 };
 struct Log {
   template <typename T>
-  static T of(T x) { return math::log(x); }
+  static T of(T x) {
+    return math::log(x);
+  }
 };
 struct Sqrt {
   template <typename T>
-  static T of(T x) { return math::sqrt(x); }
+  static T of(T x) {
+    return math::sqrt(x);
+  }
 };
 struct Rsqrt {
   template <typename T>
-  static T of(T x) { return math::rsqrt(x); }
+  static T of(T x) {
+    return math::rsqrt(x);
+  }
 };
 struct Reciprocal {
   template <typename T>
-  static T of(T x) { return T(1) / x; }
+  static T of(T x) {
+    return T(1) / x;
+  }
 };
 struct Tanh {
   template <typename T>
-  static T of(T x) { return math::tanh(x); }
+  static T of(T x) {
+    return math::tanh(x);
+  }
 };
 struct Sigmoid {
   template <typename T>
-  static T of(T x) { return math::sigmoid(x); }
+  static T of(T x) {
+    return math::sigmoid(x);
+  }
 };
 struct Erf {
   template <typename T>
-  static T of(T x) { return math::erf(x); }
+  static T of(T x) {
+    return math::erf(x);
+  }
 };
 struct Gelu {
   template <typename T>
-  static T of(T x) { return math::gelu_erf(x); }
+  static T of(T x) {
+    return math::gelu_erf(x);
+  }
 };
 struct Silu {
   template <typename T>
-  static T of(T x) { return math::silu(x); }
+  static T of(T x) {
+    return math::silu(x);
+  }
 };
 struct Sin {
   template <typename T>
-  static T of(T x) { return math::sin(x); }
+  static T of(T x) {
+    return math::sin(x);
+  }
   template <typename T>
-  static T of_reduced(T x) { return math::sin_reduced(x); }
+  static T of_reduced(T x) {
+    return math::sin_reduced(x);
+  }
 };
 struct Cos {
   template <typename T>
-  static T of(T x) { return math::cos(x); }
+  static T of(T x) {
+    return math::cos(x);
+  }
   template <typename T>
-  static T of_reduced(T x) { return math::cos_reduced(x); }
+  static T of_reduced(T x) {
+    return math::cos_reduced(x);
+  }
 };
 
 template <typename F, typename T>
@@ -104,7 +141,8 @@ void trigonometric_loop(const TileCall& call) {
   const T* HWY_RESTRICT x = static_cast<const T*>(call.inputs[0]);
   T* HWY_RESTRICT y = static_cast<T*>(call.output);
   int64_t outside = 0;
-  for (int64_t i = 0; i < call.count; ++i) outside += std::fabs(x[i]) <= math::kTrigLimit<T> ? 0 : 1;
+  for (int64_t i = 0; i < call.count; ++i)
+    outside += std::fabs(x[i]) <= math::kTrigLimit<T> ? 0 : 1;
   if (outside == 0) {
     for (int64_t i = 0; i < call.count; ++i) y[i] = F::of_reduced(x[i]);
   } else {

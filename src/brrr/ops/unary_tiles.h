@@ -6,7 +6,23 @@
 namespace brrr {
 
 enum class Unary : uint8_t {
-  neg, abs, sign, square, relu, exp, log, sqrt, rsqrt, reciprocal, sin, cos, tanh, sigmoid, erf, gelu, silu
+  neg,
+  abs,
+  sign,
+  square,
+  relu,
+  exp,
+  log,
+  sqrt,
+  rsqrt,
+  reciprocal,
+  sin,
+  cos,
+  tanh,
+  sigmoid,
+  erf,
+  gelu,
+  silu
 };
 
 TileKernels find_unary_tiles(Unary function);  // for the CPU that this runs on

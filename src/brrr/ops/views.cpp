@@ -16,7 +16,8 @@ namespace {
 
 // The layout rule on a contiguous input gives the type of the result.
 TensorTypes infer_view(const InferCall& call) {
-  return {{call.op.view(contiguous_layout(call.shape(0)), call.attrs).shape, call.dtype(0), call.inputs[0].weak}};
+  return {{call.op.view(contiguous_layout(call.shape(0)), call.attrs).shape, call.dtype(0),
+           call.inputs[0].weak}};
 }
 
 Layout view_rule(const Layout& layout, const Attrs& attrs) {
@@ -37,7 +38,9 @@ Attrs slice_attrs(int64_t axis, Slice range) {
 
 // The gradient of a view that shows part of its input: dy at the places shown, zero elsewhere.
 Tensor place_slice(const Tensor& dy, const Shape& shape, int64_t axis, Slice range) {
-  return call_one(place_slice_op, {dy}, {{"axis", axis}, {"range", Axes{range.start, range.stop, range.step}}, {"shape", shape}});
+  return call_one(
+      place_slice_op, {dy},
+      {{"axis", axis}, {"range", Axes{range.start, range.stop, range.step}}, {"shape", shape}});
 }
 
 Slice placed_range(const Attrs& attrs) {
@@ -48,19 +51,24 @@ Slice placed_range(const Attrs& attrs) {
 TensorTypes infer_place_slice(const InferCall& call) {
   require_dtype(call, call.dtype(0));
   const Shape& shape = call.attrs.list("shape");
-  const Shape hole = slice_layout(contiguous_layout(shape), call.attrs.integer("axis"), placed_range(call.attrs)).shape;
-  check(hole == call.shape(0), "place_slice: ", call.shape(0), " does not fill the slice of shape ", hole);
+  const Shape hole =
+      slice_layout(contiguous_layout(shape), call.attrs.integer("axis"), placed_range(call.attrs))
+          .shape;
+  check(hole == call.shape(0), "place_slice: ", call.shape(0), " does not fill the slice of shape ",
+        hole);
   return {{shape, call.dtype(0)}};
 }
 
 void fill_zero(const Operand& output) {
-  std::fill_n(output.base, storage_bytes(output.dtype, output.count()), std::byte{0});
+  std::fill_n(output.base + storage_bytes(output.dtype, output.layout->offset),
+              storage_bytes(output.dtype, output.count()), std::byte{0});
 }
 
 void place_slice_cpu(const KernelCall& call) {
   const Operand& output = call.output(0);
   fill_zero(output);
-  const Layout hole = slice_layout(*output.layout, call.attrs.integer("axis"), placed_range(call.attrs));
+  const Layout hole =
+      slice_layout(*output.layout, call.attrs.integer("axis"), placed_range(call.attrs));
   const Operand target{output.base, &hole, output.dtype};
   run_copy({call.op, call.inputs, {&target, 1}, call.attrs, call.workspace, call.pool});
 }
@@ -68,7 +76,8 @@ void place_slice_cpu(const KernelCall& call) {
 Tensors place_slice_reference(const ComposeCall& call) {
   Tensor y = empty(call.attrs.list("shape"), call.input(0).dtype());
   for_each_element(y.layout(), [&](int64_t i) { store_float(y, i, 0); });
-  const Layout hole = slice_layout(y.layout(), call.attrs.integer("axis"), placed_range(call.attrs));
+  const Layout hole =
+      slice_layout(y.layout(), call.attrs.integer("axis"), placed_range(call.attrs));
   const std::vector<double> values = call.input(0).to_vector<double>();
   size_t next = 0;
   for_each_element(hole, [&](int64_t i) { store_float(y, i, values[next++]); });
@@ -97,7 +106,8 @@ Tensors fold_compose(const ComposeCall& call) {
 Tensors inverse_permute_grad(const GradCall& call) {
   const Axes& axes = call.attrs.list("axes");
   Axes inverse(axes.size(), 0);
-  for (int i = 0; i < axes.size(); ++i) inverse[normalize_axis(axes[i], axes.size(), "permute")] = i;
+  for (int i = 0; i < axes.size(); ++i)
+    inverse[normalize_axis(axes[i], axes.size(), "permute")] = i;
   return {permute(call.output_grad(0), inverse)};
 }
 
@@ -107,115 +117,224 @@ std::vector<Sample> view_samples(const Attrs& attrs) {
 
 }  // namespace
 
-const OpDef transpose_op{.name = "transpose", .formula = "two axes swapped", .kind = OpKind::view, .dtypes = kAnyDType, .infer = infer_view,
-                         .grad = [](const GradCall& call) -> Tensors {
-                           return {transpose(call.output_grad(0), call.attrs.integer("a"), call.attrs.integer("b"))};
-                         },
-                         .view = [](const Layout& layout, const Attrs& attrs) {
-                           return transpose_layout(layout, attrs.integer("a"), attrs.integer("b"));
-                         },
-                         .samples = [] { return view_samples({{"a", int64_t{0}}, {"b", int64_t{-1}}}); }};
+const OpDef transpose_op{
+    .name = "transpose",
+    .formula = "two axes swapped",
+    .kind = OpKind::view,
+    .dtypes = kAnyDType,
+    .infer = infer_view,
+    .grad = [](const GradCall& call) -> Tensors {
+      return {transpose(call.output_grad(0), call.attrs.integer("a"), call.attrs.integer("b"))};
+    },
+    .view =
+        [](const Layout& layout, const Attrs& attrs) {
+          return transpose_layout(layout, attrs.integer("a"), attrs.integer("b"));
+        },
+    .samples =
+        [] {
+          return view_samples({{"a", int64_t{0}}, {"b", int64_t{-1}}});
+        }};
 
-const OpDef permute_op{.name = "permute", .formula = "axes in another order", .kind = OpKind::view, .dtypes = kAnyDType, .infer = infer_view,
-                       .grad = inverse_permute_grad,
-                       .view = [](const Layout& layout, const Attrs& attrs) { return permute_layout(layout, attrs.list("axes")); },
-                       .samples = [] { return view_samples({{"axes", Axes{2, 0, 1}}}); }};
+const OpDef permute_op{
+    .name = "permute",
+    .formula = "axes in another order",
+    .kind = OpKind::view,
+    .dtypes = kAnyDType,
+    .infer = infer_view,
+    .grad = inverse_permute_grad,
+    .view = [](const Layout& layout,
+               const Attrs& attrs) { return permute_layout(layout, attrs.list("axes")); },
+    .samples =
+        [] {
+          return view_samples({{"axes", Axes{2, 0, 1}}});
+        }};
 
-const OpDef slice_op{.name = "slice", .formula = "x[start:stop:step] on one axis", .kind = OpKind::view, .dtypes = kAnyDType, .infer = infer_view,
-                     .grad = [](const GradCall& call) -> Tensors {
-                       return {place_slice(call.output_grad(0), call.input(0).shape(), call.attrs.integer("axis"), slice_of(call.attrs))};
-                     },
-                     .view = [](const Layout& layout, const Attrs& attrs) {
-                       return slice_layout(layout, attrs.integer("axis"), slice_of(attrs));
-                     },
-                     .samples = [] {
-                       std::vector<Sample> samples = view_samples(slice_attrs(1, {1, -1, 2}));
-                       samples.push_back({{sample_values({3, 4}, 23)}, slice_attrs(0, {2, 2, 1})});
-                       return samples;
-                     }};
+const OpDef slice_op{
+    .name = "slice",
+    .formula = "x[start:stop:step] on one axis",
+    .kind = OpKind::view,
+    .dtypes = kAnyDType,
+    .infer = infer_view,
+    .grad = [](const GradCall& call) -> Tensors {
+      return {place_slice(call.output_grad(0), call.input(0).shape(), call.attrs.integer("axis"),
+                          slice_of(call.attrs))};
+    },
+    .view =
+        [](const Layout& layout, const Attrs& attrs) {
+          return slice_layout(layout, attrs.integer("axis"), slice_of(attrs));
+        },
+    .samples =
+        [] {
+          std::vector<Sample> samples = view_samples(slice_attrs(1, {1, -1, 2}));
+          samples.push_back({{sample_values({3, 4}, 23)}, slice_attrs(0, {2, 2, 1})});
+          return samples;
+        }};
 
-const OpDef select_op{.name = "select", .formula = "x[i] on one axis", .kind = OpKind::view, .dtypes = kAnyDType, .infer = infer_view,
-                      .grad = [](const GradCall& call) -> Tensors {
-                        const Shape& shape = call.input(0).shape();
-                        const int axis = normalize_axis(call.attrs.integer("axis"), shape.size(), "select");
-                        const int64_t given = call.attrs.integer("index");
-                        const int64_t index = given < 0 ? given + shape[axis] : given;
-                        return {place_slice(unsqueeze(call.output_grad(0), axis), shape, axis, {index, index + 1, 1})};
-                      },
-                      .view = [](const Layout& layout, const Attrs& attrs) {
-                        return select_layout(layout, attrs.integer("axis"), attrs.integer("index"));
-                      },
-                      .samples = [] { return view_samples({{"axis", int64_t{1}}, {"index", int64_t{-2}}}); }};
+const OpDef select_op{
+    .name = "select",
+    .formula = "x[i] on one axis",
+    .kind = OpKind::view,
+    .dtypes = kAnyDType,
+    .infer = infer_view,
+    .grad = [](const GradCall& call) -> Tensors {
+      const Shape& shape = call.input(0).shape();
+      const int axis = normalize_axis(call.attrs.integer("axis"), shape.size(), "select");
+      const int64_t given = call.attrs.integer("index");
+      const int64_t index = given < 0 ? given + shape[axis] : given;
+      return {
+          place_slice(unsqueeze(call.output_grad(0), axis), shape, axis, {index, index + 1, 1})};
+    },
+    .view =
+        [](const Layout& layout, const Attrs& attrs) {
+          return select_layout(layout, attrs.integer("axis"), attrs.integer("index"));
+        },
+    .samples =
+        [] {
+          return view_samples({{"axis", int64_t{1}}, {"index", int64_t{-2}}});
+        }};
 
-const OpDef expand_op{.name = "expand", .formula = "sizes of 1 repeated", .kind = OpKind::view, .dtypes = kAnyDType, .infer = infer_view,
-                      .grad = [](const GradCall& call) -> Tensors { return {reduce_like(call.output_grad(0), call.input(0))}; },
-                      .view = [](const Layout& layout, const Attrs& attrs) { return expand_layout(layout, attrs.list("shape")); },
-                      .samples = []() -> std::vector<Sample> {
-                        return {{{sample_values({3, 1, 2}, 24)}, {{"shape", Axes{4, 3, 5, 2}}}},
-                                {{sample_values({}, 25)}, {{"shape", Axes{2, 3}}}},
-                                {{sample_values({1, 3}, 26)}, {{"shape", Axes{0, 3}}}}};
-                      }};
+const OpDef expand_op{
+    .name = "expand",
+    .formula = "sizes of 1 repeated",
+    .kind = OpKind::view,
+    .dtypes = kAnyDType,
+    .infer = infer_view,
+    .grad = [](const GradCall& call) -> Tensors {
+      return {reduce_like(call.output_grad(0), call.input(0))};
+    },
+    .view = [](const Layout& layout,
+               const Attrs& attrs) { return expand_layout(layout, attrs.list("shape")); },
+    .samples = []() -> std::vector<Sample> {
+      return {{{sample_values({3, 1, 2}, 24)}, {{"shape", Axes{4, 3, 5, 2}}}},
+              {{sample_values({}, 25)}, {{"shape", Axes{2, 3}}}},
+              {{sample_values({1, 3}, 26)}, {{"shape", Axes{0, 3}}}}};
+    }};
 
-const OpDef squeeze_op{.name = "squeeze", .formula = "an axis of size 1 dropped", .kind = OpKind::view, .dtypes = kAnyDType, .infer = infer_view,
-                       .grad = [](const GradCall& call) -> Tensors { return {reshape(call.output_grad(0), call.input(0).shape())}; },
-                       .view = [](const Layout& layout, const Attrs& attrs) { return squeeze_layout(layout, attrs.integer("axis")); },
-                       .samples = []() -> std::vector<Sample> { return {{{sample_values({3, 1, 2}, 27)}, {{"axis", int64_t{1}}}}}; }};
+const OpDef squeeze_op{
+    .name = "squeeze",
+    .formula = "an axis of size 1 dropped",
+    .kind = OpKind::view,
+    .dtypes = kAnyDType,
+    .infer = infer_view,
+    .grad = [](const GradCall& call) -> Tensors {
+      return {reshape(call.output_grad(0), call.input(0).shape())};
+    },
+    .view = [](const Layout& layout,
+               const Attrs& attrs) { return squeeze_layout(layout, attrs.integer("axis")); },
+    .samples = []() -> std::vector<Sample> {
+      return {{{sample_values({3, 1, 2}, 27)}, {{"axis", int64_t{1}}}}};
+    }};
 
-const OpDef unsqueeze_op{.name = "unsqueeze", .formula = "a new axis of size 1", .kind = OpKind::view, .dtypes = kAnyDType, .infer = infer_view,
-                         .grad = [](const GradCall& call) -> Tensors { return {reshape(call.output_grad(0), call.input(0).shape())}; },
-                         .view = [](const Layout& layout, const Attrs& attrs) { return unsqueeze_layout(layout, attrs.integer("axis")); },
-                         .samples = [] { return view_samples({{"axis", int64_t{-1}}}); }};
+const OpDef unsqueeze_op{
+    .name = "unsqueeze",
+    .formula = "a new axis of size 1",
+    .kind = OpKind::view,
+    .dtypes = kAnyDType,
+    .infer = infer_view,
+    .grad = [](const GradCall& call) -> Tensors {
+      return {reshape(call.output_grad(0), call.input(0).shape())};
+    },
+    .view = [](const Layout& layout,
+               const Attrs& attrs) { return unsqueeze_layout(layout, attrs.integer("axis")); },
+    .samples =
+        [] {
+          return view_samples({{"axis", int64_t{-1}}});
+        }};
 
-const OpDef unfold_op{.name = "unfold", .formula = "sliding windows over one axis", .kind = OpKind::view, .dtypes = kAnyDType, .infer = infer_view,
-                      .grad = [](const GradCall& call) -> Tensors {
-                        const Shape& shape = call.input(0).shape();
-                        const int64_t axis = normalize_axis(call.attrs.integer("axis"), shape.size(), "unfold");
-                        return {call_one(fold_op, {call.output_grad(0)},
-                                         {{"axis", axis}, {"step", call.attrs.integer("step")}, {"shape", shape}})};
-                      },
-                      .view = [](const Layout& layout, const Attrs& attrs) {
-                        return unfold_layout(layout, attrs.integer("axis"), attrs.integer("size"), attrs.integer("step"));
-                      },
-                      .samples = [] { return view_samples({{"axis", int64_t{1}}, {"size", int64_t{3}}, {"step", int64_t{2}}}); }};
+const OpDef unfold_op{
+    .name = "unfold",
+    .formula = "sliding windows over one axis",
+    .kind = OpKind::view,
+    .dtypes = kAnyDType,
+    .infer = infer_view,
+    .grad = [](const GradCall& call) -> Tensors {
+      const Shape& shape = call.input(0).shape();
+      const int64_t axis = normalize_axis(call.attrs.integer("axis"), shape.size(), "unfold");
+      return {call_one(fold_op, {call.output_grad(0)},
+                       {{"axis", axis}, {"step", call.attrs.integer("step")}, {"shape", shape}})};
+    },
+    .view =
+        [](const Layout& layout, const Attrs& attrs) {
+          return unfold_layout(layout, attrs.integer("axis"), attrs.integer("size"),
+                               attrs.integer("step"));
+        },
+    .samples =
+        [] {
+          return view_samples({{"axis", int64_t{1}}, {"size", int64_t{3}}, {"step", int64_t{2}}});
+        }};
 
-const OpDef view_op{.name = "view", .formula = "another shape, same elements", .kind = OpKind::view, .dtypes = kAnyDType, .infer = infer_view,
-                    .grad = [](const GradCall& call) -> Tensors { return {reshape(call.output_grad(0), call.input(0).shape())}; },
+const OpDef view_op{.name = "view",
+                    .formula = "another shape, same elements",
+                    .kind = OpKind::view,
+                    .dtypes = kAnyDType,
+                    .infer = infer_view,
+                    .grad = [](const GradCall& call) -> Tensors {
+                      return {reshape(call.output_grad(0), call.input(0).shape())};
+                    },
                     .view = view_rule,
-                    .samples = [] { return view_samples({{"shape", Axes{3, -1}}}); }};
+                    .samples =
+                        [] {
+                          return view_samples({{"shape", Axes{3, -1}}});
+                        }};
 
-const OpDef place_slice_op{.name = "place_slice", .formula = "zeros with x in a slice of them", .kind = OpKind::other, .dtypes = kAnyDType,
-                           .flops_per_element = 0, .infer = infer_place_slice,
-                           .grad = [](const GradCall& call) -> Tensors {
-                             return {slice(call.output_grad(0), call.attrs.integer("axis"), placed_range(call.attrs))};
-                           },
-                           .reference = place_slice_reference, .cpu = place_slice_cpu,
-                           .samples = []() -> std::vector<Sample> {
-                             return {{{sample_values({2, 3}, 28)}, {{"axis", int64_t{1}}, {"range", Axes{1, 6, 2}}, {"shape", Axes{2, 7}}}},
-                                     {{sample_values({0, 3}, 29)}, {{"axis", int64_t{0}}, {"range", Axes{0, 0, 1}}, {"shape", Axes{4, 3}}}}};
-                           }};
+const OpDef place_slice_op{
+    .name = "place_slice",
+    .formula = "zeros with x in a slice of them",
+    .kind = OpKind::other,
+    .dtypes = kAnyDType,
+    .flops_per_element = 0,
+    .infer = infer_place_slice,
+    .grad = [](const GradCall& call) -> Tensors {
+      return {slice(call.output_grad(0), call.attrs.integer("axis"), placed_range(call.attrs))};
+    },
+    .reference = place_slice_reference,
+    .cpu = place_slice_cpu,
+    .samples = []() -> std::vector<Sample> {
+      return {{{sample_values({2, 3}, 28)},
+               {{"axis", int64_t{1}}, {"range", Axes{1, 6, 2}}, {"shape", Axes{2, 7}}}},
+              {{sample_values({0, 3}, 29)},
+               {{"axis", int64_t{0}}, {"range", Axes{0, 0, 1}}, {"shape", Axes{4, 3}}}}};
+    }};
 
-const OpDef fold_op{.name = "fold", .formula = "overlapping windows added back", .kind = OpKind::other, .infer = infer_fold,
-                    .compose = fold_compose,
-                    .samples = []() -> std::vector<Sample> {
-                      return {{{sample_values({2, 3, 3}, 30)}, {{"axis", int64_t{1}}, {"step", int64_t{2}}, {"shape", Axes{2, 8}}}}};
-                    }};
+const OpDef fold_op{
+    .name = "fold",
+    .formula = "overlapping windows added back",
+    .kind = OpKind::other,
+    .infer = infer_fold,
+    .compose = fold_compose,
+    .samples = []() -> std::vector<Sample> {
+      return {{{sample_values({2, 3, 3}, 30)},
+               {{"axis", int64_t{1}}, {"step", int64_t{2}}, {"shape", Axes{2, 8}}}}};
+    }};
 
 Tensor transpose(const Tensor& x, int64_t axis_a, int64_t axis_b) {
   return call_one(transpose_op, {x}, {{"a", axis_a}, {"b", axis_b}});
 }
-Tensor permute(const Tensor& x, const Axes& axes) { return call_one(permute_op, {x}, {{"axes", axes}}); }
-Tensor slice(const Tensor& x, int64_t axis, Slice range) { return call_one(slice_op, {x}, slice_attrs(axis, range)); }
+Tensor permute(const Tensor& x, const Axes& axes) {
+  return call_one(permute_op, {x}, {{"axes", axes}});
+}
+Tensor slice(const Tensor& x, int64_t axis, Slice range) {
+  return call_one(slice_op, {x}, slice_attrs(axis, range));
+}
 Tensor select(const Tensor& x, int64_t axis, int64_t index) {
   return call_one(select_op, {x}, {{"axis", axis}, {"index", index}});
 }
 Tensor Tensor::operator[](int64_t index) const { return select(*this, 0, index); }
-Tensor expand(const Tensor& x, const Shape& shape) { return call_one(expand_op, {x}, {{"shape", shape}}); }
-Tensor squeeze(const Tensor& x, int64_t axis) { return call_one(squeeze_op, {x}, {{"axis", axis}}); }
-Tensor unsqueeze(const Tensor& x, int64_t axis) { return call_one(unsqueeze_op, {x}, {{"axis", axis}}); }
+Tensor expand(const Tensor& x, const Shape& shape) {
+  return call_one(expand_op, {x}, {{"shape", shape}});
+}
+Tensor squeeze(const Tensor& x, int64_t axis) {
+  return call_one(squeeze_op, {x}, {{"axis", axis}});
+}
+Tensor unsqueeze(const Tensor& x, int64_t axis) {
+  return call_one(unsqueeze_op, {x}, {{"axis", axis}});
+}
 Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step) {
   return call_one(unfold_op, {x}, {{"axis", axis}, {"size", size}, {"step", step}});
 }
-Tensor view(const Tensor& x, const Shape& shape) { return call_one(view_op, {x}, {{"shape", shape}}); }
+Tensor view(const Tensor& x, const Shape& shape) {
+  return call_one(view_op, {x}, {{"shape", shape}});
+}
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
   const Shape resolved = resolve_shape(x.shape(), shape, "reshape");
@@ -224,8 +343,10 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t axis) {
-  const int64_t whole = x.dim(axis), total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-  check(total == whole, "split: the sizes add up to ", total, ", but axis ", axis, " of shape ", x.shape(), " has ", whole);
+  const int64_t whole = x.dim(axis),
+                total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  check(total == whole, "split: the sizes add up to ", total, ", but axis ", axis, " of shape ",
+        x.shape(), " has ", whole);
   std::vector<Tensor> parts;
   int64_t start = 0;
   for (int64_t size : sizes) {

@@ -1,10 +1,10 @@
 #include "brrr/sweep/compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/copy.h"
@@ -12,7 +12,11 @@
 namespace brrr::sweep {
 namespace {
 
-std::string exact_text(double value) { return fmt::format("{:.17g}", value); }
+// A number printed with all its digits, when it is printed at all.
+struct Exact {
+  double value;
+};
+std::string to_text(const Exact& exact) { return fmt::format("{:.17g}", exact.value); }
 
 bool is_main_operand(const Tensor& x) { return x.dtype() == DType::f64; }
 
@@ -20,12 +24,14 @@ bool is_main_operand(const Tensor& x) { return x.dtype() == DType::f64; }
 Tensor scalar_oracle(const Case& c, const TensorType& type) {
   std::vector<std::vector<double>> values;
   for (const Tensor& input : c.inputs) {
-    values.push_back(make_view(input, expand_layout(input.layout(), type.shape)).to_vector<double>());
+    values.push_back(
+        make_view(input, expand_layout(input.layout(), type.shape)).to_vector<double>());
   }
   Tensor result = empty(type.shape, DType::f64);
   std::vector<double> arguments(values.size());
   for (int64_t i = 0; i < result.numel(); ++i) {
-    for (size_t input = 0; input < values.size(); ++input) arguments[input] = values[input][static_cast<size_t>(i)];
+    for (size_t input = 0; input < values.size(); ++input)
+      arguments[input] = values[input][static_cast<size_t>(i)];
     result.data<double>()[i] = c.op->scalar(arguments.data(), c.attrs);
   }
   return result;
@@ -36,7 +42,8 @@ Tensor rounded(const Tensor& x, DType dtype) {
   Tensor result = empty(x.shape(), dtype);
   int64_t next = 0;
   for_each_element(x.layout(), [&](int64_t i) {
-    const bool is_int = is_integer(dtype) && (x.dtype() == DType::i64 || std::isfinite(load_float(x, i)));
+    const bool is_int =
+        is_integer(dtype) && (x.dtype() == DType::i64 || std::isfinite(load_float(x, i)));
     if (is_int) {
       store_int(result, next++, load_int(x, i));
     } else {
@@ -50,7 +57,7 @@ Tensor rounded(const Tensor& x, DType dtype) {
 
 std::string to_text(const Case& c) {
   std::string text = std::string(c.op->name) + " sample " + std::to_string(c.index) + " (";
-  for (const Tensor& input : c.inputs) text += describe(input) + " ";
+  for (const Tensor& input : c.inputs) text += to_text(input.type()) + " ";
   return text + to_text(c.attrs) + ")";
 }
 
@@ -58,7 +65,8 @@ std::vector<Case> cases_of(const OpDef& op, DType dtype) {
   std::vector<Case> cases;
   for (const Sample& sample : op.samples()) {
     Case c{&op, static_cast<int>(cases.size()), {}, sample.attrs, dtype};
-    for (const Tensor& input : sample.inputs) c.inputs.push_back(is_main_operand(input) ? cast(input, dtype) : input);
+    for (const Tensor& input : sample.inputs)
+      c.inputs.push_back(is_main_operand(input) ? cast(input, dtype) : input);
     cases.push_back(std::move(c));
   }
   return cases;
@@ -72,7 +80,8 @@ Tensors oracle(const Case& c) {
   Tensors inputs;
   for (const Tensor& input : c.inputs) {
     // Functions that turn integers into floats are defined on the numbers, not on wrapping integers.
-    const bool as_number = is_float(input.dtype()) || (input.dtype() == c.dtype && is_float(promised[0].dtype));
+    const bool as_number =
+        is_float(input.dtype()) || (input.dtype() == c.dtype && is_float(promised[0].dtype));
     inputs.push_back(as_number ? cast(input, DType::f64) : input);
   }
   Tensors results;
@@ -92,30 +101,37 @@ double tolerance_of(DType dtype) {
   return (dtype == DType::f64 ? 64 : dtype == DType::f32 ? 16 : 2) * finfo(dtype).eps;
 }
 
-void require_close(const Case& c, std::string_view what, const Tensor& got, const Tensor& expected, double tolerance) {
-  check(got.shape() == expected.shape() && got.dtype() == expected.dtype(), to_text(c), ": ", what, " is ", describe(got),
-        " and should be ", describe(expected));
+void require_close(const Case& c, std::string_view what, const Tensor& got, const Tensor& expected,
+                   double tolerance) {
+  check(got.shape() == expected.shape() && got.dtype() == expected.dtype(), c, ": ", what, " is ",
+        describe(got), " and should be ", describe(expected));
   const std::vector<double> a = got.to_vector<double>(), b = expected.to_vector<double>();
   double scale = 0;
   for (double value : b) scale = std::isfinite(value) ? std::max(scale, std::fabs(value)) : scale;
   for (size_t i = 0; i < a.size(); ++i) {
     const bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]));
-    check(same || std::fabs(a[i] - b[i]) <= tolerance * scale, to_text(c), ": ", what, " differs at element ", i, ": got ",
-          exact_text(a[i]), ", expected ", exact_text(b[i]), ", allowed ", exact_text(tolerance * scale));
+    check(same || std::fabs(a[i] - b[i]) <= tolerance * scale, c, ": ", what,
+          " differs at element ", i, ": got ", Exact{a[i]}, ", expected ", Exact{b[i]},
+          ", allowed ", Exact{tolerance * scale});
   }
 }
 
-void require_same_bits(const Case& c, std::string_view what, const Tensor& got, const Tensor& expected) {
+void require_same_bits(const Case& c, std::string_view what, const Tensor& got,
+                       const Tensor& expected) {
   const Tensor a = contiguous(got), b = contiguous(expected);
-  check(a.shape() == b.shape() && a.dtype() == b.dtype(), to_text(c), ": ", what, " is ", describe(a), " and should be ", describe(b));
+  check(a.shape() == b.shape() && a.dtype() == b.dtype(), c, ": ", what, " is ", describe(a),
+        " and should be ", describe(b));
   if (is_packed(a.dtype())) {  // the unused half of a last byte may hold anything
     return require_close(c, what, a, b, 0);
   }
   const std::byte* bytes_a = a.storage().data() + storage_bytes(a.dtype(), a.offset());
   const std::byte* bytes_b = b.storage().data() + storage_bytes(b.dtype(), b.offset());
-  check(std::memcmp(bytes_a, bytes_b, static_cast<size_t>(a.bytes().value())) == 0, to_text(c), ": ", what, " changes the bits");
+  check(std::memcmp(bytes_a, bytes_b, static_cast<size_t>(a.bytes().value())) == 0, c, ": ", what,
+        " changes the bits");
 }
 
-bool is_differentiable(const OpDef& op) { return op.grad || (op.compose && op.kind != OpKind::random); }
+bool is_differentiable(const OpDef& op) {
+  return op.grad || (op.compose && op.kind != OpKind::random);
+}
 
 }  // namespace brrr::sweep

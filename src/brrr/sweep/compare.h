@@ -28,9 +28,11 @@ Tensors oracle(const Case& c);
 double tolerance_of(DType dtype);
 
 // Throws Error unless every element agrees: |a - b| <= tolerance * (largest magnitude).
-void require_close(const Case& c, std::string_view what, const Tensor& got, const Tensor& expected, double tolerance);
+void require_close(const Case& c, std::string_view what, const Tensor& got, const Tensor& expected,
+                   double tolerance);
 // Throws Error unless all bits agree.
-void require_same_bits(const Case& c, std::string_view what, const Tensor& got, const Tensor& expected);
+void require_same_bits(const Case& c, std::string_view what, const Tensor& got,
+                       const Tensor& expected);
 
 bool is_differentiable(const OpDef& op);
 

@@ -20,19 +20,25 @@ namespace {
 Tensors run_case(const Case& c) { return call_op(*c.op, c.inputs, c.attrs); }
 
 // The dtype in which an op is swept where one is enough.
-DType main_dtype(const OpDef& op) { return op.dtypes.contains(DType::f32) ? DType::f32 : DType::i64; }
+DType main_dtype(const OpDef& op) {
+  return op.dtypes.contains(DType::f32) ? DType::f32 : DType::i64;
+}
 
 bool is_large(const Case& c) { return !c.inputs.empty() && c.inputs[0].numel() > 5000; }
 
 // ---- The description itself.
 
 void check_description(const OpDef& op) {
-  check(!op.name.empty() && !op.formula.empty(), "op \"", op.name, "\": name and formula must say what it is");
+  check(!op.name.empty() && !op.formula.empty(), "op \"", op.name,
+        "\": name and formula must say what it is");
   check(op.infer != nullptr, op.name, ": has no infer rule");
-  check((op.kind == OpKind::view) == (op.view != nullptr), op.name, ": views, and only views, have a layout rule");
-  check(op.view || op.cpu || op.compose, op.name, ": has neither a kernel nor a composition, so it cannot run");
+  check((op.kind == OpKind::view) == (op.view != nullptr), op.name,
+        ": views, and only views, have a layout rule");
+  check(op.view || op.cpu || op.compose, op.name,
+        ": has neither a kernel nor a composition, so it cannot run");
   check(!op.tiles || op.kind == OpKind::elementwise, op.name, ": only elementwise ops have tiles");
-  check(op.view || op.compose || op.scalar || op.reference, op.name, ": has no definition to hold its kernel against");
+  check(op.view || op.compose || op.scalar || op.reference, op.name,
+        ": has no definition to hold its kernel against");
   check(op.samples && !op.samples().empty(), op.name, ": has no samples");
 }
 
@@ -44,9 +50,11 @@ void check_types(const OpDef& op) {
     for (const Tensor& input : c.inputs) types.push_back({&input.shape(), input.dtype(), false});
     const TensorTypes promised = op.infer({op, types, c.attrs});
     const Tensors results = run_case(c);
-    check(results.size() == promised.size(), to_text(c), ": gives ", results.size(), " results and promises ", promised.size());
+    check(results.size() == promised.size(), c, ": gives ", results.size(),
+          " results and promises ", promised.size());
     for (int i = 0; i < results.size(); ++i) {
-      check(results[i].type() == promised[i], to_text(c), ": result ", i, " is ", describe(results[i]), " and ", promised[i], " was promised");
+      check(results[i].type() == promised[i], c, ": result ", i, " is ", describe(results[i]),
+            " and ", promised[i], " was promised");
     }
   }
 }
@@ -57,10 +65,12 @@ void check_values(const OpDef& op) {
   for (DType dtype : kAllDTypes) {
     if (!op.dtypes.contains(dtype) || is_packed(dtype)) continue;
     for (const Case& c : cases_of(op, dtype)) {
-      if (is_large(c) && dtype != main_dtype(op)) continue;  // size is for threads, and one dtype shows them
+      if (is_large(c) && dtype != main_dtype(op))
+        continue;  // size is for threads, and one dtype shows them
       const Tensors got = run_case(c), expected = oracle(c);
       for (int i = 0; i < expected.size(); ++i) {
-        require_close(c, "the result", got[i], expected[i], op.tolerance * tolerance_of(expected[i].dtype()));
+        require_close(c, "the result", got[i], expected[i],
+                      op.tolerance * tolerance_of(expected[i].dtype()));
       }
     }
   }
@@ -97,12 +107,34 @@ Tensor unaligned(const Tensor& x) {
   return result;
 }
 
+// The first row of each input repeated by a stride of zero, against the same rows written out.
+void check_expanded_inputs(const Case& c) {
+  Case expanded = c, written_out = c;
+  for (int i = 0; i < c.inputs.size(); ++i) {
+    const Tensor& input = c.inputs[i];
+    if (input.rank() == 0 || input.numel() == 0) continue;
+    Layout layout = input.layout();
+    layout.strides[0] = 0;
+    expanded.inputs[i] = make_view(input, layout);
+    written_out.inputs[i] = clone(expanded.inputs[i]);
+  }
+  if (c.op->name == "view") return;  // refuses such strides by design
+  const Tensors got = run_case(expanded), expected = run_case(written_out);
+  for (int i = 0; i < got.size(); ++i) {
+    require_close(c, "repeating a row by a stride of zero", got[i], expected[i],
+                  c.op->kind == OpKind::contraction ? tolerance_of(got[i].dtype()) : 0);
+  }
+}
+
 void check_layouts(const OpDef& op) {
   for (const Case& c : cases_of(op, main_dtype(op))) {
+    check_expanded_inputs(c);
     const Tensors expected = run_case(c);
-    for (const auto& [what, change] : {std::pair{"strided input", &spread_out}, std::pair{"input with reversed axes", &reversed_in_memory},
+    for (const auto& [what, change] : {std::pair{"strided input", &spread_out},
+                                       std::pair{"input with reversed axes", &reversed_in_memory},
                                        std::pair{"unaligned input", &unaligned}}) {
-      if (op.name == "view" && change != &unaligned) continue;  // refuses strides by design; its own tests say so
+      if (op.name == "view" && change != &unaligned)
+        continue;  // refuses strides by design; its own tests say so
       Case changed = c;
       for (Tensor& input : changed.inputs) input = change(input);
       const Tensors got = run_case(changed);
@@ -133,7 +165,9 @@ void check_threads(const OpDef& op) {
   for (size_t s = 0; s < cases.size(); ++s) {
     for (int i = 1; i < 3; ++i) {
       for (int r = 0; r < results[0][s].size(); ++r) {
-        require_same_bits(cases[s], counts[i] == 2 ? "running on 2 threads" : "running on 5 threads", results[i][s][r], results[0][s][r]);
+        require_same_bits(cases[s],
+                          counts[i] == 2 ? "running on 2 threads" : "running on 5 threads",
+                          results[i][s][r], results[0][s][r]);
       }
     }
   }
@@ -143,7 +177,8 @@ void check_threads(const OpDef& op) {
 
 class GuardedBytes {
  public:
-  explicit GuardedBytes(int64_t bytes) : bytes_(bytes), memory_(static_cast<size_t>(bytes + 2 * kGuard + 64), kPattern) {}
+  explicit GuardedBytes(int64_t bytes)
+      : bytes_(bytes), memory_(static_cast<size_t>(bytes + 2 * kGuard + 64), kPattern) {}
   std::byte* data() { return aligned() + kGuard; }
   bool intact() {
     const std::byte* start = aligned();
@@ -157,7 +192,8 @@ class GuardedBytes {
   static constexpr int64_t kGuard = 64;
   static constexpr std::byte kPattern{0xa5};
   std::byte* aligned() {
-    return reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory_.data()) + 63) & ~uintptr_t{63});
+    return reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory_.data()) + 63) &
+                                        ~uintptr_t{63});
   }
   int64_t bytes_;
   std::vector<std::byte> memory_;
@@ -176,7 +212,8 @@ void check_guards(const OpDef& op) {
     std::vector<GuardedBytes> buffers;
     for (const Tensor& output : expected) buffers.emplace_back(output.bytes().value());
     for (int i = 0; i < expected.size(); ++i) {
-      operands.push_back({buffers[static_cast<size_t>(i)].data(), &expected[i].layout(), expected[i].dtype()});
+      operands.push_back(
+          {buffers[static_cast<size_t>(i)].data(), &expected[i].layout(), expected[i].dtype()});
     }
     const std::span<const Operand> all(operands);
     const auto inputs = static_cast<size_t>(c.inputs.size());
@@ -184,11 +221,15 @@ void check_guards(const OpDef& op) {
     GuardedBytes workspace(op.workspace ? op.workspace(call) : 0);
     if (op.workspace) call.workspace = {workspace.data(), static_cast<size_t>(op.workspace(call))};
     op.cpu(call);
-    for (GuardedBytes& buffer : buffers) check(buffer.intact(), to_text(c), ": the kernel wrote outside its output");
-    check(workspace.intact(), to_text(c), ": the kernel wrote outside its workspace");
-    for (int i = 0; i < c.inputs.size(); ++i) require_same_bits(c, "running the kernel (input)", c.inputs[i], before[static_cast<size_t>(i)]);
+    for (GuardedBytes& buffer : buffers)
+      check(buffer.intact(), c, ": the kernel wrote outside its output");
+    check(workspace.intact(), c, ": the kernel wrote outside its workspace");
+    for (int i = 0; i < c.inputs.size(); ++i)
+      require_same_bits(c, "running the kernel (input)", c.inputs[i],
+                        before[static_cast<size_t>(i)]);
     for (int i = 0; i < expected.size(); ++i) {
-      const Tensor got = borrow_memory(buffers[static_cast<size_t>(i)].data(), expected[i].shape(), expected[i].dtype());
+      const Tensor got = borrow_memory(buffers[static_cast<size_t>(i)].data(), expected[i].shape(),
+                                       expected[i].dtype());
       require_same_bits(c, "running in guarded memory", got, expected[i]);
     }
   }
@@ -203,16 +244,19 @@ Tensor weighted_sum(const Tensors& results) {
   Tensor total = zeros({}, {.dtype = DType::f64});
   uint32_t seed = 500;
   for (const Tensor& result : results) {
-    if (is_float(result.dtype())) total = total + sum(cast(result, DType::f64) * sample_values(result.shape(), seed++, -1, 1));
+    if (is_float(result.dtype()))
+      total = total + sum(cast(result, DType::f64) * sample_values(result.shape(), seed++, -1, 1));
   }
   return total;
 }
 
 // Compares d loss / d input_i along a fixed direction with central differences. One direction tests all
 // elements at once: a wrong element would have to cancel against its random weight.
-void check_along_direction(const Case& c, int i, const Tensor& gradient, const LossFn& loss, std::string_view what) {
+void check_along_direction(const Case& c, int i, const Tensor& gradient, const LossFn& loss,
+                           std::string_view what) {
   constexpr double kStep = 1e-6;
-  const Tensor direction = sample_values(c.inputs[i].shape(), 600 + static_cast<uint32_t>(i), -1, 1);
+  const Tensor direction =
+      sample_values(c.inputs[i].shape(), 600 + static_cast<uint32_t>(i), -1, 1);
   const double slope = sum(gradient * direction).item<double>();
   NoGrad no_tape;
   Tensors plus = c.inputs, minus = c.inputs;
@@ -220,8 +264,8 @@ void check_along_direction(const Case& c, int i, const Tensor& gradient, const L
   minus[i] = c.inputs[i].detach() - direction * kStep;
   const double difference = (loss(plus).item<double>() - loss(minus).item<double>()) / (2 * kStep);
   const double scale = 1 + std::fabs(slope) + sum(abs(gradient)).item<double>();
-  check(std::fabs(slope - difference) <= 1e-6 * scale, to_text(c), ": ", what, " for input ", i, " gives slope ", slope,
-        ", central differences give ", difference);
+  check(std::fabs(slope - difference) <= 1e-6 * scale, c, ": ", what, " for input ", i,
+        " gives slope ", slope, ", central differences give ", difference);
 }
 
 // A result that is rounded to fewer bits moves in steps that differences of 1e-6 do not see.
@@ -256,13 +300,16 @@ void check_gradients(const OpDef& op) {
   for (const Case& c : cases_of(op, DType::f64)) {
     const Case leaves = with_leaves(c);
     if (wanting(leaves.inputs).empty() || !is_smooth(c)) continue;
-    const LossFn loss = [&](const Tensors& inputs) { return weighted_sum(call_op(op, inputs, c.attrs)); };
+    const LossFn loss = [&](const Tensors& inputs) {
+      return weighted_sum(call_op(op, inputs, c.attrs));
+    };
     const Tensor result = loss(leaves.inputs);
     if (!result.requires_grad()) continue;
     const std::vector<Tensor> gradients = grad(result, wanting(leaves.inputs));
     size_t next = 0;
     for (int i = 0; i < leaves.inputs.size(); ++i) {
-      if (is_float(leaves.inputs[i].dtype())) check_along_direction(leaves, i, gradients[next++], loss, "the gradient rule");
+      if (is_float(leaves.inputs[i].dtype()))
+        check_along_direction(leaves, i, gradients[next++], loss, "the gradient rule");
     }
   }
 }
@@ -277,11 +324,13 @@ void check_second_gradients(const OpDef& op) {
       NoGrad record(true);
       Tensors fresh = inputs;
       for (Tensor& input : fresh) {
-        if (is_float(input.dtype()) && !input.requires_grad()) input = clone(input.detach()).require_grad();
+        if (is_float(input.dtype()) && !input.requires_grad())
+          input = clone(input.detach()).require_grad();
       }
       const Tensor first = weighted_sum(call_op(op, fresh, c.attrs));
       Tensors gradients;
-      for (const Tensor& gradient : grad(square(first), wanting(fresh), {.create_graph = true})) gradients.push_back(gradient);
+      for (const Tensor& gradient : grad(square(first), wanting(fresh), {.create_graph = true}))
+        gradients.push_back(gradient);
       return weighted_sum(gradients);
     };
     if (!weighted_sum(call_op(op, leaves.inputs, c.attrs)).requires_grad()) continue;
@@ -289,7 +338,8 @@ void check_second_gradients(const OpDef& op) {
     const std::vector<Tensor> gradients = grad(result, wanting(leaves.inputs));
     size_t next = 0;
     for (int i = 0; i < leaves.inputs.size(); ++i) {
-      if (is_float(leaves.inputs[i].dtype())) check_along_direction(leaves, i, gradients[next++], loss, "the gradient of the gradient");
+      if (is_float(leaves.inputs[i].dtype()))
+        check_along_direction(leaves, i, gradients[next++], loss, "the gradient of the gradient");
     }
   }
 }
@@ -302,16 +352,39 @@ void check_null_device(const OpDef& op) {
     Case null = c;
     for (Tensor& input : null.inputs) input = to(input, Device::null());
     Attrs attrs;
-    for (const Attr& attr : c.attrs) attrs.add(attr.name == "device" ? Attr{"device", Device::null()} : attr);
+    for (const Attr& attr : c.attrs)
+      attrs.add(attr.name == "device" ? Attr{"device", Device::null()} : attr);
     const Tensors got = call_op(op, null.inputs, attrs);
     for (int i = 0; i < expected.size(); ++i) {
-      check(got[i].type() == expected[i].type() && got[i].device() == Device::null(), to_text(c), ": on the null device result ", i,
-            " is ", describe(got[i]), " on ", got[i].device(), ", and ", describe(expected[i]), " on the cpu");
+      check(got[i].type() == expected[i].type() && got[i].device() == Device::null(), c,
+            ": on the null device result ", i, " is ", describe(got[i]), " on ", got[i].device(),
+            ", and ", describe(expected[i]), " on the cpu");
     }
   }
 }
 
 // ---- Bad input is refused with words, and nothing else happens.
+
+// Whatever the shapes and dtypes of the operands, an op works or throws Error. Anything else, a broken
+// invariant or (under a sanitizer) a bad access, is a fault of the op.
+void check_odd_operands(const Case& c) {
+  const Shape shapes[] = {{}, {0}, {1}, {3}, {2, 3}, {4, 0, 2}, {1, 1, 1, 1}, {2, 3, 4, 5}};
+  const DType dtypes[] = {c.dtype, DType::boolean, DType::i64, DType::u8, DType::f16};
+  for (int i = 0; i < c.inputs.size(); ++i) {
+    for (const Shape& shape : shapes) {
+      for (DType dtype : dtypes) {
+        Case odd = c;
+        odd.inputs[i] = zeros(shape, {.dtype = dtype});
+        try {
+          run_case(odd);
+        } catch (const Error&) {
+        } catch (const std::exception& error) {
+          fail(odd, ": neither works nor refuses: ", error.what());
+        }
+      }
+    }
+  }
+}
 
 void check_refusals(const OpDef& op) {
   const auto refuses = [&](std::string_view what, const Tensors& inputs, const Attrs& attrs) {
@@ -324,10 +397,14 @@ void check_refusals(const OpDef& op) {
     fail(op.name, ": accepts ", what);
   };
   for (const Case& c : cases_of(op, main_dtype(op))) {
+    if (!is_large(c)) check_odd_operands(c);
+  }
+  for (const Case& c : cases_of(op, main_dtype(op))) {
     if (c.inputs.empty() || c.inputs[0].numel() == 0 || op.view) continue;
     if (!op.dtypes.contains(DType::i4) && c.inputs[0].dtype() == c.dtype) {
       Tensors packed = c.inputs;
-      for (Tensor& input : packed) input = input.dtype() == c.dtype ? cast(input, DType::i4) : input;
+      for (Tensor& input : packed)
+        input = input.dtype() == c.dtype ? cast(input, DType::i4) : input;
       refuses("packed i4 operands", packed, c.attrs);
     }
     if (c.inputs.size() > 1) {
@@ -340,7 +417,8 @@ void check_refusals(const OpDef& op) {
 }
 
 constexpr Check kChecks[] = {
-    {"description", "says what it is, how it types, what it means, and brings samples", check_description},
+    {"description", "says what it is, how it types, what it means, and brings samples",
+     check_description},
     {"types", "gives the types that infer promises", check_types},
     {"values", "equals its definition in every dtype that it claims", check_values},
     {"layouts", "does not depend on strides, offsets or alignment", check_layouts},

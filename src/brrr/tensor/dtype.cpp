@@ -5,9 +5,9 @@
 namespace brrr {
 namespace {
 
-constexpr std::array<std::string_view, kDTypes> kNames = {"f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2",
-                                                          "i64", "i32", "i16", "i8",   "u32",    "u16",
-                                                          "u8",  "bool", "i4", "u4"};
+constexpr std::array<std::string_view, kDTypes> kNames = {
+    "f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32",
+    "i16", "i8",  "u32", "u16",  "u8",     "bool",   "i4",  "u4"};
 
 // Sorts a dtype into the order in which PyTorch widens: bool < integer < float.
 int category_rank(DType dtype) { return dtype == DType::boolean ? 0 : is_float(dtype) ? 2 : 1; }
@@ -58,8 +58,10 @@ DType promote(DType a, DType b) {
 FloatLimits finfo(DType dtype) {
   check(is_float(dtype), "finfo: ", dtype, " is not a float dtype; iinfo knows the integers");
   return visit_dtype(dtype, []<typename T>() -> FloatLimits {
-    if constexpr (std::integral<T>) return {};
-    else return {FloatInfo<T>::max, FloatInfo<T>::tiny, FloatInfo<T>::eps};
+    if constexpr (std::integral<T>)
+      return {};
+    else
+      return {FloatInfo<T>::max, FloatInfo<T>::tiny, FloatInfo<T>::eps};
   });
 }
 

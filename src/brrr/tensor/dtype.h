@@ -14,28 +14,47 @@ namespace brrr {
 
 // i4 and u4 hold two values a byte and are for storage only: cast them before computing.
 enum class DType : uint8_t {
-  f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, i16, i8, u32, u16, u8, boolean, i4, u4
+  f64,
+  f32,
+  f16,
+  bf16,
+  f8e4m3,
+  f8e5m2,
+  i64,
+  i32,
+  i16,
+  i8,
+  u32,
+  u16,
+  u8,
+  boolean,
+  i4,
+  u4
 };
 inline constexpr int kDTypes = 16;
 inline constexpr std::array<DType, kDTypes> kAllDTypes = {
-    DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2,  DType::i64, DType::i32,
-    DType::i16, DType::i8,  DType::u32, DType::u16,  DType::u8,     DType::boolean, DType::i4,  DType::u4};
+    DType::f64, DType::f32,     DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2,
+    DType::i64, DType::i32,     DType::i16, DType::i8,   DType::u32,    DType::u16,
+    DType::u8,  DType::boolean, DType::i4,  DType::u4};
 
 // What arithmetic on a dtype is done in; every other dtype converts at load and store.
 enum class ComputeType : uint8_t { f32, f64, i64 };
 
-std::string to_text(DType dtype);           // "f32", "bool", ...
-DType parse_dtype(std::string_view text);   // the inverse; throws Error on anything else
+std::string to_text(DType dtype);          // "f32", "bool", ...
+DType parse_dtype(std::string_view text);  // the inverse; throws Error on anything else
 
 constexpr bool is_float(DType dtype) { return dtype <= DType::f8e5m2; }
 constexpr bool is_packed(DType dtype) { return dtype == DType::i4 || dtype == DType::u4; }
 constexpr bool is_integer(DType dtype) { return !is_float(dtype) && dtype != DType::boolean; }
 constexpr int bit_size(DType dtype) {
-  constexpr std::array<int, kDTypes> bits = {64, 32, 16, 16, 8, 8, 64, 32, 16, 8, 32, 16, 8, 8, 4, 4};
+  constexpr std::array<int, kDTypes> bits = {64, 32, 16, 16, 8, 8, 64, 32,
+                                             16, 8,  32, 16, 8, 8, 4,  4};
   return bits[static_cast<size_t>(dtype)];
 }
 // Bytes that `count` elements take; packed types round up to a whole byte.
-constexpr int64_t storage_bytes(DType dtype, int64_t count) { return (count * bit_size(dtype) + 7) / 8; }
+constexpr int64_t storage_bytes(DType dtype, int64_t count) {
+  return (count * bit_size(dtype) + 7) / 8;
+}
 
 constexpr ComputeType compute_type(DType dtype) {
   if (dtype == DType::f64) return ComputeType::f64;
@@ -58,19 +77,25 @@ DType promote(DType a, DType b);
 
 template <typename T>
 concept StorageType = std::same_as<T, double> || std::same_as<T, float> || std::same_as<T, f16> ||
-                      std::same_as<T, bf16> || std::same_as<T, f8e4m3> || std::same_as<T, f8e5m2> ||
-                      std::integral<T>;
+    std::same_as<T, bf16> || std::same_as<T, f8e4m3> || std::same_as<T, f8e5m2> || std::integral<T>;
 
 template <typename T>
 consteval DType dtype_of() {
   using enum DType;
-  if constexpr (std::same_as<T, double>) return f64;
-  else if constexpr (std::same_as<T, float>) return f32;
-  else if constexpr (std::same_as<T, brrr::f16>) return f16;
-  else if constexpr (std::same_as<T, brrr::bf16>) return bf16;
-  else if constexpr (std::same_as<T, brrr::f8e4m3>) return f8e4m3;
-  else if constexpr (std::same_as<T, brrr::f8e5m2>) return f8e5m2;
-  else if constexpr (std::same_as<T, bool>) return boolean;
+  if constexpr (std::same_as<T, double>)
+    return f64;
+  else if constexpr (std::same_as<T, float>)
+    return f32;
+  else if constexpr (std::same_as<T, brrr::f16>)
+    return f16;
+  else if constexpr (std::same_as<T, brrr::bf16>)
+    return bf16;
+  else if constexpr (std::same_as<T, brrr::f8e4m3>)
+    return f8e4m3;
+  else if constexpr (std::same_as<T, brrr::f8e5m2>)
+    return f8e5m2;
+  else if constexpr (std::same_as<T, bool>)
+    return boolean;
   else if constexpr (std::signed_integral<T>) {
     return sizeof(T) == 8 ? i64 : sizeof(T) == 4 ? i32 : sizeof(T) == 2 ? i16 : i8;
   } else {
@@ -100,7 +125,8 @@ decltype(auto) visit_dtype(DType dtype, Visitor&& visitor) {
     case DType::i4:
     case DType::u4: break;
   }
-  fail(to_text(dtype), " packs two values a byte and is for storage only; cast it to another dtype first");
+  fail(to_text(dtype),
+       " packs two values a byte and is for storage only; cast it to another dtype first");
 }
 
 // The same for the three types that kernels compute in.

@@ -12,7 +12,8 @@ int64_t numel(const Shape& shape) {
     // Sizes of zero count as one: empty tensors have strides too, and those must not overflow.
     overflow |= __builtin_mul_overflow(count, std::max<int64_t>(size, 1), &count);
   }
-  check(!overflow, "shape ", shape, " has more elements than a 64-bit number can count; use smaller sizes");
+  check(!overflow, "shape ", shape,
+        " has more elements than a 64-bit number can count; use smaller sizes");
   return shape.contains(0) ? 0 : count;
 }
 
@@ -38,8 +39,8 @@ Layout contiguous_layout(const Shape& shape) {
 }
 
 int normalize_axis(int64_t axis, int rank, std::string_view op) {
-  check(axis >= -rank && axis < rank, op, ": axis ", axis, " is out of range for a tensor of rank ", rank,
-        rank == 0 ? "; a scalar has no axes" : "");
+  check(axis >= -rank && axis < rank, op, ": axis ", axis, " is out of range for a tensor of rank ",
+        rank, rank == 0 ? "; a scalar has no axes" : "");
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -50,16 +51,16 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op) {
   const int shift = longer.size() - shorter.size();
   for (int axis = 0; axis < shorter.size(); ++axis) {
     const int64_t x = longer[axis + shift], y = shorter[axis];
-    check(x == y || x == 1 || y == 1, op, ": shapes ", a, " and ", b, " do not broadcast: sizes ", x, " and ",
-          y, " at axis ", axis + shift - longer.size(), " differ and neither is 1");
+    check(x == y || x == 1 || y == 1, op, ": shapes ", a, " and ", b, " do not broadcast: sizes ",
+          x, " and ", y, " at axis ", axis + shift - longer.size(), " differ and neither is 1");
     result[axis + shift] = x == 1 ? y : x;
   }
   return result;
 }
 
 Layout permute_layout(const Layout& layout, std::span<const int64_t> axes) {
-  check(static_cast<int>(axes.size()) == layout.rank(), "permute: ", axes.size(), " axes given for shape ",
-        layout.shape, "; name each of its ", layout.rank(), " axes once");
+  check(static_cast<int>(axes.size()) == layout.rank(), "permute: ", axes.size(),
+        " axes given for shape ", layout.shape, "; name each of its ", layout.rank(), " axes once");
   Layout result{.shape = {}, .strides = {}, .offset = layout.offset};
   unsigned seen = 0;
   for (int64_t given : axes) {
@@ -84,7 +85,8 @@ Layout transpose_layout(const Layout& layout, int64_t axis_a, int64_t axis_b) {
 Layout slice_layout(const Layout& layout, int64_t axis, Slice slice) {
   const int a = normalize_axis(axis, layout.rank(), "slice");
   const int64_t size = layout.shape[a];
-  check(slice.step > 0, "slice: step ", slice.step, " must be positive; flip the tensor to walk backwards");
+  check(slice.step > 0, "slice: step ", slice.step,
+        " must be positive; flip the tensor to walk backwards");
   const auto from_start = [size](int64_t bound) {
     return std::clamp<int64_t>(bound < 0 ? bound + size : bound, 0, size);
   };
@@ -118,8 +120,8 @@ Layout expand_layout(const Layout& layout, const Shape& shape) {
     const int64_t from = layout.shape[axis];
     int64_t& to = result.shape[axis + shift];
     if (to == -1) to = from;
-    check(from == to || from == 1, "expand: size ", from, " cannot grow to ", to, " (", layout.shape, " to ",
-          shape, "); only sizes of 1 expand");
+    check(from == to || from == 1, "expand: size ", from, " cannot grow to ", to, " (",
+          layout.shape, " to ", shape, "); only sizes of 1 expand");
     if (from == to) result.strides[axis + shift] = layout.strides[axis];
   }
   numel(result.shape);  // refuses negative sizes and overflow
@@ -146,8 +148,8 @@ Layout unsqueeze_layout(const Layout& layout, int64_t axis) {
 
 Layout unfold_layout(const Layout& layout, int64_t axis, int64_t size, int64_t step) {
   const int a = normalize_axis(axis, layout.rank(), "unfold");
-  check(size >= 0 && size <= layout.shape[a], "unfold: windows of ", size, " do not fit axis ", axis,
-        " of size ", layout.shape[a], " in shape ", layout.shape);
+  check(size >= 0 && size <= layout.shape[a], "unfold: windows of ", size, " do not fit axis ",
+        axis, " of size ", layout.shape[a], " in shape ", layout.shape);
   check(step > 0, "unfold: step ", step, " must be positive");
   Layout result = layout;
   result.shape[a] = (layout.shape[a] - size) / step + 1;

@@ -146,7 +146,9 @@ class Brackets {
   }
 
   // The first line starts after the prefix, which is not in out_.
-  size_t column() const { return out_.size() - line_start_ + (line_start_ == 0 ? kPrefix.size() : 0); }
+  size_t column() const {
+    return out_.size() - line_start_ + (line_start_ == 0 ? kPrefix.size() : 0);
+  }
 
   const Shape& shape_;
   bool elide_;
@@ -172,8 +174,8 @@ std::string elements_text(const Tensor& x, size_t suffix_size) {
 
 std::string to_text(const Tensor& x) {
   if (!x.defined()) return "tensor(undefined)";
-  if (!x.body().storage) return fmt::format("{}no elements, {})", kPrefix, describe(x));
-  const std::string suffix = fmt::format(", {} on {})", describe(x), to_text(x.device()));
+  if (!x.body().storage) return fmt::format("{}no elements, {})", kPrefix, to_text(x.type()));
+  const std::string suffix = fmt::format(", {} on {})", to_text(x.type()), to_text(x.device()));
   std::string elements = "no elements";
   if (x.device().kind == DeviceKind::cpu) {
     elements = elements_text(x, suffix.size());

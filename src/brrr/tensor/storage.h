@@ -13,7 +13,8 @@ namespace brrr {
 class Storage final : public RefCounted {
  public:
   // New bytes, not initialised, on the books of the current category.
-  static Ref<Storage> allocate(Device device, int64_t bytes, Category category = current_category());
+  static Ref<Storage> allocate(Device device, int64_t bytes,
+                               Category category = current_category());
   // Bytes owned by somebody else, who must outlive every tensor over them. Not in the ledger.
   static Ref<Storage> borrow(void* memory, int64_t bytes);
 

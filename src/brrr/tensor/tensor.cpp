@@ -47,8 +47,9 @@ void store_as(const Tensor& x, int64_t element, T value) {
   std::byte* data = x.storage().data();
   check(data != nullptr, "a tensor on the ", x.device(), " device has no elements to write");
   if (is_packed(x.dtype())) return store_packed(data, element, clamp_packed(x.dtype(), value));
-  visit_dtype(x.dtype(),
-              [&]<typename S>() { reinterpret_cast<S*>(data)[element] = convert_element<S>(value); });
+  visit_dtype(x.dtype(), [&]<typename S>() {
+    reinterpret_cast<S*>(data)[element] = convert_element<S>(value);
+  });
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ std::string to_text(const TensorType& type) {
 void Tensor::fail_undefined() { fail("this tensor is undefined: it was never assigned a value"); }
 
 void Tensor::fail_husk() const {
-  throw InternalError("a gradient rule read the elements of " + describe(*this) +
+  throw InternalError("a gradient rule read the elements of " + to_text(type()) +
                       ", which its op does not list in grad_reads");
 }
 
@@ -68,7 +69,8 @@ int64_t Tensor::dim(int64_t axis) const { return shape()[normalize_axis(axis, ra
 
 void Tensor::require_data(DType wanted) const {
   check(wanted == dtype(), "data: the tensor holds ", dtype(), ", not ", wanted, "; cast it first");
-  check(device().kind == DeviceKind::cpu, "data: the tensor lives on ", device(), "; move it to the cpu first");
+  check(device().kind == DeviceKind::cpu, "data: the tensor lives on ", device(),
+        "; move it to the cpu first");
 }
 
 double Tensor::item_float() const {
@@ -83,7 +85,8 @@ int64_t Tensor::item_int() const {
 
 const Tensor& Tensor::require_grad() const {
   check(is_float(dtype()), "require_grad: only float tensors have gradients, not ", dtype());
-  check(is_leaf(), "require_grad: this value was computed from others and takes its gradient from them; ",
+  check(is_leaf(),
+        "require_grad: this value was computed from others and takes its gradient from them; ",
         "detach() it first, or retain_grad() to look at its gradient");
   if (!body().grad_slot) body().grad_slot = make_ref<GradSlot>();
   return *this;
@@ -92,7 +95,8 @@ const Tensor& Tensor::require_grad() const {
 bool Tensor::requires_grad() const { return body().source || body().grad_slot; }
 
 void Tensor::retain_grad() const {
-  check(requires_grad(), "retain_grad: no gradient flows through this tensor; call require_grad() on a leaf before");
+  check(requires_grad(),
+        "retain_grad: no gradient flows through this tensor; call require_grad() on a leaf before");
   if (body().grad_slot) return;
   body().grad_slot = make_ref<GradSlot>();
   body().source->keep_output_grad(body().source_output, body().grad_slot);
@@ -110,7 +114,8 @@ Tensor Tensor::detach() const { return make_view(*this, layout()); }
 
 Tensor empty(const Shape& shape, DType dtype, Device device) {
   const int64_t count = numel(shape);
-  check(count <= (INT64_MAX - 7) / bit_size(dtype), "shape ", shape, " of ", dtype, " takes more bytes than a 64-bit number can count");
+  check(count <= (INT64_MAX - 7) / bit_size(dtype), "shape ", shape, " of ", dtype,
+        " takes more bytes than a 64-bit number can count");
   auto body = make_ref<TensorBody>();
   body->layout = contiguous_layout(shape);
   body->dtype = dtype;
@@ -150,8 +155,8 @@ Tensor make_husk(const TensorType& type) {
 bool shares_storage(const Tensor& a, const Tensor& b) { return &a.storage() == &b.storage(); }
 
 const Tensor& expect_device(const Tensor& x, Device device) {
-  check(x.device() == device, "expected a tensor on ", device, ", got ", describe(x), " on ", x.device(),
-        "; move it with to(x, device)");
+  check(x.device() == device, "expected a tensor on ", device, ", got ", describe(x), " on ",
+        x.device(), "; move it with to(x, device)");
   return x;
 }
 

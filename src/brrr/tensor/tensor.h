@@ -93,24 +93,26 @@ class Tensor {
   void fill(double value) const;
 
   // Gradients. A leaf that wants one gets it in grad() after backward().
-  const Tensor& require_grad() const;         // makes this a leaf that wants its gradient
-  bool requires_grad() const;                 // a wanting leaf, or computed from one
+  const Tensor& require_grad() const;  // makes this a leaf that wants its gradient
+  bool requires_grad() const;          // a wanting leaf, or computed from one
   bool is_leaf() const { return !body().source; }
-  void retain_grad() const;                   // keep the gradient of a value that is not a leaf
-  Tensor grad() const;                        // undefined when there is none
-  void clear_grad() const;                    // drops the gradient and frees its bytes
-  Tensor detach() const;                      // the same elements, cut off from the tape
-  void backward() const;                      // defined in autodiff/backward.cpp
+  void retain_grad() const;  // keep the gradient of a value that is not a leaf
+  Tensor grad() const;       // undefined when there is none
+  void clear_grad() const;   // drops the gradient and frees its bytes
+  Tensor detach() const;     // the same elements, cut off from the tape
+  void backward() const;     // defined in autodiff/backward.cpp
 
   void set_category(Category category) const { storage().set_category(category); }
 
   TensorBody& body() const {
-    if (!body_) [[unlikely]] fail_undefined();
+    if (!body_) [[unlikely]]
+      fail_undefined();
     return *body_;
   }
   const Ref<TensorBody>& body_ref() const { return body_; }
   Storage& storage() const {
-    if (!body().storage) [[unlikely]] fail_husk();
+    if (!body().storage) [[unlikely]]
+      fail_husk();
     return *body_->storage;
   }
 
@@ -153,7 +155,14 @@ class NoGrad {  // NoGrad scope;  records nothing while it lives
 };
 
 std::string to_text(const Tensor& x);  // values, elided in the middle, then shape, dtype and device
-inline std::string describe(const Tensor& x) { return to_text(x.type()); }
+
+// The type of a tensor for a message, put into words only when the message is needed.
+struct Described {
+  const Tensor& x;
+  operator std::string() const { return to_text(x.type()); }  // NOLINT: it stands for the text
+};
+inline Described describe(const Tensor& x) { return {x}; }
+inline std::string to_text(const Described& described) { return described; }
 
 // One element by its position in storage, converted. The slow, general way: for tests and printing.
 double load_float(const Tensor& x, int64_t element);

@@ -1,0 +1,13 @@
+// The commands of the program, one file each. A command adds itself to the parser and runs when chosen.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace brrr::cli {
+
+void add_devices(CLI::App& app);
+void add_dtypes(CLI::App& app);
+void add_ops(CLI::App& app);
+void add_sweep(CLI::App& app);
+
+}  // namespace brrr::cli

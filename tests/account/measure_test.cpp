@@ -1,0 +1,81 @@
+#include "brrr/account/measure.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "brrr/account/measure_cpu.h"
+#include "brrr/base/error.h"
+#include "brrr/device/ledger.h"
+#include "brrr/tensor/tensor.h"
+
+namespace brrr {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+void sleep_ms(int time) { std::this_thread::sleep_for(std::chrono::milliseconds(time)); }
+
+TEST(TimeMedian, WarmsUpOnceAndCallsEachTrial) {
+  int calls = 0;
+  time_median([&] { ++calls; }, 4);
+  EXPECT_EQ(calls, 5);
+}
+
+TEST(TimeMedian, IsNotMovedByOneSlowCallOrByTheWarmUp) {
+  int calls = 0;
+  const Seconds time = time_median(
+      [&] {
+        ++calls;
+        sleep_ms(calls == 1 || calls == 3 ? 200 : 1);
+      },
+      5);
+  EXPECT_GE(time, Seconds(1e-3));
+  EXPECT_LT(time, Seconds(0.1));
+}
+
+TEST(TimeMedian, NeedsATrial) {
+  EXPECT_THAT([] { time_median([] {}, 0); }, ThrowsMessage<Error>(HasSubstr("at least one trial")));
+}
+
+TEST(MeasurePeak, IsAPlausibleSpeedAndF32IsNotSlowerThanF64) {
+  const FlopsPerSecond single = measure_peak(DType::f32), twice = measure_peak(DType::f64);
+  EXPECT_GT(single, FlopsPerSecond(1e7))
+      << "slower than any machine of this century, even sanitized";
+  EXPECT_LT(single, FlopsPerSecond(1e15)) << "the loop was optimised away";
+  EXPECT_GT(single.value(), 0.8 * twice.value()) << "vectors hold twice as many f32";
+}
+
+TEST(MeasurePeak, RefusesWhatTheCpuDoesNotComputeIn) {
+  EXPECT_THAT([] { measure_peak(DType::bf16); }, ThrowsMessage<Error>(HasSubstr("bf16")));
+}
+
+TEST(MeasureCpu, ChainsComputeWhatTheySay) {
+  // After one step x -> x / 2 + 1; after many all are 2, of which there are flops / 2.
+  EXPECT_FLOAT_EQ(run_f32_chains(1000), static_cast<float>(f32_chain_flops_per_step()));
+  EXPECT_DOUBLE_EQ(run_f64_chains(1000), static_cast<double>(f64_chain_flops_per_step()));
+}
+
+TEST(MeasureCpu, SumsAndCopiesEveryElement) {
+  const Tensor x = empty({256}), y = empty({256});
+  for (int64_t i = 0; i < 256; ++i) x.data<float>()[i] = static_cast<float>(i);
+  EXPECT_EQ(sum_floats(x.data<float>(), 256), 255 * 256 / 2);
+  copy_floats(y.data<float>(), x.data<float>(), 256);
+  EXPECT_EQ(y.to_vector<float>(), x.to_vector<float>());
+}
+
+TEST(MeasureMemory, GivesRatesAndLeavesNothingBehind) {
+  const Bytes before = ledger().live();
+  const MemoryRates rates = measure_memory();
+  EXPECT_GT(rates.read, BytesPerSecond(1e7));
+  EXPECT_LT(rates.read, BytesPerSecond(1e14));
+  EXPECT_GT(rates.copy, BytesPerSecond(1e7));
+  EXPECT_GE(rates.working_set, 64_MiB);
+  EXPECT_EQ(ledger().live(), before);
+}
+
+}  // namespace
+}  // namespace brrr
