@@ -1,12 +1,12 @@
 // One layer three times over: by loops over scalars, as matrices, and by autograd.
 // The three must agree to 1e-12, which in f64 leaves room for the order of additions and no more.
 //
-//   Z = X W + b        z_ij = sum_k x_ik w_kj + b_j                          X [n, d], W [d, m], b [m]
+//   Z = X W + b        z_ij = sum_k x_ik w_kj + b_j                       X [n, d], W [d, m], b [m]
 //   A = tanh(Z)        a_ij = tanh(z_ij)
 //   L = sum (A - Y)^2 / (2 n)
 //
 //   dA = (A - Y) / n                         dL/da_ij = (a_ij - y_ij) / n
-//   dZ = dA * (1 - A^2)                      dL/dz_ij = dL/da_ij (1 - a_ij^2)        (element by element)
+//   dZ = dA * (1 - A^2)                      dL/dz_ij = dL/da_ij (1 - a_ij^2)  (element by element)
 //   dW = X^T dZ                              dL/dw_kj = sum_i x_ik dL/dz_ij
 //   db = sum of the rows of dZ               dL/db_j  = sum_i dL/dz_ij
 //   dX = dZ W^T                              dL/dx_ik = sum_j dL/dz_ij w_kj

@@ -19,7 +19,7 @@ using namespace brrr;
 
 namespace {
 
-// ---- the model -------------------------------------------------------------------------------------
+// ---- the model --------------------------------------------------------------------------------
 
 // y = x W without bias. W [in, out] is normal / sqrt(in), so that y varies as much as x does.
 struct Linear {
@@ -69,7 +69,7 @@ struct Cruncher {
   }
 };
 
-// ---- the optimizer ---------------------------------------------------------------------------------
+// ---- the optimizer ----------------------------------------------------------------------------
 
 // g2 += g^2;  p -= lr g / sqrt(g2 + eps), eps inside the root
 class AdaGrad {
@@ -102,7 +102,7 @@ class AdaGrad {
   std::vector<State> states_;
 };
 
-// ---- the data: y = x . true_w with true_w = 0, 1, 2, ... ---------------------------------------------
+// ---- the data: y = x . true_w with true_w = 0, 1, 2, ... --------------------------------------
 
 struct Batch {
   Tensor x, y;
@@ -118,7 +118,7 @@ Tensor loss_of(const Cruncher& model, const Batch& batch) {
   return mean(square(model(batch.x) - batch.y));
 }
 
-// ---- part 1: its parameters --------------------------------------------------------------------------
+// ---- part 1: its parameters -------------------------------------------------------------------
 
 bool show_parameters(Random& random) {
   const Cruncher model(64, 2, random.stream("init"));
@@ -139,7 +139,7 @@ bool show_parameters(Random& random) {
   return good;
 }
 
-// ---- part 2: what a step costs -----------------------------------------------------------------------
+// ---- part 2: what a step costs ----------------------------------------------------------------
 
 // The change of a ledger account since this was made.
 class Account {
@@ -203,14 +203,14 @@ bool show_costs(Random& random) {
   return bytes.all_hold() && flops.all_hold();
 }
 
-// ---- part 3: training --------------------------------------------------------------------------------
+// ---- part 3: training -------------------------------------------------------------------------
 
 struct Settings {
-  int64_t steps = 50000;
+  int64_t steps = 80000;
   int64_t batch = 64;
   int64_t dim = 16;
   int64_t layers = 2;
-  double learning_rate = 0.002;
+  double learning_rate = 0.0015;
   uint64_t seed = 0;
 };
 
@@ -304,14 +304,14 @@ int main(int argc, char** argv) {
   Settings settings;
   CLI::App app("Trains the lecture's Cruncher and accounts for its memory and FLOPs");
   app.option_defaults()->always_capture_default();
-  app.add_option("--steps", settings.steps, "training steps")->check(CLI::PositiveNumber);
+  app.add_option("--steps", settings.steps, "training steps")->check(CLI::Range(1, 1'000'000'000));
   app.add_option("--lr", settings.learning_rate, "learning rate of AdaGrad")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-9, 1e9));
   app.add_option("--dim", settings.dim, "inputs, and width of every layer")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 16384));
   app.add_option("--layers", settings.layers, "hidden layers; 0 is a linear model")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--batch", settings.batch, "rows of a step")->check(CLI::PositiveNumber);
+      ->check(CLI::Range(0, 1000));
+  app.add_option("--batch", settings.batch, "rows of a step")->check(CLI::Range(1, 1'000'000));
   app.add_option("--seed", settings.seed, "seed of weights and data");
   CLI11_PARSE(app, argc, argv);
   try {

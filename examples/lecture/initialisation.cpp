@@ -50,12 +50,12 @@ bool truncation(Random& random) {
   };
   const Weights in_sigmas = draw(SigmaBounds{-3, 3}), absolute = draw(AbsoluteBounds{-3, 3});
   Table table({"truncated normal with std 1/128", "bounds in sigmas", "std / sigma",
-               "largest / sigma", "beyond 3 sigma"});
+               "largest / sigma", "beyond 3"});
   const auto row = [&](std::string_view name, std::string_view bounds, const Weights& w) {
     table.row(name, bounds, fmt::format("{:.4f}", w.std), fmt::format("{:.4f}", w.largest),
               fmt::format("{:.4f} %", 100 * w.beyond));
   };
-  row("AbsoluteBounds{-3, 3}, the lecture's a and b", "±384", absolute);
+  row("AbsoluteBounds{-3, 3}, as the lecture", "±384", absolute);
   row("SigmaBounds{-3, 3}, what was meant", "±3", in_sigmas);
   fmt::print("{}\n", table.text());
 

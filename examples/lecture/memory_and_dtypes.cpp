@@ -20,12 +20,12 @@ void make_tensors() {
   table.row("tensor({{1, 2, 3}, {4, 5, 6}})", tensor({{1, 2, 3}, {4, 5, 6}}));
   table.row("zeros({2, 2})", zeros({2, 2}));
   table.row("ones({2, 2})", ones({2, 2}));
-  table.row("normal({2, 2})", normal({2, 2}, random.stream("data")));
+  table.row("normal({3})", normal({3}, random.stream("data")));
   table.row("x.copy_from(truncated_normal(...))", slice(x, 0, {.stop = 1}));
   fmt::print("{}\n", table.text());
 }
 
-// bytes = elements x bytes per element. The null device holds any size: it has a price, no elements.
+// The null device holds any size: tensors there have a price and no elements.
 bool weigh_tensors() {
   const Tensor x = zeros({4, 8});
   const Tensor gpt3_ffn = empty({12288 * 4, 12288}, DType::f32, Device::null());

@@ -83,7 +83,7 @@ bool copies() {
   claims.equal("  takes bytes", ledger().live() - before, 24_B);
   claims.equal("  reads and writes",
                Bytes(counter.total().bytes_read + counter.total().bytes_written), 48_B);
-  fmt::print("{}  the refusal: {}\n\n", claims.text(), refusal);
+  fmt::print("{}  The refusal, with its way out:\n    {}\n\n", claims.text(), refusal);
   return claims.all_hold();
 }
 

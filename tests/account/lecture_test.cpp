@@ -17,7 +17,7 @@ struct Sizes {
 };
 constexpr Sizes kCpu{1024, 256, 64}, kGpu{16384, 32768, 8192};
 
-// ---- motivating questions ---------------------------------------------------------------------------
+// ---- motivating questions ---------------------------------------------------------------------
 
 TEST(Lecture, Training70BOn15TTokensTakes144Days) {
   const Flops work = training_flops(70e9, 15e12);
@@ -34,7 +34,7 @@ TEST(Lecture, EightH100sHold40BParametersUnderNaiveAdamW) {
   EXPECT_EQ((device_memory("H100").size * 8).value() / kBytesPerParameter, 40'000'000'000);
 }
 
-// ---- tensors and their bytes ------------------------------------------------------------------------
+// ---- tensors and their bytes ------------------------------------------------------------------
 
 TEST(Lecture, BytesAreElementsTimesElementSize) {
   const Tensor x = zeros({4, 8});
@@ -56,7 +56,7 @@ TEST(Lecture, MovingAndMakingA32x32TensorRaisesTheLedgerBy8192Bytes) {
   EXPECT_EQ(ledger(Device::null()).live() - before, 8192_B);
 }
 
-// ---- FLOPs, timing, MFU -----------------------------------------------------------------------------
+// ---- FLOPs, timing, MFU -----------------------------------------------------------------------
 
 int64_t linear_flops(const Sizes& s, DType dtype, Device device) {
   const Tensor x = ones({s.B, s.D}, {.dtype = dtype, .device = device});
@@ -98,7 +98,7 @@ TEST(Lecture, EightH100sForOneAndTwoWeeks) {
   EXPECT_NEAR((eight * (kDay * 14)).value(), 9.5752e21, 1e17);
 }
 
-// ---- gradients and their FLOPs ----------------------------------------------------------------------
+// ---- gradients and their FLOPs ----------------------------------------------------------------
 
 TEST(Lecture, GradientOfTheSmallExample) {
   const Tensor x = tensor({1, 2, 3}), w = ones({3});
@@ -172,13 +172,13 @@ TEST(Lecture, TheNullDeviceCountsWhatTheCpuRuns) {
   }
 }
 
-// ---- parameters and their start ---------------------------------------------------------------------
+// ---- parameters and their start ---------------------------------------------------------------
 
 double std_of(const Tensor& x) { return std::sqrt(var(x).item<double>()); }
 
 TEST(Lecture, OutputsHaveTheRootOfTheInputsAsDeviationUnlessScaled) {
-  const Tensor x = normal({64, 16384}, {.seed = 1, .stream = 1});
-  const Tensor w = normal({16384, 32}, {.seed = 1, .stream = 2});
+  const Tensor x = normal({64, 16384}, RandomKey{.seed = 1, .stream = 1});
+  const Tensor w = normal({16384, 32}, RandomKey{.seed = 1, .stream = 2});
   // 64 * 32 outputs give the deviation to 1 / sqrt(2 * 2048) = 1.6 %.
   EXPECT_NEAR(std_of(matmul(x, w)), 128, 128 * 0.05);
   EXPECT_NEAR(std_of(matmul(x, w / 128.0)), 1, 0.05);
@@ -203,7 +203,7 @@ std::vector<Tensor> cruncher_weights(int64_t D, int64_t num_layers, Device devic
   std::vector<Tensor> weights;
   for (int64_t i = 0; i <= num_layers; ++i) {
     weights.push_back(normal({D, i < num_layers ? D : 1},
-                             {.seed = 3, .draw = static_cast<uint32_t>(i)},
+                             RandomKey{.seed = 3, .draw = static_cast<uint32_t>(i)},
                              {.std = 1 / std::sqrt(static_cast<double>(D))}, {.device = device}));
     weights.back().require_grad();
   }
@@ -232,7 +232,7 @@ TEST(Lecture, TheCruncherHas8256Parameters) {
   EXPECT_EQ(count_elements(cruncher_weights(64, 3)), 12352);
 }
 
-// ---- the memory formula -----------------------------------------------------------------------------
+// ---- the memory formula -----------------------------------------------------------------------
 
 TEST(Lecture, AStepOfTheSmallCruncherTakes496BytesAnd432Flops) {
   constexpr int64_t B = 2, D = 4, L = 2;

@@ -20,10 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
-Tensor integers(std::initializer_list<double> list) { return tensor(list, DType::i64); }
-Tensor integers(std::initializer_list<std::initializer_list<double>> rows) {
-  return tensor(rows, DType::i64);
-}
+Tensor integers(const Literal& list) { return tensor(list, DType::i64); }
 
 template <typename Call>
 std::string error_of(Call call) {

@@ -49,11 +49,11 @@ std::string dtype_of_result(Call call) {
 
 // The dtype to expect where torch gives `torch` and its sum of the same operands has dtype `sum`.
 // Deliberate differences:
-//   sub       torch refuses every bool operand; ours counts it as 0 or 1, as `add` does, and refuses
-//             the difference of two
+//   sub       torch refuses every bool operand; ours counts it as 0 or 1, as `add` does, and
+//             refuses the difference of two
 //   maximum   torch takes tensors only; ours takes numbers too, typed as in `add`
-//   pow       torch takes a bool tensor to the power of the number True and refuses the other powers
-//             of bools; ours refuses them all
+//   pow       torch takes a bool tensor to the power of the number True and refuses the other
+//             powers of bools; ours refuses them all
 std::string expected_dtype(const std::string& op, const std::string& torch,
                            const std::string& sum) {
   if (op == "pow" && sum == "bool") return "refused";

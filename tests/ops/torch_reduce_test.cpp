@@ -23,7 +23,7 @@ Tensor reduce(const std::string& op, const Tensor& x, const Axes& axes, KeepDims
 }
 
 // Deliberate differences:
-//   logsumexp   asks for a float tensor, as mean and var do (in torch too); torch takes integers here
+//   logsumexp   asks for a float tensor, as mean and var do; torch takes integers here
 //   argmax      takes bools, which torch refuses: tested below
 Json expected_values(const std::string& op, const Json& line) {
   if (op == "logsumexp" && line["results"]["mean"] == "refused") return "refused";

@@ -1,5 +1,6 @@
 // Values and gradients of every op against PyTorch's, first and for some ops second derivatives.
-// The cases are data (tests/fixtures: elementwise, networks, indexing); here is how each op is called.
+// The cases are data (elementwise, networks and indexing in tests/fixtures); here is how each op is
+// called.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -37,8 +37,8 @@ TEST(LinePlot, DrawsARisingLineFromBottomLeftToTopRight) {
   // 16 x 8 dots: the line climbs one dot every two columns.
   EXPECT_EQ(line_plot(ys, {.width = 8, .height = 2, .title = "up"}),
             "up\n"
-            "5 ┤    ⣀⡠⠔⠊⠉\n"
-            "0 ┤⣀⡠⠔⠊⠉\n"
+            "5 ┤    ⣀⠤⠒⠉\n"
+            "0 ┤⣀⠤⠒⠉\n"
             "  └────────\n"
             "   0 step 7\n");
 }

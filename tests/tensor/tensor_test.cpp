@@ -32,6 +32,8 @@ TEST(Creation, LiteralsHaveTheShapeTheyAreWrittenIn) {
   const Tensor blocks = tensor({{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}}, DType::i32);
   EXPECT_EQ(blocks.shape(), (Shape{2, 2, 2}));
   EXPECT_EQ(blocks.to_vector<int64_t>(), (Ints{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(tensor({{1}, {2}}).shape(), (Shape{2, 1})) << "a column";
+  EXPECT_EQ(tensor({{7}}).shape(), (Shape{1, 1}));
 }
 
 TEST(Creation, LiteralsOfUnequalRowsAreRefused) {
@@ -40,6 +42,7 @@ TEST(Creation, LiteralsOfUnequalRowsAreRefused) {
               }),
               ThrowsMessage<Error>(AllOf(HasSubstr("3"), HasSubstr("2"))));
   EXPECT_THROW(tensor({{{1, 2}, {3, 4}}, {{5, 6}}}), Error);
+  EXPECT_THROW(tensor({1, {2, 3}}), Error);
 }
 
 TEST(Creation, FilledTensorsHoldTheirValueEverywhere) {

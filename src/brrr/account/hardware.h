@@ -1,5 +1,5 @@
-// What vendors promise: dense FLOP/s by device and dtype, memory size and bandwidth, each number with
-// where it comes from. For planning and MFU; what a machine really does is in measure.h.
+// What vendors promise: dense FLOP/s by device and dtype, memory size and bandwidth, each number
+// with where it comes from. For planning and MFU; what a machine really does is in measure.h.
 //
 // Dense means without 2:4 structured sparsity, which doubles the headline of most data sheets.
 // A device or dtype that is not listed is an Error: a guess here makes every MFU after it wrong.

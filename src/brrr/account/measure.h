@@ -1,4 +1,4 @@
-// What this machine really does: a timer, the peak of its arithmetic and the bandwidth of its memory.
+// What this machine really does: a timer, the peak of its arithmetic, the bandwidth of its memory.
 // All threads of thread_pool() take part, so results belong to that number of threads.
 #pragma once
 

@@ -1,8 +1,8 @@
 // Model FLOPs utilisation: the speed that was reached over the speed that was promised.
 //
-// "Model" FLOPs are those the mathematics needs (2 m n k for a product), counted by CostCounter: work
-// done twice to save memory does not raise it. A number above 1 means that the count or the promise
-// is wrong. 0.5 and more is good for a training run.
+// "Model" FLOPs are those the mathematics needs (2 m n k for a product), counted by CostCounter:
+// work done twice to save memory does not raise it. A number above 1 means that the count or the
+// promise is wrong. 0.5 and more is good for a training run.
 #pragma once
 
 #include "brrr/base/units.h"

@@ -1,6 +1,7 @@
 #include "brrr/ops/copy.h"
 
 #include "brrr/graph/call.h"
+#include "brrr/ops/creation.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
@@ -128,10 +129,7 @@ void Tensor::copy_from(const Tensor& source) const {
 
 void Tensor::fill(double value) const {
   require_writable(*this);
-  Tensor number = empty({}, is_float(dtype()) ? DType::f64 : DType::i64, device());
-  if (device().has_data())
-    is_float(dtype()) ? store_float(number, 0, value)
-                      : store_int(number, 0, static_cast<int64_t>(value));
+  Tensor number = full({}, value, {.dtype = DType::f64, .device = device()});
   number = make_view(number, expand_layout(number.layout(), shape()));
   call_into(copy_op, {&number, 1}, {}, *this);
 }

@@ -1,4 +1,4 @@
-// Claims and what came of them: a value that a text derives beside the value that the program found.
+// Claims and what came of them: the value that a text derives beside the one the program found.
 //   Claims claims("Linear model");
 //   claims.equal("FLOPs of y = x @ w", counter.total().flops, 33'554'432);
 //   std::fputs(claims.text().c_str(), stdout);

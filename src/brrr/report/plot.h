@@ -14,8 +14,8 @@ struct PlotOptions {
   std::string x_label = "step";
 };
 
-// y over its index. Where a column of dots covers many values, it shows all from their least to their
-// largest, so no spike is lost. Values that are not finite leave gaps.
+// y over its index. Where a column of dots covers many values, it shows all from their least to
+// their largest, so no spike is lost. Values that are not finite leave gaps.
 std::string line_plot(std::span<const double> ys, const PlotOptions& options = {});
 
 }  // namespace brrr

@@ -19,8 +19,8 @@ struct ProgressState {
   int64_t done = 0, total = 0;
   Seconds elapsed;
 };
-// "step  40/100  [████░░░░░░]  loss 0.5  20 steps/s  3 s left", in at most `columns` columns: the bar
-// takes what is left, and disappears where that is too little. Columns of 0: no bar, no limit.
+// "step  40/100  [████░░░░░░]  loss 0.5  20 steps/s  3.0 s left", in at most `columns` columns: the
+// bar takes what is left, and goes where that is too little. Columns of 0: no bar, no limit.
 std::string progress_text(const ProgressState& state, std::string_view detail, int columns);
 
 enum class ProgressStyle : uint8_t {

@@ -24,8 +24,8 @@ class Table {
   Table& add_row(std::vector<std::string> cells);
   Table& rule();  // a line before the next row
 
-  // The first column names the rows and is set to the left. Others are set to the right when most of
-  // their cells start like a number.
+  // The first column names the rows and is set to the left. Others are set to the right when most
+  // of their cells start like a number.
   std::string text() const;
 
  private:
