@@ -96,21 +96,20 @@ std::vector<Sample> where_samples() {
 }
 
 // What functions of several operands have in common.
-template <Binary kFunction>
+template <Binary kFunction, auto kInfer = infer_promoted, auto kSamples = samples_pairs>
 constexpr OpDef pair_function(OpDef op) {
   op.kind = OpKind::elementwise;
-  if (!op.infer) op.infer = infer_promoted;
+  op.infer = kInfer;
   op.tiles = binary_tiles<kFunction>;
   op.cpu = run_elementwise;
-  if (!op.samples) op.samples = samples_pairs;
+  op.samples = kSamples;
   return op;
 }
 
 template <Binary kFunction>
 constexpr OpDef comparison(OpDef op) {
   op.dtypes = kAnyDType;
-  op.infer = infer_comparison;
-  return pair_function<kFunction>(op);
+  return pair_function<kFunction, infer_comparison>(op);
 }
 
 }  // namespace
@@ -154,11 +153,10 @@ constinit const OpDef mul_op = pair_function<Binary::mul>(
      .grad_reads = kReadsBoth,
      .scalar = [](const double* x, const Attrs&) { return x[0] * x[1]; }});
 
-constinit const OpDef div_op = pair_function<Binary::div>(
+constinit const OpDef div_op = pair_function<Binary::div, infer_promoted_float, div_samples>(
     {.name = "div",
      .formula = "a / b",
      .dtypes = kAnyDType,
-     .infer = infer_promoted_float,
      .grad =
          [](const GradCall& call) {
            const Tensor &b = call.input(1), &dy = call.output_grad(0);
@@ -166,17 +164,15 @@ constinit const OpDef div_op = pair_function<Binary::div>(
                call, [&] { return dy / b; }, [&] { return -dy * call.output(0) / b; });
          },
      .grad_reads = {.inputs = 0b10, .outputs = 1},
-     .scalar = [](const double* x, const Attrs&) { return x[0] / x[1]; },
-     .samples = div_samples});
+     .scalar = [](const double* x, const Attrs&) { return x[0] / x[1]; }});
 
-constinit const OpDef pow_op = pair_function<Binary::pow>(
+constinit const OpDef pow_op = pair_function<Binary::pow, infer_promoted, pow_samples>(
     {.name = "pow",
      .formula = "a^b",
      .dtypes = kNumbers,
      .grad = pow_grad,
      .grad_reads = {.inputs = 0b11, .outputs = 1},
-     .scalar = [](const double* x, const Attrs&) { return std::pow(x[0], x[1]); },
-     .samples = pow_samples});
+     .scalar = [](const double* x, const Attrs&) { return std::pow(x[0], x[1]); }});
 
 constinit const OpDef maximum_op = pair_function<Binary::maximum>(
     {.name = "maximum",
@@ -230,15 +226,13 @@ constinit const OpDef greater_equal_op = comparison<Binary::greater_equal>(
        return x[0] >= x[1] ? 1.0 : 0.0;
      }});
 
-constinit const OpDef where_op = pair_function<Binary::where>(
+constinit const OpDef where_op = pair_function<Binary::where, infer_where, where_samples>(
     {.name = "where",
      .formula = "condition ? a : b",
      .dtypes = kAnyDType,
-     .infer = infer_where,
      .grad = where_grad,
      .grad_reads = {.inputs = 0b1},
-     .scalar = [](const double* x, const Attrs&) { return x[0] != 0 ? x[1] : x[2]; },
-     .samples = where_samples});
+     .scalar = [](const double* x, const Attrs&) { return x[0] != 0 ? x[1] : x[2]; }});
 
 Tensor add(const Arg& a, const Arg& b) { return call_elementwise(add_op, a, b); }
 Tensor sub(const Arg& a, const Arg& b) { return call_elementwise(sub_op, a, b); }
