@@ -86,7 +86,7 @@ class Points {
     return *this;
   }
 
-  const std::vector<T>& list() const { return points_; }
+  std::vector<T> list() const { return points_; }
 
  private:
   std::vector<T> points_;

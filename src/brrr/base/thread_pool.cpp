@@ -90,11 +90,19 @@ struct ThreadPool::Team {
 
 ThreadPool::ThreadPool(int threads) : team_(std::make_unique<Team>()) {
   check(threads >= 1 && threads <= 1024, "threads must be between 1 and 1024, not ", threads);
-  for (int i = 1; i < threads; ++i)
-    team_->workers.emplace_back([team = team_.get()] { team->worker_loop(); });
+  try {
+    for (int i = 1; i < threads; ++i) {
+      team_->workers.emplace_back([team = team_.get()] { team->worker_loop(); });
+    }
+  } catch (...) {  // the system gives no more threads: end those that started
+    stop();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   {
     std::lock_guard lock(team_->mutex);
     team_->stopping = true;

@@ -35,6 +35,7 @@ class ThreadPool {
  private:
   using PieceFn = void (*)(const void* object, int64_t piece);
   void run(int64_t pieces, PieceFn call, const void* object);
+  void stop();
 
   struct Team;
   std::unique_ptr<Team> team_;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdlib>
 
 #include "brrr/base/error.h"
@@ -53,10 +54,20 @@ Device parse_device(std::string_view text) {
   if (text == "cpu") return Device::cpu();
   if (text == "null") return Device::null();
   if (text == "cuda") return Device::cuda(0);
-  if (text.starts_with("cuda:") && text.size() == 6 && text[5] >= '0' && text[5] <= '9') {
-    return Device::cuda(text[5] - '0');
+  if (text.starts_with("cuda:")) {
+    const std::string_view digits = text.substr(5);
+    int index = -1;
+    const auto [end, status] = std::from_chars(digits.begin(), digits.end(), index);
+    const bool known = index >= 0 && index < kMaxCudaDevices;
+    if (status == std::errc() && end == digits.end() && known) return Device::cuda(index);
   }
-  fail("unknown device \"", text, "\"; use cpu, null or cuda:0 to cuda:9");
+  fail("unknown device \"", text, "\"; use cpu, null or cuda:0 to cuda:", kMaxCudaDevices - 1);
+}
+
+Device Device::cuda(int index) {
+  check(index >= 0 && index < kMaxCudaDevices, "cuda:", index,
+        " is not a device; brrr knows cuda:0 to cuda:", kMaxCudaDevices - 1);
+  return {.kind = DeviceKind::cuda, .index = static_cast<uint8_t>(index)};
 }
 
 void* allocate(Device device, size_t bytes) {

@@ -13,15 +13,15 @@ namespace brrr {
 
 enum class DeviceKind : uint8_t { cpu, null, cuda };
 
+inline constexpr int kMaxCudaDevices = 16;
+
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
   uint8_t index = 0;
 
   static constexpr Device cpu() { return {}; }
   static constexpr Device null() { return {.kind = DeviceKind::null}; }
-  static constexpr Device cuda(int index) {
-    return {.kind = DeviceKind::cuda, .index = static_cast<uint8_t>(index)};
-  }
+  static Device cuda(int index);  // 0 to kMaxCudaDevices - 1
 
   // False on the null device: tensors there have a shape and a price, and no elements.
   constexpr bool has_data() const { return kind != DeviceKind::null; }

@@ -51,9 +51,13 @@ constexpr int bit_size(DType dtype) {
                                              16, 8,  32, 16, 8, 8, 4,  4};
   return bits[static_cast<size_t>(dtype)];
 }
-// Bytes that `count` elements take; packed types round up to a whole byte.
+// Bytes that `count` elements take; packed types round up to a whole byte. Counts that only an
+// expanded view can have stop at the largest number.
 constexpr int64_t storage_bytes(DType dtype, int64_t count) {
-  return (count * bit_size(dtype) + 7) / 8;
+  int64_t bits = 0;
+  if (__builtin_mul_overflow(count, bit_size(dtype), &bits) || bits > INT64_MAX - 7)
+    return INT64_MAX;
+  return (bits + 7) / 8;
 }
 
 constexpr ComputeType compute_type(DType dtype) {

@@ -9,6 +9,7 @@
 #include "brrr/base/small_vector.h"
 #include "brrr/base/units.h"
 #include "brrr/tensor/dtype.h"
+#include "brrr/tensor/element.h"
 #include "brrr/tensor/layout.h"
 #include "brrr/tensor/storage.h"
 
@@ -78,8 +79,8 @@ class Tensor {
   // The value of a tensor that holds exactly one element, converted to T.
   template <typename T>
   T item() const {
-    return static_cast<T>(compute_type(dtype()) == ComputeType::i64 ? static_cast<T>(item_int())
-                                                                    : static_cast<T>(item_float()));
+    return compute_type(dtype()) == ComputeType::i64 ? convert_element<T>(item_int())
+                                                     : convert_element<T>(item_float());
   }
   // All elements in row-major order, converted to T.
   template <typename T>
@@ -193,8 +194,8 @@ std::vector<T> Tensor::to_vector() const {
   values.reserve(static_cast<size_t>(numel()));
   const bool integral = compute_type(dtype()) == ComputeType::i64;
   for_each_element(layout(), [&](int64_t element) {
-    values.push_back(integral ? static_cast<T>(load_int(*this, element))
-                              : static_cast<T>(load_float(*this, element)));
+    values.push_back(integral ? convert_element<T>(load_int(*this, element))
+                              : convert_element<T>(load_float(*this, element)));
   });
   return values;
 }

@@ -1,7 +1,6 @@
 #include <cuda_runtime.h>
 
 #include <cstdio>
-#include <cstring>
 
 #include "brrr/device/cuda/query.h"
 
@@ -31,7 +30,7 @@ CudaGpu query_cuda_gpu(int index) {
   CudaGpu gpu{};
   cudaDeviceProp properties{};
   if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) return gpu;
-  std::strncpy(gpu.name, properties.name, sizeof(gpu.name) - 1);
+  std::snprintf(gpu.name, sizeof(gpu.name), "%s", properties.name);
   gpu.major = properties.major;
   gpu.minor = properties.minor;
   gpu.multiprocessors = properties.multiProcessorCount;
