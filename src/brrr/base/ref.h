@@ -15,7 +15,9 @@ class RefCounted {
 
   void retain() const { count_.fetch_add(1, std::memory_order_relaxed); }
   void release() const {
-    if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+    // The last owner need not tell anybody: a plain load instead of a locked subtraction.
+    const bool last = is_unique() || count_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    if (last) destroy();
   }
   bool is_unique() const { return count_.load(std::memory_order_acquire) == 1; }
 
@@ -24,15 +26,20 @@ class RefCounted {
   virtual void destroy() const { delete this; }
 
  private:
-  mutable std::atomic<int> count_{0};
+  mutable std::atomic<int> count_{1};  // whoever makes an object owns it: Ref::adopt
 };
 
 template <typename T>
 class Ref {
  public:
   Ref() = default;
-  explicit Ref(T* object) : object_(object) {
+  explicit Ref(T* object) : object_(object) {  // shares an object that has an owner
     if (object_) object_->retain();
+  }
+  static Ref adopt(T* fresh) {  // takes over an object just made
+    Ref ref;
+    ref.object_ = fresh;
+    return ref;
   }
   Ref(const Ref& other) : Ref(other.object_) {}
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
@@ -62,7 +69,7 @@ class Ref {
 
 template <typename T, typename... Args>
 Ref<T> make_ref(Args&&... args) {
-  return Ref<T>(new T(std::forward<Args>(args)...));
+  return Ref<T>::adopt(new T(std::forward<Args>(args)...));
 }
 
 }  // namespace brrr

@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 #include <span>
+#include <utility>
 
 #include "brrr/graph/op_def.h"
 
@@ -12,7 +13,8 @@ Tensors call_op(const OpDef& op, std::span<const Tensor> inputs, const Attrs& at
 
 inline Tensor call_one(const OpDef& op, std::initializer_list<Tensor> inputs,
                        const Attrs& attrs = {}) {
-  return call_op(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs)[0];
+  Tensors outputs = call_op(op, std::span<const Tensor>(inputs.begin(), inputs.size()), attrs);
+  return std::move(outputs[0]);
 }
 
 // Runs the kernel of a one-output op into elements that exist already, and marks them written.

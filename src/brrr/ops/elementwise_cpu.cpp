@@ -123,6 +123,35 @@ void run_piece(const KernelCall& call, const Plan& plan, int64_t begin, int64_t 
   }
 }
 
+// The common case without a plan: every operand lies flat, in the compute type, in the result's shape.
+// Small tensors are all overhead, and this is a third of it.
+bool run_flat(const KernelCall& call, ComputeType type, TileFn tile) {
+  const Operand& output = call.output(0);
+  const auto is_flat = [&](const Operand& operand) {
+    return operand.dtype == natural_dtype(type) && operand.shape() == output.shape() &&
+           operand.layout->is_contiguous();
+  };
+  if (!is_flat(output) || !std::all_of(call.inputs.begin(), call.inputs.end(), is_flat))
+    return false;
+  const int64_t bytes = compute_bytes(type), count = output.count();
+  const auto run_range = [&](int64_t begin, int64_t end) {
+    TileCall part{.inputs = {}, .output = nullptr, .count = end - begin, .attrs = &call.attrs};
+    for (size_t o = 0; o < call.inputs.size(); ++o) {
+      part.inputs[o] = call.inputs[o].base + (call.inputs[o].layout->offset + begin) * bytes;
+    }
+    part.output = output.base + (output.layout->offset + begin) * bytes;
+    tile(part);
+  };
+  if (count <= kPieceElements) {
+    run_range(0, count);
+  } else {
+    call.pool.for_each_piece((count + kPieceElements - 1) / kPieceElements, [&](int64_t piece) {
+      run_range(piece * kPieceElements, std::min(count, (piece + 1) * kPieceElements));
+    });
+  }
+  return true;
+}
+
 void run_plan(const KernelCall& call, const Plan& plan) {
   if (plan.count == 0) return;
   // Two threads must not write halves of one byte.
@@ -143,7 +172,7 @@ void run_elementwise(const KernelCall& call) {
                       : type == ComputeType::f64 ? tiles.f64
                                                  : tiles.i64;
   invariant(tile != nullptr, call.op.name, " has no tile function for this compute type");
-  run_plan(call, make_plan(call, type, tile));
+  if (!run_flat(call, type, tile)) run_plan(call, make_plan(call, type, tile));
 }
 
 void run_copy(const KernelCall& call) {

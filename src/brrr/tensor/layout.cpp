@@ -4,17 +4,9 @@
 
 namespace brrr {
 
-int64_t numel(const Shape& shape) {
-  int64_t count = 1;
-  bool overflow = false;
-  for (int64_t size : shape) {
-    check(size >= 0, "shape ", shape, " has a negative size");
-    // Sizes of zero count as one: empty tensors have strides too, and those must not overflow.
-    overflow |= __builtin_mul_overflow(count, std::max<int64_t>(size, 1), &count);
-  }
-  check(!overflow, "shape ", shape,
-        " has more elements than a 64-bit number can count; use smaller sizes");
-  return shape.contains(0) ? 0 : count;
+void fail_size(const Shape& shape) {
+  for (int64_t size : shape) check(size >= 0, "shape ", shape, " has a negative size");
+  fail("shape ", shape, " has more elements than a 64-bit number can count; use smaller sizes");
 }
 
 bool Layout::is_contiguous() const {

@@ -17,8 +17,21 @@ using Shape = InlineVector<int64_t, kMaxRank>;
 using Strides = InlineVector<int64_t, kMaxRank>;
 using Axes = InlineVector<int64_t, kMaxRank>;
 
+[[noreturn]] void fail_size(const Shape& shape);
+
 // The number of elements; throws Error for negative sizes and where the product overflows.
-int64_t numel(const Shape& shape);
+inline int64_t numel(const Shape& shape) {
+  int64_t count = 1;
+  bool bad = false, any_zero = false;
+  for (int64_t size : shape) {
+    // Sizes of zero count as one: empty tensors have strides too, and those must not overflow.
+    bad |= size < 0 || __builtin_mul_overflow(count, size + (size == 0 ? 1 : 0), &count);
+    any_zero |= size == 0;
+  }
+  if (bad) [[unlikely]]
+    fail_size(shape);
+  return any_zero ? 0 : count;
+}
 
 struct Layout {
   Shape shape;
