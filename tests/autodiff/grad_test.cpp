@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "brrr/brrr.h"
+#include "support/error_of.h"
 
 namespace brrr {
 namespace {
@@ -20,17 +21,6 @@ Tensor leaf(const Literal& values) {
 }
 
 std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
-
-// The message of the Error that `action` throws.
-template <typename Action>
-std::string error_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Backward, GivesTheLecturesGradient) {
   const Tensor x = tensor({1, 2, 3}, DType::f64), w = leaf({1, 1, 1});

@@ -12,6 +12,7 @@
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/views.h"
+#include "support/error_of.h"
 
 namespace brrr {
 namespace {
@@ -21,16 +22,6 @@ using ::testing::HasSubstr;
 
 std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
 Tensor integers(const Literal& list) { return tensor(list, DType::i64); }
-
-template <typename Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Gather, PicksAlongEachAxis) {
   const Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});

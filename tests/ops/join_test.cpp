@@ -10,6 +10,7 @@
 #include "brrr/ops/samples.h"
 #include "brrr/ops/triangle.h"
 #include "brrr/ops/views.h"
+#include "support/error_of.h"
 
 namespace brrr {
 namespace {
@@ -18,16 +19,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
-
-template <typename Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Concat, JoinsAlongEachAxis) {
   const Tensor a = tensor({{1, 2}, {3, 4}}), b = tensor({{5, 6}, {7, 8}});

@@ -13,6 +13,7 @@
 #include "brrr/base/thread_pool.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/random_cpu.h"
+#include "support/error_of.h"
 
 namespace brrr {
 namespace {
@@ -24,16 +25,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const RandomKey kKey{.seed = 42, .stream = stream_id("test"), .draw = 3};
 
 std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
-
-template <typename Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 double mean_of(const std::vector<double>& x) {
   double sum = 0;

@@ -23,12 +23,6 @@ struct Plan {
 
 using Buffer = std::byte[kTileElements * sizeof(double)];
 
-int64_t compute_bytes(ComputeType type) { return type == ComputeType::f32 ? 4 : 8; }
-
-DType natural_dtype(ComputeType type) {
-  return type == ComputeType::f32 ? DType::f32 : type == ComputeType::f64 ? DType::f64 : DType::i64;
-}
-
 // Floats compute in the type of the result; comparisons and integers in the type of the operands.
 ComputeType choose_type(const KernelCall& call) {
   if (is_float(call.output(0).dtype)) return compute_type(call.output(0).dtype);

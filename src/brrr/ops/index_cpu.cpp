@@ -36,7 +36,7 @@ void load_tile(const LoopNest& nest, int o, const Operand& operand, int64_t begi
   for_each_run(nest, o, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
     load_elements(operand.dtype, operand.base, operand.layout->offset + position, stride, run, type,
                   next);
-    next += run * (type == ComputeType::f32 ? 4 : 8);
+    next += run * compute_bytes(type);
   });
 }
 void fill_positions(const LoopNest& nest, int o, int64_t begin, int64_t count, int64_t* out) {
@@ -81,14 +81,9 @@ void copy_row(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t 
   }
 }
 
-DType natural_dtype(ComputeType type) {
-  return type == ComputeType::f32 ? DType::f32 : type == ComputeType::f64 ? DType::f64 : DType::i64;
-}
-
 // Sums can grow in the result itself where it holds the compute type without gaps.
 bool adds_in_place(const Operand& output) {
-  return output.dtype == natural_dtype(compute_type(output.dtype)) &&
-         output.layout->is_contiguous();
+  return is_natural(output.dtype) && output.layout->is_contiguous();
 }
 
 // Axis `axis` first, the others in order.

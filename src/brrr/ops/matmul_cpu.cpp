@@ -17,12 +17,6 @@ struct Matrix {
   bool transposed;
 };
 
-int64_t element_bytes(ComputeType type) { return type == ComputeType::f32 ? 4 : 8; }
-
-bool is_natural(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::i64;
-}
-
 // Strides of the last two axes of a layout; the stride of a single row or column is free to choose.
 struct MatrixStrides {
   int64_t row, col;
@@ -54,7 +48,7 @@ bool needs_copy(const Operand& operand) {
 
 // Scratch regions start at whole cache lines.
 int64_t scratch_bytes(const Operand& operand, ComputeType type) {
-  return (operand.count() * element_bytes(type) + 63) / 64 * 64;
+  return (operand.count() * compute_bytes(type) + 63) / 64 * 64;
 }
 
 // An operand that BLAS can read: the caller's own elements, or a copy in scratch.
@@ -67,10 +61,7 @@ Prepared prepare(const KernelCall& call, const Operand& operand, ComputeType typ
                  std::byte*& scratch) {
   if (!needs_copy(operand)) return {operand.base, *operand.layout};
   Prepared copy{scratch, contiguous_layout(operand.shape())};
-  const DType natural = type == ComputeType::f32   ? DType::f32
-                        : type == ComputeType::f64 ? DType::f64
-                                                   : DType::i64;
-  const Operand target{scratch, &copy.layout, natural};
+  const Operand target{scratch, &copy.layout, natural_dtype(type)};
   scratch += scratch_bytes(operand, type);
   run_copy({call.op, {&operand, 1}, {&target, 1}, call.attrs, {}, call.pool});
   return copy;
@@ -89,7 +80,7 @@ Matrix matrix_at(const Prepared& prepared, int64_t batch, const Shape& batch_sha
   }
   const MatrixStrides s = strides_of(layout);
   const bool transposed = !rows_contiguous(layout);
-  return {prepared.base + position * element_bytes(type), transposed ? s.col : s.row, transposed};
+  return {prepared.base + position * compute_bytes(type), transposed ? s.col : s.row, transposed};
 }
 
 struct Sizes {
@@ -198,7 +189,7 @@ void matmul_cpu(const KernelCall& call) {
 
   std::byte* scratch = call.workspace.data();
   const bool direct = is_natural(output.dtype);
-  std::byte* result = direct ? output.base + output.layout->offset * element_bytes(type) : scratch;
+  std::byte* result = direct ? output.base + output.layout->offset * compute_bytes(type) : scratch;
   if (!direct) scratch += scratch_bytes(output, type);
   const Prepared a = prepare(call, call.input(0), type, scratch);
   const Prepared b = prepare(call, call.input(1), type, scratch);
@@ -208,7 +199,7 @@ void matmul_cpu(const KernelCall& call) {
   call.pool.for_each_piece((products + group - 1) / group, [&](int64_t piece) {
     for (int64_t i = piece * group; i < std::min(products, (piece + 1) * group); ++i) {
       const int64_t batch = i / cut.slabs;
-      std::byte* out = result + batch * size.m * size.n * element_bytes(type);
+      std::byte* out = result + batch * size.m * size.n * compute_bytes(type);
       const Slab slab = slab_at(cut, size, i % cut.slabs);
       visit_compute(type, [&]<typename T>() {
         if (size.k == 0)
@@ -220,7 +211,7 @@ void matmul_cpu(const KernelCall& call) {
   });
   if (direct) return;
   const Layout whole = contiguous_layout(output.shape());
-  const Operand computed{result, &whole, type == ComputeType::f32 ? DType::f32 : DType::i64};
+  const Operand computed{result, &whole, natural_dtype(type)};
   run_copy({call.op, {&computed, 1}, call.outputs, call.attrs, {}, call.pool});
 }
 

@@ -185,17 +185,22 @@ Tensors reference_fold(const ComposeCall& call, DType dtype, double start, Step 
 
 Tensors argmax_reference(const ComposeCall& call) {
   const Tensor& x = call.input(0);
-  const int axis = static_cast<int>(call.attrs.list("axes")[0]);
+  // Both walks below visit in row-major order: the rows as the results lie, a row as argmax counts.
+  Layout rows = x.layout(), row = x.layout();
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    (call.attrs.list("axes").contains(axis) ? rows : row).shape[axis] = 1;
+  }
   Tensor y = empty(reduced_shape(x.shape(), call.attrs), DType::i64);
-  Layout rows = x.layout();
-  rows.shape[axis] = 1;
   int64_t next = 0;
   for_each_element(rows, [&](int64_t start) {
-    int64_t best = 0;
-    for (int64_t i = 1; i < x.shape()[axis]; ++i) {
-      const int64_t stride = x.strides()[axis];
-      if (load_float(x, start + i * stride) > load_float(x, start + best * stride)) best = i;
-    }
+    int64_t place = 0, best = 0;
+    double largest = -INFINITY;
+    row.offset = start;
+    for_each_element(row, [&](int64_t element) {
+      const double value = load_float(x, element);
+      if (value > largest || place == 0) best = place, largest = value;
+      ++place;
+    });
     store_int(y, next++, best);
   });
   return {y};
@@ -224,12 +229,13 @@ std::vector<Sample> reduce_samples_with(const Attrs& extra, bool with_empty) {
 }
 
 std::vector<Sample> argmax_samples() {
-  const auto attrs = [](int64_t axis, bool keep) -> Attrs {
-    return {{"axes", Axes{axis}}, {"keep_dims", keep}};
+  const auto attrs = [](const Axes& axes, bool keep) -> Attrs {
+    return {{"axes", axes}, {"keep_dims", keep}};
   };
-  return {{{sample_values({7}, 80)}, attrs(0, false)},
-          {{sample_values({4, 6, 3}, 81)}, attrs(1, true)},
-          {{sample_values({30, 1500}, 82)}, attrs(1, false)}};
+  return {{{sample_values({7}, 80)}, attrs({0}, false)},
+          {{sample_values({4, 6, 3}, 81)}, attrs({1}, true)},
+          {{sample_values({4, 6, 3}, 82)}, attrs({0, 2}, false)},
+          {{sample_values({30, 1500}, 83)}, attrs({1}, false)}};
 }
 
 }  // namespace
@@ -351,9 +357,9 @@ Tensor logsumexp(const Tensor& x, const Axes& axes, KeepDims keep) {
   return call_one(logsumexp_op, {x}, reduce_attrs(x, axes, keep, "logsumexp"));
 }
 
-Tensor argmax(const Tensor& x, int64_t axis, KeepDims keep) {
-  return call_one(argmax_op, {x}, reduce_attrs(x, {axis}, keep, "argmax"));
+Tensor argmax(const Tensor& x, const Axes& axes, KeepDims keep) {
+  return call_one(argmax_op, {x}, reduce_attrs(x, axes, keep, "argmax"));
 }
-Tensor argmax(const Tensor& x) { return argmax(reshape(x, {-1}), 0); }
+Tensor argmax(const Tensor& x, int64_t axis, KeepDims keep) { return argmax(x, Axes{axis}, keep); }
 
 }  // namespace brrr

@@ -18,8 +18,9 @@ Tensor min(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no)
 Tensor var(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no,
            int64_t correction = 1);
 Tensor logsumexp(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
-// Position of the largest element along an axis, the first of equals; NaN is the largest. i64.
+// Position of the largest element along the axes, counted in row-major order among them; the first of
+// equals, and NaN is the largest. i64.
+Tensor argmax(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 Tensor argmax(const Tensor& x, int64_t axis, KeepDims keep = KeepDims::no);
-Tensor argmax(const Tensor& x);  // over all elements, in row-major order
 
 }  // namespace brrr

@@ -53,12 +53,6 @@ std::byte* partial_address(const ReducePlan& plan, int64_t tile, int64_t output)
   return plan.partials + (tile * plan.outputs + output) * 8;
 }
 
-int64_t compute_bytes(ComputeType type) { return type == ComputeType::f32 ? 4 : 8; }
-
-bool is_natural(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::i64;
-}
-
 // Position in storage of output element `output`, at the first reduced element.
 int64_t output_position(const ReducePlan& plan, int64_t output) {
   int64_t start = 0;

@@ -65,6 +65,13 @@ constexpr ComputeType compute_type(DType dtype) {
   return is_float(dtype) ? ComputeType::f32 : ComputeType::i64;
 }
 
+constexpr int64_t compute_bytes(ComputeType type) { return type == ComputeType::f32 ? 4 : 8; }
+// The dtype whose elements are values of a compute type as they lie, without conversion.
+constexpr DType natural_dtype(ComputeType type) {
+  return type == ComputeType::f32 ? DType::f32 : type == ComputeType::f64 ? DType::f64 : DType::i64;
+}
+constexpr bool is_natural(DType dtype) { return dtype == natural_dtype(compute_type(dtype)); }
+
 // Limits of a float dtype: largest finite value, smallest normal one, spacing at 1.
 struct FloatLimits {
   double max, tiny, eps;

@@ -23,7 +23,8 @@ Ref<Storage> Storage::allocate(Device device, int64_t bytes, Category category) 
   if (device.kind == DeviceKind::cpu) {
     auto* block =
         static_cast<std::byte*>(brrr::allocate(device, kHeaderBytes + static_cast<size_t>(bytes)));
-    return Ref<Storage>::adopt(new (block) Storage(device, block + kHeaderBytes, bytes, category, true));
+    return Ref<Storage>::adopt(new (block)
+                                   Storage(device, block + kHeaderBytes, bytes, category, true));
   }
   // The device first: it is the one that may refuse, and then no header must be left behind.
   auto* data = static_cast<std::byte*>(brrr::allocate(device, static_cast<size_t>(bytes)));
@@ -33,8 +34,8 @@ Ref<Storage> Storage::allocate(Device device, int64_t bytes, Category category) 
 
 Ref<Storage> Storage::borrow(void* memory, int64_t bytes) {
   auto* block = static_cast<std::byte*>(brrr::allocate(Device::cpu(), kHeaderBytes));
-  return Ref<Storage>::adopt(new (block) Storage(Device::cpu(), static_cast<std::byte*>(memory), bytes,
-                                          Category::data, false));
+  return Ref<Storage>::adopt(new (block) Storage(Device::cpu(), static_cast<std::byte*>(memory),
+                                                 bytes, Category::data, false));
 }
 
 void Storage::destroy() const {
