@@ -7,6 +7,7 @@ Prints a table and writes bench/results/<benchmark>.json with commit, machine an
 """
 import argparse
 import json
+import math
 import os
 import platform
 import statistics
@@ -20,7 +21,7 @@ def run_ours(program):
     out = subprocess.run([program, "--benchmark_format=json"], capture_output=True, text=True, check=True).stdout
     unit = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
     rows = json.loads(out)["benchmarks"]
-    return {row["name"]: row["real_time"] * unit[row["time_unit"]] for row in rows}
+    return {row["name"].removesuffix("/real_time"): row["real_time"] * unit[row["time_unit"]] for row in rows}
 
 
 def run_peer(python, script):
@@ -62,13 +63,17 @@ def main():
         if name in theirs:
             a, b = statistics.median(ours[name]), statistics.median(theirs[name])
             rows.append({"name": name, "brrr_ns": round(a, 1), "peer_ns": round(b, 1), "times_faster": round(b / a, 2)})
+    mean = math.exp(statistics.mean(math.log(row["times_faster"]) for row in rows))
     width = max(len(row["name"]) for row in rows)
     print(f"{'':{width}}  {'brrr':>12}  {'peer':>12}  times faster   ({peer['peer']}, {args.rounds} rounds)")
     for row in rows:
         print(f"{row['name']:{width}}  {row['brrr_ns']:>9.0f} ns  {row['peer_ns']:>9.0f} ns  {row['times_faster']:>12.2f}")
 
+    print(f"{'geometric mean':{width}}  {'':>12}  {'':>12}  {mean:>12.2f}")
+
     result = {"benchmark": Path(args.ours).name, "commit": commit(), "cpu": cpu_name(), "cores": os.cpu_count(),
-              "peer": peer["peer"], "rounds": args.rounds, "statistic": "median of rounds", "rows": rows}
+              "peer": peer["peer"], "rounds": args.rounds, "statistic": "median of rounds",
+              "geometric_mean_times_faster": round(mean, 3), "rows": rows}
     target = ROOT / "bench" / "results" / f"{Path(args.ours).name}.json"
     target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"written to {target.relative_to(ROOT)}")

@@ -24,15 +24,28 @@ struct GemmCall {
   int64_t c_row_stride;
 };
 
+// A part of B packed for the inner loop: panels [first, first + count) and rows [k_begin, k_end) of them.
+// A panel holds panel_columns columns, row after row; zeros stand where B has fewer columns.
+template <typename T>
+struct PackedB {
+  T* data;
+  int64_t first, count;
+  int64_t k_begin, k_end;
+  int64_t depth() const { return k_end - k_begin; }
+};
+
 template <typename T>
 struct GemmKernels {
   int64_t tile_rows, panel_columns;  // of the inner kernel on this CPU
-  // Copies columns [panel * panel_columns, ...) of B, all of k, into `packed`: k * panel_columns values,
-  // zeros where B ends.
-  void (*pack_panel)(const GemmCall<T>& call, int64_t panel, T* packed);
-  // Rows [row, row + rows) of C for the columns of panels [panel, panel + panels).
-  void (*multiply)(const GemmCall<T>& call, const T* packed, int64_t row, int64_t rows, int64_t panel, int64_t panels);
+  void (*pack_panel)(const GemmCall<T>& call, const PackedB<T>& packed, int64_t panel);
+  // Adds the products of packed.k_begin .. k_end to rows [row, row + rows) of C, for the columns of panels
+  // [panel, panel + count). The part that begins at k = 0 sets C instead.
+  void (*multiply)(const GemmCall<T>& call, const PackedB<T>& packed, int64_t row, int64_t rows,
+                   int64_t panel, int64_t count);
 };
+
+// Parts of k must begin at multiples of this, or the order of additions would change.
+inline constexpr int64_t kGemmDepth = 224;
 
 GemmKernels<float> gemm_kernels_f32();
 GemmKernels<double> gemm_kernels_f64();

@@ -1,57 +1,82 @@
+// Arranges the products of ops/gemm_cpu.h: converts dtypes, walks the batch, packs B and shares the work
+// among threads. How it is cut is free: every element of the result has one order of operations.
 #include "brrr/ops/matmul_cpu.h"
-
-#include <cblas.h>
 
 #include <algorithm>
 
 #include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/gemm_cpu.h"
 #include "brrr/ops/wrap.h"
 
 namespace brrr {
 namespace {
 
-// A matrix as BLAS wants it: `transposed` says that columns, not rows, are contiguous.
-struct Matrix {
-  const std::byte* data;
-  int64_t leading;
-  bool transposed;
+constexpr int64_t kPackedBytes = int64_t{4}
+                                 << 20;  // of B at a time, used while it is in the caches
+constexpr int64_t kRowBlock = 128;       // rows of A that stay in the L2 cache with a panel of B
+constexpr double kPieceFlops = 16e6;     // about 100 us: worth waking a thread
+constexpr int64_t kMaxGroups = 64;       // of small products, each with scratch of its own
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t whole_lines(int64_t bytes) { return divide_up(bytes, 64) * 64; }
+
+template <typename T>
+GemmKernels<T> kernels_for() {
+  if constexpr (sizeof(T) == 4)
+    return gemm_kernels_f32();
+  else
+    return gemm_kernels_f64();
+}
+
+// The product as a batch of equal problems.
+struct Problem {
+  int64_t m, n, k;
+  Shape batch_shape;
+  int64_t batch;
+  double flops() const {
+    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
 };
 
-// Strides of the last two axes of a layout; the stride of a single row or column is free to choose.
-struct MatrixStrides {
-  int64_t row, col;
+Problem problem_of(const KernelCall& call) {
+  const Shape &c = call.output(0).shape(), &a = call.input(0).shape();
+  Shape batch_shape = c;
+  batch_shape.resize(c.size() - 2);
+  return {c[c.size() - 2], c[c.size() - 1], a[a.size() - 1], batch_shape, numel(batch_shape)};
+}
+
+// How the work is shared: the threads divide each product, or they divide the batch. B is packed in
+// chunks of some panels and some of k.
+struct Schedule {
+  bool by_product;
+  int64_t panels, chunk_panels, chunk_depth;
+  int64_t groups;           // parts of the batch
+  int64_t packed_elements;  // scratch of one chunk
 };
-MatrixStrides strides_of(const Layout& layout) {
-  const int last = layout.rank() - 1;
-  const int64_t rows = layout.shape[last - 1], cols = layout.shape[last];
-  int64_t row = layout.strides[last - 1], col = layout.strides[last];
-  if (cols == 1) col = 1;
-  if (rows == 1) row = std::max(cols, col * cols);
-  return {row, col};
+
+template <typename T>
+Schedule schedule(const Problem& problem) {
+  const int64_t width = kernels_for<T>().panel_columns, panels = divide_up(problem.n, width);
+  const bool by_product = problem.batch < 16 || problem.flops() > 4 * kPieceFlops;
+  const int64_t budget = kPackedBytes / static_cast<int64_t>(sizeof(T)) / width;  // panels x k
+  // Whole depth where it leaves at least 16 panels in a chunk, else a part of it.
+  int64_t depth = problem.k;
+  if (by_product && depth * std::min<int64_t>(panels, 16) > budget) {
+    depth = std::max<int64_t>(1, budget / std::min<int64_t>(panels, 16) / kGemmDepth) * kGemmDepth;
+  }
+  const int64_t chunk_panels =
+      by_product ? std::clamp<int64_t>(budget / std::max<int64_t>(1, depth), 1, panels) : panels;
+  int64_t groups = 1;
+  if (!by_product) {
+    const auto worth =
+        static_cast<int64_t>(problem.flops() * static_cast<double>(problem.batch) / kPieceFlops);
+    groups = std::clamp<int64_t>(worth, 1, std::min(kMaxGroups, problem.batch));
+  }
+  const int64_t bytes = whole_lines(chunk_panels * depth * width * static_cast<int64_t>(sizeof(T)));
+  return {by_product, panels, chunk_panels, depth, groups, bytes / static_cast<int64_t>(sizeof(T))};
 }
 
-bool rows_contiguous(const Layout& layout) {
-  const MatrixStrides s = strides_of(layout);
-  return s.col == 1 && s.row >= std::max<int64_t>(1, layout.shape[layout.rank() - 1]);
-}
-
-bool cols_contiguous(const Layout& layout) {
-  const MatrixStrides s = strides_of(layout);
-  return s.row == 1 && s.col >= std::max<int64_t>(1, layout.shape[layout.rank() - 2]);
-}
-
-// BLAS reads compute types with one unit stride; anything else is converted into scratch first.
-bool needs_copy(const Operand& operand) {
-  return !is_natural(operand.dtype) ||
-         !(rows_contiguous(*operand.layout) || cols_contiguous(*operand.layout));
-}
-
-// Scratch regions start at whole cache lines.
-int64_t scratch_bytes(const Operand& operand, ComputeType type) {
-  return (operand.count() * compute_bytes(type) + 63) / 64 * 64;
-}
-
-// An operand that BLAS can read: the caller's own elements, or a copy in scratch.
+// An operand in the compute type: the caller's own elements, or a converted copy in scratch.
 struct Prepared {
   const std::byte* base;
   Layout layout;
@@ -59,156 +84,166 @@ struct Prepared {
 
 Prepared prepare(const KernelCall& call, const Operand& operand, ComputeType type,
                  std::byte*& scratch) {
-  if (!needs_copy(operand)) return {operand.base, *operand.layout};
+  if (is_natural(operand.dtype)) return {operand.base, *operand.layout};
   Prepared copy{scratch, contiguous_layout(operand.shape())};
   const Operand target{scratch, &copy.layout, natural_dtype(type)};
-  scratch += scratch_bytes(operand, type);
+  scratch += whole_lines(operand.count() * compute_bytes(type));
   run_copy({call.op, {&operand, 1}, {&target, 1}, call.attrs, {}, call.pool});
   return copy;
 }
 
-Matrix matrix_at(const Prepared& prepared, int64_t batch, const Shape& batch_shape,
-                 ComputeType type) {
-  const Layout& layout = prepared.layout;
+// Where matrix `batch` of an operand starts, in elements; axes of size 1 broadcast.
+int64_t matrix_start(const Layout& layout, int64_t batch, const Shape& batch_shape) {
   int64_t position = layout.offset;
-  const int batch_rank = layout.rank() - 2, missing = batch_shape.size() - batch_rank;
+  const int missing = batch_shape.size() - (layout.rank() - 2);
   for (int axis = batch_shape.size() - 1; axis >= 0; --axis) {
     const int64_t index = batch % batch_shape[axis];
     batch /= batch_shape[axis];
     if (axis >= missing && layout.shape[axis - missing] != 1)
       position += index * layout.strides[axis - missing];
   }
-  const MatrixStrides s = strides_of(layout);
-  const bool transposed = !rows_contiguous(layout);
-  return {prepared.base + position * compute_bytes(type), transposed ? s.col : s.row, transposed};
-}
-
-struct Sizes {
-  int64_t m, n, k;
-};
-
-// A slab of the result: rows [m0, m0 + m) and columns [n0, n0 + n).
-struct Slab {
-  int64_t m0, n0, m, n;
-};
-
-template <typename T>
-const T* shifted(const Matrix& matrix, int64_t row, int64_t col) {
-  const T* data = reinterpret_cast<const T*>(matrix.data);
-  return matrix.transposed ? data + col * matrix.leading + row : data + row * matrix.leading + col;
+  return position;
 }
 
 template <typename T>
-void multiply_slab(const Matrix& a, const Matrix& b, std::byte* out, const Sizes& size,
-                   const Slab& slab) {
-  T* c = reinterpret_cast<T*>(out) + slab.m0 * size.n + slab.n0;
-  const T *pa = shifted<T>(a, slab.m0, 0), *pb = shifted<T>(b, 0, slab.n0);
-  const auto ta = a.transposed ? CblasTrans : CblasNoTrans,
-             tb = b.transposed ? CblasTrans : CblasNoTrans;
-  const auto m = static_cast<blasint>(slab.m), n = static_cast<blasint>(slab.n),
-             k = static_cast<blasint>(size.k);
-  const auto lda = static_cast<blasint>(a.leading), ldb = static_cast<blasint>(b.leading),
-             ldc = static_cast<blasint>(size.n);
-  if constexpr (std::same_as<T, float>) {
-    cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1.0F, pa, lda, pb, ldb, 0.0F, c, ldc);
-  } else if constexpr (std::same_as<T, double>) {
-    cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1.0, pa, lda, pb, ldb, 0.0, c, ldc);
-  } else {
-    for (int64_t i = 0; i < slab.m; ++i) {
-      std::fill_n(c + i * size.n, slab.n, T(0));
-      for (int64_t l = 0; l < size.k; ++l) {
-        const T factor = *shifted<T>(a, slab.m0 + i, l);
-        for (int64_t j = 0; j < slab.n; ++j) {
-          c[i * size.n + j] =
-              add_wrapping(c[i * size.n + j], mul_wrapping(factor, *shifted<T>(b, l, slab.n0 + j)));
-        }
-      }
+GemmCall<T> gemm_at(const Problem& problem, const Prepared& a, const Prepared& b, T* c,
+                    int64_t batch) {
+  const int ra = a.layout.rank(), rb = b.layout.rank();
+  return {
+      .m = problem.m,
+      .n = problem.n,
+      .k = problem.k,
+      .a = reinterpret_cast<const T*>(a.base) + matrix_start(a.layout, batch, problem.batch_shape),
+      .a_row_stride = a.layout.strides[ra - 2],
+      .a_col_stride = a.layout.strides[ra - 1],
+      .b = reinterpret_cast<const T*>(b.base) + matrix_start(b.layout, batch, problem.batch_shape),
+      .b_row_stride = b.layout.strides[rb - 2],
+      .b_col_stride = b.layout.strides[rb - 1],
+      .c = c + batch * problem.m * problem.n,
+      .c_row_stride = problem.n};
+}
+
+// A chunk of B packed by all threads, then multiplied with all of A.
+template <typename T>
+void multiply_chunk(const GemmCall<T>& call, const PackedB<T>& packed, ThreadPool& pool) {
+  const GemmKernels<T> kernels = kernels_for<T>();
+  const int64_t panel_elements = kernels.panel_columns * packed.depth();
+  const int64_t pack_group = std::max<int64_t>(1, 2 * kPieceElements / panel_elements);
+  pool.for_each_piece(divide_up(packed.count, pack_group), [&](int64_t piece) {
+    const int64_t end = std::min(packed.count, (piece + 1) * pack_group);
+    for (int64_t p = piece * pack_group; p < end; ++p)
+      kernels.pack_panel(call, packed, packed.first + p);
+  });
+  const double panel_flops =
+      2.0 * static_cast<double>(std::min(kRowBlock, call.m) * panel_elements);
+  const int64_t group = std::max<int64_t>(1, static_cast<int64_t>(kPieceFlops / panel_flops));
+  const int64_t groups = divide_up(packed.count, group);
+  pool.for_each_piece(divide_up(call.m, kRowBlock) * groups, [&](int64_t piece) {
+    const int64_t row = piece / groups * kRowBlock, p = piece % groups * group;
+    kernels.multiply(call, packed, row, std::min(kRowBlock, call.m - row), packed.first + p,
+                     std::min(group, packed.count - p));
+  });
+}
+
+// One product, shared by all threads.
+template <typename T>
+void multiply_together(const GemmCall<T>& call, const Schedule& plan, T* scratch,
+                       ThreadPool& pool) {
+  for (int64_t first = 0; first < plan.panels; first += plan.chunk_panels) {
+    for (int64_t k = 0; k < call.k; k += plan.chunk_depth) {
+      const int64_t count = std::min(plan.chunk_panels, plan.panels - first);
+      multiply_chunk<T>(call, {scratch, first, count, k, std::min(call.k, k + plan.chunk_depth)},
+                        pool);
     }
   }
 }
 
-// How many slabs a product is cut into: by its shape alone. A slab must be worth waking a thread
-// (8 MFLOP, some 100 us) and thick enough (128) that repacking the other operand does not show.
-struct Cut {
-  int64_t slabs, size;
-  bool along_rows;
-};
-Cut cut_product(const Sizes& size) {
-  const bool along_rows = size.m >= size.n;
-  const int64_t length = along_rows ? size.m : size.n;
-  const double flops =
-      2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
-  const auto by_work = static_cast<int64_t>(flops / 8e6);
-  const int64_t slabs = std::clamp<int64_t>(std::min(by_work, length / 128), 1, 64);
-  const int64_t thickness = ((length + slabs - 1) / slabs + 15) / 16 * 16;
-  return {(length + thickness - 1) / thickness, thickness, along_rows};
+// One small product on one thread.
+template <typename T>
+void multiply_alone(const GemmCall<T>& call, const Schedule& plan, T* scratch) {
+  const GemmKernels<T> kernels = kernels_for<T>();
+  const PackedB<T> packed{scratch, 0, plan.panels, 0, call.k};
+  for (int64_t p = 0; p < plan.panels; ++p) kernels.pack_panel(call, packed, p);
+  kernels.multiply(call, packed, 0, call.m, 0, plan.panels);
 }
 
-Slab slab_at(const Cut& cut, const Sizes& size, int64_t i) {
-  const int64_t first = i * cut.size;
-  if (cut.along_rows) return {first, 0, std::min(cut.size, size.m - first), size.n};
-  return {0, first, size.m, std::min(cut.size, size.n - first)};
+template <typename T>
+void multiply_floats(const Problem& problem, const Prepared& a, const Prepared& b, T* c,
+                     std::byte* scratch, ThreadPool& pool) {
+  const Schedule plan = schedule<T>(problem);
+  T* packed = reinterpret_cast<T*>(scratch);
+  if (plan.by_product) {
+    for (int64_t i = 0; i < problem.batch; ++i)
+      multiply_together(gemm_at(problem, a, b, c, i), plan, packed, pool);
+    return;
+  }
+  pool.for_each_piece(plan.groups, [&](int64_t g) {
+    const int64_t begin = problem.batch * g / plan.groups,
+                  end = problem.batch * (g + 1) / plan.groups;
+    for (int64_t i = begin; i < end; ++i)
+      multiply_alone(gemm_at(problem, a, b, c, i), plan, packed + g * plan.packed_elements);
+  });
 }
 
-// Small products are grouped, so that a batch of tiny matrices does not pay for threads.
-int64_t products_a_piece(const Sizes& size, const Cut& cut) {
-  if (cut.slabs > 1) return 1;
-  const double flops =
-      2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) * static_cast<double>(size.k);
-  return std::max<int64_t>(1, static_cast<int64_t>(4e6 / std::max(flops, 1.0)));
+void multiply_integers(const Problem& problem, const Prepared& a, const Prepared& b, int64_t* c,
+                       ThreadPool& pool) {
+  pool.for_each_piece(problem.batch * problem.m, [&](int64_t row_of_all) {
+    const GemmCall<int64_t> call = gemm_at(problem, a, b, c, row_of_all / problem.m);
+    const int64_t row = row_of_all % problem.m;
+    int64_t* out = call.c + row * call.c_row_stride;
+    std::fill_n(out, call.n, int64_t{0});
+    for (int64_t l = 0; l < call.k; ++l) {
+      const int64_t factor = call.a[row * call.a_row_stride + l * call.a_col_stride];
+      const int64_t* b_row = call.b + l * call.b_row_stride;
+      for (int64_t j = 0; j < call.n; ++j)
+        out[j] = add_wrapping(out[j], mul_wrapping(factor, b_row[j * call.b_col_stride]));
+    }
+  });
 }
 
-void use_one_blas_thread() {
-  [[maybe_unused]] static const bool once = [] {
-    openblas_set_num_threads(
-        1);  // BLAS must not start threads beside ours, nor cut by their number
-    return true;
-  }();
+// Scratch for converted operands comes first, packed panels behind it.
+int64_t conversion_bytes(const Operand& operand, ComputeType type) {
+  return is_natural(operand.dtype) ? 0 : whole_lines(operand.count() * compute_bytes(type));
+}
+
+template <typename T>
+int64_t packing_bytes(const Problem& problem) {
+  const Schedule plan = schedule<T>(problem);
+  return plan.groups * plan.packed_elements * static_cast<int64_t>(sizeof(T));
 }
 
 }  // namespace
 
 int64_t matmul_workspace(const KernelCall& call) {
   const ComputeType type = compute_type(call.output(0).dtype);
-  int64_t bytes = is_natural(call.output(0).dtype) ? 0 : scratch_bytes(call.output(0), type);
-  for (const Operand& input : call.inputs)
-    bytes += needs_copy(input) ? scratch_bytes(input, type) : 0;
+  int64_t bytes = conversion_bytes(call.output(0), type);
+  for (const Operand& input : call.inputs) bytes += conversion_bytes(input, type);
+  const Problem problem = problem_of(call);
+  if (type == ComputeType::f32) bytes += packing_bytes<float>(problem);
+  if (type == ComputeType::f64) bytes += packing_bytes<double>(problem);
   return bytes;
 }
 
 void matmul_cpu(const KernelCall& call) {
-  use_one_blas_thread();
   const Operand& output = call.output(0);
   const ComputeType type = compute_type(output.dtype);
-  const int rank = output.layout->rank();
-  const Sizes size{output.shape()[rank - 2], output.shape()[rank - 1],
-                   call.input(0).shape()[call.input(0).layout->rank() - 1]};
-  Shape batch_shape = output.shape();
-  batch_shape.resize(rank - 2);
+  const Problem problem = problem_of(call);
   if (output.count() == 0) return;
-
   std::byte* scratch = call.workspace.data();
   const bool direct = is_natural(output.dtype);
   std::byte* result = direct ? output.base + output.layout->offset * compute_bytes(type) : scratch;
-  if (!direct) scratch += scratch_bytes(output, type);
-  const Prepared a = prepare(call, call.input(0), type, scratch);
-  const Prepared b = prepare(call, call.input(1), type, scratch);
-
-  const Cut cut = cut_product(size);
-  const int64_t products = numel(batch_shape) * cut.slabs, group = products_a_piece(size, cut);
-  call.pool.for_each_piece((products + group - 1) / group, [&](int64_t piece) {
-    for (int64_t i = piece * group; i < std::min(products, (piece + 1) * group); ++i) {
-      const int64_t batch = i / cut.slabs;
-      std::byte* out = result + batch * size.m * size.n * compute_bytes(type);
-      const Slab slab = slab_at(cut, size, i % cut.slabs);
-      visit_compute(type, [&]<typename T>() {
-        if (size.k == 0)
-          return static_cast<void>(std::fill_n(reinterpret_cast<T*>(out), size.m * size.n, T(0)));
-        multiply_slab<T>(matrix_at(a, batch, batch_shape, type),
-                         matrix_at(b, batch, batch_shape, type), out, size, slab);
-      });
-    }
-  });
+  scratch += conversion_bytes(output, type);
+  const Prepared a = prepare(call, call.input(0), type, scratch),
+                 b = prepare(call, call.input(1), type, scratch);
+  if (problem.k == 0) {
+    std::fill_n(result, output.count() * compute_bytes(type), std::byte{0});
+  } else if (type == ComputeType::f32) {
+    multiply_floats(problem, a, b, reinterpret_cast<float*>(result), scratch, call.pool);
+  } else if (type == ComputeType::f64) {
+    multiply_floats(problem, a, b, reinterpret_cast<double*>(result), scratch, call.pool);
+  } else {
+    multiply_integers(problem, a, b, reinterpret_cast<int64_t*>(result), call.pool);
+  }
   if (direct) return;
   const Layout whole = contiguous_layout(output.shape());
   const Operand computed{result, &whole, natural_dtype(type)};
