@@ -31,7 +31,7 @@ std::vector<Ref<TapeRecord>> collect_records(const Tensor& result) {
     if (record && seen.emplace(record, true).second) records.emplace_back(record);
   };
   visit(record_of(result));
-  for (size_t i = 0; i < records.size(); ++i) {
+  for (size_t i = 0; i < records.size(); ++i) {  // NOLINT: records grows while it is walked
     require_walkable(*records[i]);
     for (int input = 0; input < records[i]->input_count(); ++input)
       visit(records[i]->input_source(input));

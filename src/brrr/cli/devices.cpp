@@ -1,6 +1,7 @@
 // brrr devices: what this machine has, and what it really does.
 #include <hwy/targets.h>
 
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -72,8 +73,8 @@ void print_tables(const CpuRates& rates) {
   cpu.row("f64 peak, measured", to_text(rates.f64));
   cpu.row("memory read, measured", to_text(rates.memory.read));
   cpu.row("memory copy, measured", to_text(rates.memory.copy));
-  cpu.row("ridge point", join_text(static_cast<int64_t>(rates.ridge() + 0.5),
-                                   " FLOP per byte: below it memory is the bound"));
+  cpu.row("ridge point",
+          join_text(std::lround(rates.ridge()), " FLOP per byte: below it memory is the bound"));
   std::fputs(cpu.text().c_str(), stdout);
   const GpuList list = list_gpus();
   if (list.gpus.empty()) {

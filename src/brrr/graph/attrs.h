@@ -26,7 +26,7 @@ class Attrs {
   Attrs() = default;
   Attrs(std::initializer_list<Attr> entries) : entries_(entries) {}
 
-  void add(Attr entry) { entries_.push_back(std::move(entry)); }
+  void add(const Attr& entry) { entries_.push_back(entry); }
   bool has(std::string_view name) const { return find(name) != nullptr; }
   // The value of an attribute that the op promises to have.
   template <typename T>
