@@ -23,5 +23,4 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/brrrConfigVersion.cmake"
 install(FILES "${PROJECT_BINARY_DIR}/brrrConfig.cmake"
               "${PROJECT_BINARY_DIR}/brrrConfigVersion.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/Findhwy.cmake"
-              "${PROJECT_SOURCE_DIR}/cmake/FindOpenBLAS.cmake"
         DESTINATION "${package_dir}")

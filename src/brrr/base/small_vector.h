@@ -87,7 +87,7 @@ class SmallVector {
     size_ = std::exchange(other.size_, 0);
   }
 
-  alignas(T) std::byte inline_bytes_[kInline * sizeof(T)];
+  alignas(T) std::byte inline_bytes_[kInline * sizeof(T)];  // NOLINT: T may be a pointer
   T* data_ = inline_data();
   int size_ = 0;
   int capacity_ = kInline;

@@ -1,11 +1,14 @@
 #include "brrr/ops/binary.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "brrr/ops/binary_tiles.h"
+#include "brrr/ops/convert_cpu.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
+#include "brrr/ops/loop_nest.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"
@@ -47,6 +50,39 @@ Tensors pow_grad(const GradCall& call) {
       [&] { return where(equal(a, 0), where(b >= 0, 0, dy * y * log(a)), dy * y * log(a)); });
 }
 
+// a - n b with a whole n, so the gradients are dy and -n dy; n = (a - y) / b up to rounding.
+Tensors modulo_grad(const GradCall& call) {
+  const Tensor &a = call.input(0), &b = call.input(1), &dy = call.output_grad(0);
+  return pair_grads(
+      call, [&] { return dy; }, [&] { return -dy * round((a - call.output(0)) / b); });
+}
+
+// Before anything is written: integers have no result for a divisor of 0.
+void require_no_zero(const KernelCall& call, const Operand& divisor) {
+  const Layout* layout = divisor.layout;
+  const LoopNest nest = make_nest(divisor.shape(), {&layout, 1});
+  int64_t values[kTileElements];
+  for (int64_t begin = 0; begin < divisor.count(); begin += kTileElements) {
+    const int64_t count = std::min(kTileElements, divisor.count() - begin);
+    int64_t* next = values;
+    for_each_run(nest, 0, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
+      load_elements(divisor.dtype, divisor.base, layout->offset + position, stride, run,
+                    ComputeType::i64, next);
+      next += run;
+    });
+    const int64_t* zero = std::find(values, values + count, 0);
+    check(
+        zero == values + count, call.op.name, ": element ", begin + (zero - values),
+        " of the divisor is 0, and integers have no NaN; mask it with where(), or cast to a float");
+  }
+}
+
+void modulo_cpu(const KernelCall& call) {
+  if (call.output(0).count() > 0 && !is_float(call.output(0).dtype))
+    require_no_zero(call, call.input(1));
+  run_elementwise(call);
+}
+
 TensorTypes infer_where(const InferCall& call) {
   check(call.dtype(0) == DType::boolean, "where: the condition must be bool, not ", call.dtype(0),
         "; compare it with something, as in x > 0");
@@ -84,6 +120,31 @@ std::vector<Sample> div_samples() {
   return samples;
 }
 
+// Divisors of 1 to 3: none of them is 0 as an integer, signed or not.
+std::vector<Sample> modulo_samples() {
+  std::vector<Sample> samples = binary_samples(-2, 2);
+  for (Sample& sample : samples) {
+    double* divisor = sample.inputs[1].data<double>();
+    for (int64_t i = 0; i < sample.inputs[1].numel(); ++i)
+      divisor[i] = std::fabs(divisor[i]) + 1.05;
+    double* divided = sample.inputs[0].data<double>();
+    for (int64_t i = 0; i < sample.inputs[0].numel(); ++i) divided[i] *= 4;
+  }
+  return samples;
+}
+
+std::vector<Sample> logical_samples() {
+  std::vector<Sample> samples = binary_samples(-2, 2);
+  for (Sample& sample : samples) {
+    for (Tensor& input : sample.inputs) {
+      double* values = input.data<double>();
+      for (int64_t i = 0; i < input.numel(); ++i)
+        values[i] = std::fabs(values[i]) < 1 ? 0 : values[i];
+    }
+  }
+  return samples;
+}
+
 std::vector<Sample> where_samples() {
   std::vector<Sample> samples;
   for (Sample& pair : binary_samples(-2, 2)) {
@@ -110,6 +171,22 @@ template <Binary kFunction>
 constexpr OpDef comparison(OpDef op) {
   op.dtypes = kAnyDType;
   return pair_function<kFunction, infer_comparison>(op);
+}
+
+template <Binary kFunction>
+constexpr OpDef modulo(OpDef op) {
+  op.dtypes = kNumbers;
+  op.grad = modulo_grad;
+  op.grad_reads = {.inputs = 0b11, .outputs = 1};
+  op = pair_function<kFunction, infer_promoted, modulo_samples>(op);
+  op.cpu = modulo_cpu;
+  return op;
+}
+
+template <Binary kFunction>
+constexpr OpDef logical(OpDef op) {
+  op.dtypes = kAnyDType;
+  return pair_function<kFunction, infer_comparison, logical_samples>(op);
 }
 
 }  // namespace
@@ -196,6 +273,37 @@ constinit const OpDef minimum_op = pair_function<Binary::minimum>(
      .grad_reads = kReadsBoth,
      .scalar = [](const double* x, const Attrs&) { return std::min(x[0], x[1]); }});
 
+constinit const OpDef fmod_op = modulo<Binary::fmod>(
+    {.name = "fmod", .formula = "a - b trunc(a / b)", .scalar = [](const double* x, const Attrs&) {
+       return std::fmod(x[0], x[1]);
+     }});
+
+constinit const OpDef remainder_op = modulo<Binary::remainder>(
+    {.name = "remainder",
+     .formula = "a - b floor(a / b)",
+     .flops_per_element = 2,
+     .scalar = [](const double* x, const Attrs&) {
+       const double rest = std::fmod(x[0], x[1]);
+       return rest != 0 && std::signbit(rest) != std::signbit(x[1]) ? rest + x[1] : rest;
+     }});
+
+constinit const OpDef logical_and_op = logical<Binary::logical_and>(
+    {.name = "logical_and", .formula = "a and b", .scalar = [](const double* x, const Attrs&) {
+       return x[0] != 0 && x[1] != 0 ? 1.0 : 0.0;
+     }});
+
+constinit const OpDef logical_or_op = logical<Binary::logical_or>(
+    {.name = "logical_or", .formula = "a or b", .scalar = [](const double* x, const Attrs&) {
+       return x[0] != 0 || x[1] != 0 ? 1.0 : 0.0;
+     }});
+
+constinit const OpDef logical_xor_op =
+    logical<Binary::logical_xor>({.name = "logical_xor",
+                                  .formula = "a or b, not both",
+                                  .scalar = [](const double* x, const Attrs&) {
+                                    return (x[0] != 0) != (x[1] != 0) ? 1.0 : 0.0;
+                                  }});
+
 constinit const OpDef equal_op = comparison<Binary::equal>(
     {.name = "equal", .formula = "a == b", .scalar = [](const double* x, const Attrs&) {
        return x[0] == x[1] ? 1.0 : 0.0;
@@ -249,6 +357,11 @@ Tensor greater(const Arg& a, const Arg& b) { return call_elementwise(greater_op,
 Tensor greater_equal(const Arg& a, const Arg& b) {
   return call_elementwise(greater_equal_op, a, b);
 }
+Tensor fmod(const Arg& a, const Arg& b) { return call_elementwise(fmod_op, a, b); }
+Tensor remainder(const Arg& a, const Arg& b) { return call_elementwise(remainder_op, a, b); }
+Tensor logical_and(const Arg& a, const Arg& b) { return call_elementwise(logical_and_op, a, b); }
+Tensor logical_or(const Arg& a, const Arg& b) { return call_elementwise(logical_or_op, a, b); }
+Tensor logical_xor(const Arg& a, const Arg& b) { return call_elementwise(logical_xor_op, a, b); }
 
 Tensor where(const Tensor& condition, const Arg& a, const Arg& b) {
   const Device device = condition.device();

@@ -12,6 +12,10 @@ Tensor div(const Arg& a, const Arg& b);  // true division: integers become f32
 Tensor pow(const Arg& a, const Arg& b);
 Tensor maximum(const Arg& a, const Arg& b);  // NaN wins
 Tensor minimum(const Arg& a, const Arg& b);
+// What division leaves: fmod has the sign of a (C, torch.fmod), remainder that of b (Python's %).
+// An integer divisor of 0 is an Error; a float one gives NaN.
+Tensor fmod(const Arg& a, const Arg& b);
+Tensor remainder(const Arg& a, const Arg& b);
 
 Tensor equal(const Arg& a, const Arg& b);
 Tensor not_equal(const Arg& a, const Arg& b);
@@ -19,6 +23,10 @@ Tensor less(const Arg& a, const Arg& b);
 Tensor less_equal(const Arg& a, const Arg& b);
 Tensor greater(const Arg& a, const Arg& b);
 Tensor greater_equal(const Arg& a, const Arg& b);
+// Anything but 0 is true, NaN included.
+Tensor logical_and(const Arg& a, const Arg& b);
+Tensor logical_or(const Arg& a, const Arg& b);
+Tensor logical_xor(const Arg& a, const Arg& b);
 
 // a where the condition holds, b elsewhere.
 Tensor where(const Tensor& condition, const Arg& a, const Arg& b);

@@ -102,6 +102,43 @@ struct GreaterEqual {
   }
 };
 
+// An integer modulo 0 is refused before tiles run; here it is 0, because a trap has no words. So is
+// anything modulo -1, where the smallest integer would overflow.
+struct Fmod {
+  template <typename T>
+  static T of(T a, T b) {
+    if constexpr (std::integral<T>)
+      return b == 0 || b == -1 ? T(0) : a % b;
+    else
+      return std::fmod(a, b);
+  }
+};
+struct Remainder {  // the sign of b, as in Python
+  template <typename T>
+  static T of(T a, T b) {
+    const T rest = Fmod::of(a, b);
+    return rest != T(0) && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
+  }
+};
+struct LogicalAnd {
+  template <typename T>
+  static T of(T a, T b) {
+    return (a != T(0)) & (b != T(0)) ? T(1) : T(0);
+  }
+};
+struct LogicalOr {
+  template <typename T>
+  static T of(T a, T b) {
+    return (a != T(0)) | (b != T(0)) ? T(1) : T(0);
+  }
+};
+struct LogicalXor {
+  template <typename T>
+  static T of(T a, T b) {
+    return (a != T(0)) != (b != T(0)) ? T(1) : T(0);
+  }
+};
+
 template <typename F, typename T>
 void binary_loop(const TileCall& call) {
   const T* a = static_cast<const T*>(call.inputs[0]);
@@ -141,6 +178,11 @@ TileKernels binary_table(Binary function) {
     case Binary::greater: return pair_tiles<Greater>();
     case Binary::greater_equal: return pair_tiles<GreaterEqual>();
     case Binary::where: return {&where_loop<float>, &where_loop<double>, &where_loop<int64_t>};
+    case Binary::fmod: return pair_tiles<Fmod>();
+    case Binary::remainder: return pair_tiles<Remainder>();
+    case Binary::logical_and: return pair_tiles<LogicalAnd>();
+    case Binary::logical_or: return pair_tiles<LogicalOr>();
+    case Binary::logical_xor: return pair_tiles<LogicalXor>();
   }
   return {};
 }

@@ -19,7 +19,12 @@ enum class Binary : uint8_t {
   less_equal,
   greater,
   greater_equal,
-  where
+  where,
+  fmod,
+  remainder,
+  logical_and,
+  logical_or,
+  logical_xor
 };
 
 TileKernels find_binary_tiles(Binary function);  // for the CPU that this runs on

@@ -11,10 +11,12 @@
 namespace brrr {
 namespace {
 
-constexpr std::string_view kNoParts = "concat: no parts given; a result needs at least one";
+void require_parts(int64_t count, std::string_view op) {
+  check(count > 0, op, ": no parts given; a result needs at least one");
+}
 
 TensorTypes infer_concat(const InferCall& call) {
-  check(call.size() > 0, kNoParts);
+  require_parts(call.size(), "concat");
   Shape shape = call.shape(0);
   const int axis = normalize_axis(call.attrs.integer("axis"), shape.size(), "concat");
   for (int part = 1; part < call.size(); ++part) {
@@ -94,6 +96,37 @@ std::vector<Sample> concat_samples() {
   };
 }
 
+TensorTypes infer_stack(const InferCall& call) {
+  require_parts(call.size(), "stack");
+  Shape shape = call.shape(0);
+  for (int part = 1; part < call.size(); ++part) {
+    check(call.shape(part) == shape, "stack: part ", part, " has shape ", call.shape(part),
+          " and part 0 has shape ", shape, "; give every part the same shape, or use concat()");
+  }
+  shape.insert(normalize_axis(call.attrs.integer("axis"), shape.size() + 1, "stack"), call.size());
+  const DType dtype = promote_types(call.inputs);
+  require_dtype(call, dtype);
+  return {{shape, dtype}};
+}
+
+Tensors stack_compose(const ComposeCall& call) {
+  const int rank = call.input(0).rank() + 1;
+  const int64_t axis = normalize_axis(call.attrs.integer("axis"), rank, "stack");
+  std::vector<Tensor> parts;
+  for (const Tensor& part : call.inputs) parts.push_back(unsqueeze(part, axis));
+  return {concat(parts, axis)};
+}
+
+std::vector<Sample> stack_samples() {
+  const auto along = [](int64_t axis) { return Attrs{{"axis", axis}}; };
+  return {{{sample_values({2, 3}, 150), sample_values({2, 3}, 151)}, along(0)},
+          {{sample_values({2, 3}, 152), sample_values({2, 3}, 153)}, along(-1)},
+          {{sample_values({}, 154), sample_values({}, 155), sample_values({}, 156)}, along(0)},
+          {{sample_values({0, 2}, 157)}, along(1)},
+          {{sample_values({3}, 158), sample_indices({3}, 159, 5)}, along(1)},  // dtypes differ
+          {{sample_values({90, 100}, 160), sample_values({90, 100}, 161)}, along(2)}};
+}
+
 }  // namespace
 
 const OpDef concat_op{.name = "concat",
@@ -107,9 +140,24 @@ const OpDef concat_op{.name = "concat",
                       .cpu = concat_cpu,
                       .samples = concat_samples};
 
+const OpDef stack_op{.name = "stack",
+                     .formula = "the parts side by side along a new axis",
+                     .kind = OpKind::other,
+                     .dtypes = kAnyDType,
+                     .flops_per_element = 0,
+                     .infer = infer_stack,
+                     .compose = stack_compose,
+                     .samples = stack_samples};
+
 Tensor concat(const std::vector<Tensor>& parts, int64_t axis) {
-  check(!parts.empty(), kNoParts);  // a call without operands would not know its device
+  // A call without operands would not know its device.
+  require_parts(static_cast<int64_t>(parts.size()), "concat");
   return call_op(concat_op, parts, {{"axis", axis}})[0];
+}
+
+Tensor stack(const std::vector<Tensor>& parts, int64_t axis) {
+  require_parts(static_cast<int64_t>(parts.size()), "stack");
+  return call_op(stack_op, parts, {{"axis", axis}})[0];
 }
 
 }  // namespace brrr

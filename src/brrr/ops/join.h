@@ -9,5 +9,7 @@ namespace brrr {
 
 // The parts one after another along `axis`; every other size must be the same. dtypes promote.
 Tensor concat(const std::vector<Tensor>& parts, int64_t axis = 0);
+// The parts, all of one shape, side by side along a new axis. dtypes promote.
+Tensor stack(const std::vector<Tensor>& parts, int64_t axis = 0);
 
 }  // namespace brrr

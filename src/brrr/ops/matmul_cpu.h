@@ -1,4 +1,4 @@
-// CPU kernel of matmul: OpenBLAS, single-threaded, on slabs cut by shape alone under brrr's threads.
+// CPU kernel of matmul, made of the products of ops/gemm_cpu.h.
 #pragma once
 
 #include "brrr/graph/op_def.h"

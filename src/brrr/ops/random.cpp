@@ -1,5 +1,6 @@
 #include "brrr/ops/random.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -13,9 +14,7 @@ namespace {
 
 // The type of a random tensor; refuses keys that are none.
 TensorTypes infer_random(const InferCall& call) {
-  check(call.shape(0) == Shape{3} && call.dtype(0) == DType::i64, call.op.name,
-        ": the key must be i64[3] ", "(seed, stream, draw), not ", call.dtype(0), call.shape(0),
-        "; make it with key_tensor()");
+  require_key(call, 0);
   const DType dtype = call.attrs.get<DType>("dtype");
   check(call.op.dtypes.contains(dtype), call.op.name, ": cannot make ", dtype, " elements; use ",
         call.op.dtypes.contains(DType::f32) ? "a float" : "an integer", " dtype and cast");
@@ -84,6 +83,12 @@ TensorTypes infer_randint(const InferCall& call) {
         " do not fit ", types[0].dtype, ", which goes from ", limits.min, " to ", limits.max,
         "; use a wider dtype");
   return types;
+}
+
+TensorTypes infer_bernoulli(const InferCall& call) {
+  const double p = call.attrs.number("p");
+  check(p >= 0 && p <= 1, "bernoulli: p = ", p, " must be a probability, 0 to 1");
+  return infer_random(call);
 }
 
 // ---- element by element, for the sweep ---------------------------------------------------------
@@ -156,6 +161,28 @@ Tensors randint_reference(const ComposeCall& call) {
   return {y};
 }
 
+Tensors bernoulli_reference(const ComposeCall& call) {
+  return by_element(call, [&](int64_t i) {
+    const double u = static_cast<double>(bits_of(call.input(0), i) >> 11) * 0x1p-53;
+    return u < call.attrs.number("p") ? 1.0 : 0.0;
+  });
+}
+
+Tensors permutation_reference(const ComposeCall& call) {
+  const Tensor y = empty(call.attrs.list("shape"), DType::i64);
+  std::vector<uint64_t> bits;
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < y.numel(); ++i) {
+    bits.push_back(bits_of(call.input(0), i));
+    places.push_back(i);
+  }
+  std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
+    return bits[static_cast<size_t>(a)] < bits[static_cast<size_t>(b)];
+  });
+  for (int64_t i = 0; i < y.numel(); ++i) store_int(y, i, places[static_cast<size_t>(i)]);
+  return {y};
+}
+
 // ---- attributes and samples --------------------------------------------------------------------
 
 Attrs uniform_attrs(const Shape& shape, UniformRange range, DType dtype) {
@@ -186,6 +213,12 @@ Attrs truncated_normal_attrs(const Shape& shape, const TruncatedGaussian& gaussi
 Attrs randint_attrs(const Shape& shape, int64_t low, int64_t high, DType dtype) {
   return {{"shape", shape}, {"dtype", dtype}, {"low", low}, {"high", high}};
 }
+
+Attrs bernoulli_attrs(const Shape& shape, double p, DType dtype) {
+  return {{"shape", shape}, {"dtype", dtype}, {"p", p}};
+}
+
+Attrs permutation_attrs(int64_t count) { return {{"shape", Shape{count}}, {"dtype", DType::i64}}; }
 
 Tensor sample_key() {
   return key_tensor({.seed = 0x8000'0000'0000'0005, .stream = 0xffffffff, .draw = 3});
@@ -266,7 +299,46 @@ const OpDef randint_op{.name = "randint",
                                                });
                        }};
 
+const OpDef bernoulli_op{
+    .name = "bernoulli",
+    .formula = "1 with probability p, else 0",
+    .kind = OpKind::random,
+    .dtypes = kFloats | dtype_set(DType::boolean),
+    .infer = infer_bernoulli,
+    .reference = bernoulli_reference,
+    .cpu = bernoulli_cpu,
+    .samples = [] {
+      auto samples = random_samples(
+          {DType::f32, DType::boolean, DType::bf16},
+          [](const Shape& shape, DType dtype) { return bernoulli_attrs(shape, 0.3, dtype); });
+      for (double p : {0.0, 1.0})
+        samples.push_back({{sample_key()}, bernoulli_attrs({9}, p, DType::f32)});
+      return samples;
+    }};
+
+const OpDef permutation_op{.name = "permutation",
+                           .formula = "0 .. count - 1 in a random order",
+                           .kind = OpKind::random,
+                           .dtypes = dtype_set(DType::i64),
+                           .flops_per_element = 0,
+                           .infer = infer_random,
+                           .reference = permutation_reference,
+                           .cpu = permutation_cpu,
+                           .workspace = permutation_workspace,
+                           .samples = [] {
+                             std::vector<Sample> samples;
+                             for (int64_t count : {0, 1, 2, 7, 1024, 20001})
+                               samples.push_back({{sample_key()}, permutation_attrs(count)});
+                             return samples;
+                           }};
+
 // ---- keys --------------------------------------------------------------------------------------
+
+void require_key(const InferCall& call, int i) {
+  check(call.shape(i) == Shape{3} && call.dtype(i) == DType::i64, call.op.name,
+        ": the key must be i64[3] ", "(seed, stream, draw), not ", call.dtype(i), call.shape(i),
+        "; make it with key_tensor()");
+}
 
 Tensor key_tensor(const RandomKey& key, Device device) {
   CategoryScope scope(Category::data);
@@ -350,6 +422,20 @@ Tensor randint(const Shape& shape, const KeyArg& key, int64_t low, int64_t high,
 }
 Tensor randint(const Shape& shape, int64_t low, int64_t high, TensorOptions options) {
   return randint(shape, default_stream(), low, high, options);
+}
+
+Tensor bernoulli(const Shape& shape, const KeyArg& key, double p, TensorOptions options) {
+  return call_one(bernoulli_op, {key.on(options.device)}, bernoulli_attrs(shape, p, options.dtype));
+}
+Tensor bernoulli(const Shape& shape, double p, TensorOptions options) {
+  return bernoulli(shape, default_stream(), p, options);
+}
+
+Tensor permutation(int64_t count, const KeyArg& key, Device device) {
+  return call_one(permutation_op, {key.on(device)}, permutation_attrs(count));
+}
+Tensor permutation(int64_t count, Device device) {
+  return permutation(count, default_stream(), device);
 }
 
 }  // namespace brrr

@@ -126,4 +126,12 @@ Tensor randint(const Shape& shape, const KeyArg& key, int64_t low, int64_t high,
 Tensor randint(const Shape& shape, int64_t low, int64_t high,
                TensorOptions options = {.dtype = DType::i64});
 
+// 1 with probability p, else 0: where uniform(shape, key) < p. Floats and bools.
+Tensor bernoulli(const Shape& shape, const KeyArg& key, double p, TensorOptions options = {});
+Tensor bernoulli(const Shape& shape, double p, TensorOptions options = {});
+
+// 0 .. count - 1 in a random order, every order equally likely: sorted by random bits. i64.
+Tensor permutation(int64_t count, const KeyArg& key, Device device = Device::cpu());
+Tensor permutation(int64_t count, Device device = Device::cpu());
+
 }  // namespace brrr

@@ -130,6 +130,8 @@ HWY_EXPORT(fill_normals);
 HWY_EXPORT(quantile_lower);
 HWY_EXPORT(fill_truncated);
 
+}  // namespace
+
 // A seed that does not fit i64 was wrapped into it and is unwrapped here.
 RandomKey read_key(const Operand& operand) {
   const auto word = [&](int64_t i) {
@@ -137,6 +139,15 @@ RandomKey read_key(const Operand& operand) {
   };
   return {word(0), static_cast<uint32_t>(word(1)), static_cast<uint32_t>(word(2))};
 }
+
+void fill_random_bits(const RandomKey& key, int64_t first, int64_t count, uint64_t* bits) {
+  HWY_DYNAMIC_DISPATCH(fill_bits)(key, static_cast<uint64_t>(first) / 2, (count + 1) / 2, bits);
+}
+
+// u < p with u = k 2^-53 is k < p 2^53, which is exact.
+uint64_t probability_threshold(double p) { return static_cast<uint64_t>(std::ceil(p * 0x1p53)); }
+
+namespace {
 
 // Calls transform(bits, count, values) for tiles that cover the output and stores the values. A
 // tile begins at an even element, as a block does; `count` is even, a last odd value is dropped.
@@ -151,9 +162,8 @@ void generate(const KernelCall& call, const Transform& transform) {
   const auto run_tile = [&](int64_t begin, int64_t count) {
     uint64_t bits[kTileElements];
     Value values[kTileElements];
-    const int64_t blocks = (count + 1) / 2;
-    HWY_DYNAMIC_DISPATCH(fill_bits)(key, static_cast<uint64_t>(begin) / 2, blocks, bits);
-    transform(bits, 2 * blocks, values);
+    fill_random_bits(key, begin, count, bits);
+    transform(bits, count + count % 2, values);
     const Value* next = values;
     for_each_run(nest, 0, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
       store_elements(std::same_as<Value, double> ? ComputeType::f64 : ComputeType::i64, next,
@@ -256,6 +266,44 @@ void randint_cpu(const KernelCall& call) {
       values[i] = static_cast<int64_t>(low + static_cast<uint64_t>(product >> 64));
     }
   });
+}
+
+void bernoulli_cpu(const KernelCall& call) {
+  const uint64_t threshold = probability_threshold(call.attrs.number("p"));
+  generate<int64_t>(call, [=](const uint64_t* bits, int64_t count, int64_t* values) {
+    for (int64_t i = 0; i < count; ++i) values[i] = bits[i] >> 11 < threshold ? 1 : 0;
+  });
+}
+
+namespace {
+struct Draw {
+  uint64_t bits;
+  int64_t place;
+  // Equal bits, once in 2^64 pairs, keep their order: the result does not depend on the sort.
+  bool operator<(const Draw& other) const {
+    return bits != other.bits ? bits < other.bits : place < other.place;
+  }
+};
+}  // namespace
+
+// Places in the order of their random bits. The bits are drawn by all threads, the sort is one.
+void permutation_cpu(const KernelCall& call) {
+  const int64_t count = call.output(0).count();
+  const RandomKey key = read_key(call.input(0));
+  const std::span draws(reinterpret_cast<Draw*>(call.workspace.data()), static_cast<size_t>(count));
+  call.pool.for_each_piece((count + kTileElements - 1) / kTileElements, [&](int64_t tile) {
+    uint64_t bits[kTileElements];
+    const int64_t begin = tile * kTileElements, size = std::min(kTileElements, count - begin);
+    fill_random_bits(key, begin, size, bits);
+    for (int64_t i = 0; i < size; ++i) draws[static_cast<size_t>(begin + i)] = {bits[i], begin + i};
+  });
+  std::sort(draws.begin(), draws.end());
+  auto* places = call.output(0).data<int64_t>();
+  for (int64_t i = 0; i < count; ++i) places[i] = draws[static_cast<size_t>(i)].place;
+}
+
+int64_t permutation_workspace(const KernelCall& call) {
+  return call.output(0).count() * static_cast<int64_t>(sizeof(Draw));
 }
 
 }  // namespace brrr

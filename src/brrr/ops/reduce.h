@@ -22,5 +22,25 @@ Tensor logsumexp(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDim
 // equals, and NaN is the largest. i64.
 Tensor argmax(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 Tensor argmax(const Tensor& x, int64_t axis, KeepDims keep = KeepDims::no);
+// The same for the smallest; NaN is the smallest.
+Tensor argmin(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+Tensor argmin(const Tensor& x, int64_t axis, KeepDims keep = KeepDims::no);
+// Whether an element, or every one, is not 0; NaN is not. Of nothing: any is false, all is true.
+Tensor any(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+Tensor all(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+// The product; of integers and bools is i64. The gradient is right where elements are 0: it multiplies the
+// others, over a tree, and costs about 3 products an element.
+Tensor prod(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+// (sum |x|^p)^(1/p), p > 0; p = INFINITY is the largest |x|. The gradient is 0 where the norm is 0.
+Tensor norm(const Tensor& x, double p = 2, const Axes& axes = {}, KeepDims keep = KeepDims::no);
+// The op std: sqrt(var). A function of that name would hide behind the namespace. The gradient is 0
+// where all elements are equal.
+Tensor stddev(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no,
+              int64_t correction = 1);
+
+// y[i] = x[0] + ... + x[i] along an axis; from the end: y[i] = x[i] + ... + x[last]. Integers and bools
+// become i64. Floats accumulate in f64, element after element; rows run in parallel.
+enum class ScanFrom : uint8_t { start, end };
+Tensor cumsum(const Tensor& x, int64_t axis = -1, ScanFrom from = ScanFrom::start);
 
 }  // namespace brrr

@@ -3,7 +3,7 @@
 // of a row; where the kept axis is, a tile is a block of columns walked row by row.
 #include "brrr/ops/reduce_cpu.h"
 
-#include <cmath>
+#include <functional>
 
 #include "brrr/ops/convert_cpu.h"
 #include "brrr/ops/elementwise_cpu.h"
@@ -182,20 +182,20 @@ void run_plan(const ReducePlan& plan, ThreadPool& pool) {
   finish_outputs(plan, pool);
 }
 
-// The place of the largest of `count` values, the first of equals; NaN is larger than all.
-template <typename T>
-void find_largest(const T* values, int64_t count, int64_t base, T& best, int64_t& place) {
+// The place of the value that beats the others (> or <), the first of equals; NaN beats all.
+template <typename Beats, typename T>
+void find_winner(const T* values, int64_t count, int64_t base, T& best, int64_t& place) {
   for (int64_t i = 0; i < count; ++i) {
     const bool first = place < 0, best_is_nan = best != best;
-    if (first || (!best_is_nan && (values[i] > best || values[i] != values[i]))) {
+    if (first || (!best_is_nan && (Beats()(values[i], best) || values[i] != values[i]))) {
       best = values[i];
       place = base + i;
     }
   }
 }
 
-template <typename T>
-int64_t argmax_row(const ReducePlan& plan, int64_t output) {
+template <typename Beats, typename T>
+int64_t winner_of_row(const ReducePlan& plan, int64_t output) {
   T buffer[kTileElements];
   const int64_t start = output_position(plan, output);
   T best{};
@@ -208,9 +208,24 @@ int64_t argmax_row(const ReducePlan& plan, int64_t output) {
                     out);
       out += run;
     });
-    find_largest(buffer, count, begin, best, place);
+    find_winner<Beats>(buffer, count, begin, best, place);
   }
   return place;
+}
+
+template <typename Beats>
+void find_places(const KernelCall& call) {
+  const ReducePlan plan = make_plan(call, Reduction::max);
+  const int64_t rows_a_piece =
+      std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, plan.length));
+  auto* places = call.output(0).data<int64_t>();
+  call.pool.for_each_piece((plan.outputs + rows_a_piece - 1) / rows_a_piece, [&](int64_t piece) {
+    const int64_t end = std::min(plan.outputs, (piece + 1) * rows_a_piece);
+    for (int64_t output = piece * rows_a_piece; output < end; ++output) {
+      places[output] = visit_compute(
+          plan.type, [&]<typename T>() { return winner_of_row<Beats, T>(plan, output); });
+    }
+  });
 }
 
 }  // namespace
@@ -225,20 +240,9 @@ void mean_cpu(const KernelCall& call) {
 
 void max_cpu(const KernelCall& call) { run_plan(make_plan(call, Reduction::max), call.pool); }
 void min_cpu(const KernelCall& call) { run_plan(make_plan(call, Reduction::min), call.pool); }
-
-void argmax_cpu(const KernelCall& call) {
-  const ReducePlan plan = make_plan(call, Reduction::max);
-  const int64_t rows_a_piece =
-      std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, plan.length));
-  auto* places = call.output(0).data<int64_t>();
-  call.pool.for_each_piece((plan.outputs + rows_a_piece - 1) / rows_a_piece, [&](int64_t piece) {
-    const int64_t end = std::min(plan.outputs, (piece + 1) * rows_a_piece);
-    for (int64_t output = piece * rows_a_piece; output < end; ++output) {
-      places[output] =
-          visit_compute(plan.type, [&]<typename T>() { return argmax_row<T>(plan, output); });
-    }
-  });
-}
+void prod_cpu(const KernelCall& call) { run_plan(make_plan(call, Reduction::prod), call.pool); }
+void argmax_cpu(const KernelCall& call) { find_places<std::greater<>>(call); }
+void argmin_cpu(const KernelCall& call) { find_places<std::less<>>(call); }
 
 int64_t reduce_workspace(const KernelCall& call) {
   int64_t length = 1;

@@ -10,6 +10,8 @@ void mean_cpu(const KernelCall& call);
 void max_cpu(const KernelCall& call);
 void min_cpu(const KernelCall& call);
 void argmax_cpu(const KernelCall& call);
+void argmin_cpu(const KernelCall& call);
+void prod_cpu(const KernelCall& call);
 
 // Scratch for the sums of tiles, one wide value for each tile of each output.
 int64_t reduce_workspace(const KernelCall& call);

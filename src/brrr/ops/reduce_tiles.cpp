@@ -21,6 +21,16 @@ struct Sum {
     return add_wrapping(a, b);
   }
 };
+struct Prod {
+  template <typename T>
+  static constexpr T identity() {
+    return T(1);
+  }
+  template <typename T>
+  static T of(T a, T b) {
+    return mul_wrapping(a, b);
+  }
+};
 struct Max {  // NaN wins: it is taken up by b != b, and kept because nothing is greater than it
   template <typename T>
   static constexpr T identity() {
@@ -111,6 +121,7 @@ ReduceKernels reduce_table(Reduction reduction, ComputeType type) {
     case Reduction::sum: return kernels_of<Sum>(type);
     case Reduction::max: return kernels_of<Max>(type);
     case Reduction::min: return kernels_of<Min>(type);
+    case Reduction::prod: return kernels_of<Prod>(type);
   }
   return {};
 }

@@ -12,7 +12,7 @@ namespace brrr {
 
 inline constexpr int kReduceLanes = 32;
 
-enum class Reduction : uint8_t { sum, max, min };
+enum class Reduction : uint8_t { sum, max, min, prod };
 
 // Accumulators ("wide") are double for f32 and f64, int64_t for i64: eight bytes each.
 struct ReduceKernels {

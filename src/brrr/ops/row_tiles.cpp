@@ -72,6 +72,13 @@ void row_divide(void* result, double divisor, int64_t count) {
 }
 
 template <typename T>
+void row_subtract_both(void* result, double first, double second, int64_t count) {
+  T* y = static_cast<T*>(result);
+  const T a = static_cast<T>(first), b = static_cast<T>(second);
+  for (int64_t i = 0; i < count; ++i) y[i] = (y[i] - a) - b;
+}
+
+template <typename T>
 void row_normalize(const void* values, double center, double scale, const void* weights,
                    const void* biases, void* result, int64_t count) {
   const T *x = static_cast<const T*>(values), *w = static_cast<const T*>(weights),
@@ -83,8 +90,8 @@ void row_normalize(const void* values, double center, double scale, const void* 
 
 template <typename T>
 RowKernels kernels_for() {
-  return {&row_max<T>,         &row_sum<T>,    &row_sum_of_squares<T>,
-          &row_exp_shifted<T>, &row_divide<T>, &row_normalize<T>};
+  return {&row_max<T>,    &row_sum<T>,           &row_sum_of_squares<T>, &row_exp_shifted<T>,
+          &row_divide<T>, &row_subtract_both<T>, &row_normalize<T>};
 }
 
 RowKernels row_table(ComputeType type) {

@@ -12,6 +12,7 @@ struct RowKernels {
   double (*sum_of_squares)(const void* x, double center, int64_t count);     // sum (x - center)^2
   void (*exp_shifted)(const void* x, double shift, void* y, int64_t count);  // exp(x - shift)
   void (*divide)(void* y, double divisor, int64_t count);
+  void (*subtract_both)(void* y, double a, double b, int64_t count);  // (y - a) - b
   // (x - center) * scale * weight + bias
   void (*normalize)(const void* x, double center, double scale, const void* weight,
                     const void* bias, void* y, int64_t count);

@@ -5,22 +5,11 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
-#include "brrr/ops/elementwise_cpu.h"
-#include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/samples.h"
-#include "brrr/ops/unary_tiles.h"
+#include "brrr/ops/unary_function.h"
 
 namespace brrr {
 namespace {
-
-// Shorthand for the rules below: what came in, what went out, and the gradient that arrived.
-Tensor x_of(const GradCall& call) { return call.input(0); }
-Tensor y_of(const GradCall& call) { return call.output(0); }
-Tensor dy_of(const GradCall& call) { return call.output_grad(0); }
-
-constexpr GradReads kReadsInput{.inputs = 1};
-constexpr GradReads kReadsOutput{.outputs = 1};
 
 // d gelu / dx = Phi(x) + x phi(x), Phi and phi the normal distribution and its density.
 Tensors gelu_grad(const GradCall& call) {
@@ -36,24 +25,29 @@ Tensors silu_grad(const GradCall& call) {  // s + x s (1 - s), s = sigmoid(x)
   return {dy_of(call) * (s * (1.0 + x * (1.0 - s)))};
 }
 
-// What functions of one operand have in common. Numbers keep their dtype; where the result is a float
-// by nature, integers and bools become f32.
-template <Unary kFunction>
-constexpr OpDef number_function(OpDef op) {
-  op.kind = OpKind::elementwise;
-  op.dtypes = kNumbers;
-  op.infer = infer_same;
-  op.tiles = unary_tiles<kFunction>;
-  op.cpu = run_elementwise;
-  return op;
+// x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3): (1 + tanh u) / 2 is sigmoid(2u).
+constexpr double kSqrt8OverPi = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+constexpr double kCubic = 0.044715;
+
+Tensor gelu_tanh_gate(const Tensor& x) {
+  return sigmoid(kSqrt8OverPi * (x * (1.0 + kCubic * square(x))));
 }
 
-template <Unary kFunction>
-constexpr OpDef float_function(OpDef op) {
-  op = number_function<kFunction>(op);
-  op.dtypes = kAnyDType;
-  op.infer = infer_float;
-  return op;
+Tensors gelu_tanh_grad(const GradCall& call) {  // s + x s (1 - s) (2u)', s = sigmoid(2u)
+  const Tensor x = x_of(call), s = gelu_tanh_gate(x);
+  const Tensor slope = kSqrt8OverPi * (1.0 + 3 * kCubic * square(x));
+  return {dy_of(call) * (s * (1.0 + x * (1.0 - s) * slope))};
+}
+
+Tensors leaky_relu_grad(const GradCall& call) {
+  const Tensor& dy = call.output_grad(0);
+  return {where(x_of(call) > 0, dy, dy * call.attrs.number("slope"))};
+}
+
+TensorTypes infer_leaky_relu(const InferCall& call) {
+  check(std::isfinite(call.attrs.number("slope")), "leaky_relu: slope ", call.attrs.number("slope"),
+        " must be finite");
+  return infer_same(call);
 }
 
 }  // namespace
@@ -214,6 +208,74 @@ constinit const OpDef silu_op =
                                  },
                                  .samples = samples_any});
 
+constinit const OpDef expm1_op = float_function<Unary::expm1>(
+    {.name = "expm1",
+     .formula = "e^x - 1",
+     .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * (y_of(call) + 1.0)}; },
+     .grad_reads = kReadsOutput,
+     .scalar = [](const double* x, const Attrs&) { return std::expm1(x[0]); },
+     .samples = samples_any});
+
+constinit const OpDef log1p_op = float_function<Unary::log1p>(
+    {.name = "log1p",
+     .formula = "ln(1 + x)",
+     .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) / (1.0 + x_of(call))}; },
+     .grad_reads = kReadsInput,
+     .scalar = [](const double* x, const Attrs&) { return std::log1p(x[0]); },
+     .samples = [] { return unary_samples(-0.9, 4); }});
+
+constinit const OpDef tan_op = float_function<Unary::tan>(
+    {.name = "tan",
+     .formula = "tan x",
+     .grad = [](const GradCall& call) -> Tensors {
+       return {dy_of(call) * (1.0 + square(y_of(call)))};
+     },
+     .grad_reads = kReadsOutput,
+     .scalar = [](const double* x, const Attrs&) { return std::tan(x[0]); },
+     .samples = [] { return unary_samples(-1.3, 1.3); }});  // away from the poles
+
+constinit const OpDef softplus_op = float_function<Unary::softplus>(
+    {.name = "softplus",
+     .formula = "ln(1 + exp(x))",
+     .flops_per_element = 3,
+     .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * sigmoid(x_of(call))}; },
+     .grad_reads = kReadsInput,
+     .compose = [](const ComposeCall& call) -> Tensors { return {log1p(exp(call.input(0)))}; },
+     .samples = samples_any});
+
+constinit const OpDef gelu_tanh_op =
+    float_function<Unary::gelu_tanh>({.name = "gelu_tanh",
+                                      .formula = "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2",
+                                      .flops_per_element = 8,
+                                      .grad = gelu_tanh_grad,
+                                      .grad_reads = kReadsInput,
+                                      .compose = [](const ComposeCall& call) -> Tensors {
+                                        const Tensor& x = call.input(0);
+                                        const Tensor u =
+                                            0.5 * kSqrt8OverPi * (x + kCubic * (x * square(x)));
+                                        return {0.5 * x * (1.0 + tanh(u))};
+                                      },
+                                      .samples = samples_any});
+
+constinit const OpDef leaky_relu_op = [] {
+  OpDef op = number_function<Unary::leaky_relu>(
+      {.name = "leaky_relu",
+       .formula = "x where x > 0, else slope * x",
+       .grad = leaky_relu_grad,
+       .grad_reads = kReadsInput,
+       .compose = [](const ComposeCall& call) -> Tensors {
+         const Tensor& x = call.input(0);
+         return {where(x > 0, x, x * call.attrs.number("slope"))};
+       },
+       .samples =
+           [] {
+             return with_attrs(samples_away_from_zero(), {{"slope", 0.1}});
+           }});
+  op.dtypes = kFloats;
+  op.infer = infer_leaky_relu;
+  return op;
+}();
+
 Tensor neg(const Tensor& x) { return call_one(neg_op, {x}); }
 Tensor abs(const Tensor& x) { return call_one(abs_op, {x}); }
 Tensor sign(const Tensor& x) { return call_one(sign_op, {x}); }
@@ -231,5 +293,12 @@ Tensor sigmoid(const Tensor& x) { return call_one(sigmoid_op, {x}); }
 Tensor erf(const Tensor& x) { return call_one(erf_op, {x}); }
 Tensor gelu(const Tensor& x) { return call_one(gelu_op, {x}); }
 Tensor silu(const Tensor& x) { return call_one(silu_op, {x}); }
-
+Tensor expm1(const Tensor& x) { return call_one(expm1_op, {x}); }
+Tensor log1p(const Tensor& x) { return call_one(log1p_op, {x}); }
+Tensor tan(const Tensor& x) { return call_one(tan_op, {x}); }
+Tensor softplus(const Tensor& x) { return call_one(softplus_op, {x}); }
+Tensor gelu_tanh(const Tensor& x) { return call_one(gelu_tanh_op, {x}); }
+Tensor leaky_relu(const Tensor& x, double slope) {
+  return call_one(leaky_relu_op, {x}, {{"slope", slope}});
+}
 }  // namespace brrr

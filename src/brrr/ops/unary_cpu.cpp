@@ -2,9 +2,12 @@
 // Plain loops over the branch-free functions of base/scalar_math.h, which g++ vectorises.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "brrr/ops/unary_cpu.cpp"
+#include <limits>
+
 #include "brrr/base/scalar_math.h"
 #include "brrr/ops/unary_tiles.h"
 #include "brrr/ops/wrap.h"
+#include "brrr/tensor/element.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -128,11 +131,134 @@ struct Cos {
   }
 };
 
+struct Tan {
+  template <typename T>
+  static T of(T x) {
+    return math::sin(x) / math::cos(x);
+  }
+  template <typename T>
+  static T of_reduced(T x) {
+    return math::sin_reduced(x) / math::cos_reduced(x);
+  }
+};
+struct Expm1 {
+  template <typename T>
+  static T of(T x) {
+    return math::expm1(x);
+  }
+};
+struct Log1p {
+  template <typename T>
+  static T of(T x) {
+    return math::log1p(x);
+  }
+};
+struct Softplus {
+  template <typename T>
+  static T of(T x) {
+    return math::softplus(x);
+  }
+};
+struct GeluTanh {
+  template <typename T>
+  static T of(T x) {
+    return math::gelu_tanh(x);
+  }
+};
+struct Floor {  // integers are whole already
+  template <typename T>
+  static T of(T x) {
+    if constexpr (std::integral<T>)
+      return x;
+    else
+      return std::floor(x);
+  }
+};
+struct Ceil {
+  template <typename T>
+  static T of(T x) {
+    if constexpr (std::integral<T>)
+      return x;
+    else
+      return std::ceil(x);
+  }
+};
+struct Round {  // in the rounding mode that is always on: to nearest, halves to even
+  template <typename T>
+  static T of(T x) {
+    if constexpr (std::integral<T>)
+      return x;
+    else
+      return std::nearbyint(x);
+  }
+};
+struct IsNan {
+  template <typename T>
+  static T of(T x) {
+    return x != x ? T(1) : T(0);
+  }
+};
+struct IsInf {
+  template <typename T>
+  static T of(T x) {
+    if constexpr (std::integral<T>)
+      return T(0);
+    else
+      return std::fabs(x) == std::numeric_limits<T>::infinity() ? T(1) : T(0);
+  }
+};
+struct IsFinite {
+  template <typename T>
+  static T of(T x) {
+    if constexpr (std::integral<T>)
+      return T(1);
+    else
+      return std::fabs(x) < std::numeric_limits<T>::infinity() ? T(1) : T(0);
+  }
+};
+struct LogicalNot {
+  template <typename T>
+  static T of(T x) {
+    return x == T(0) ? T(1) : T(0);
+  }
+};
+
+// Functions with settings: made from the attributes once a tile.
+template <typename T>
+struct LeakyRelu {
+  T slope;
+  explicit LeakyRelu(const Attrs& attrs) : slope(static_cast<T>(attrs.number("slope"))) {}
+  T operator()(T x) const { return x > T(0) ? x : x * slope; }
+};
+template <typename T>
+struct Clamp {  // comparisons with NaN are false, so NaN stays; the upper bound has the last word
+  T low = std::numeric_limits<T>::lowest(), high = std::numeric_limits<T>::max();
+  explicit Clamp(const Attrs& attrs) {
+    if constexpr (std::floating_point<T>) {
+      low = -std::numeric_limits<T>::infinity(), high = std::numeric_limits<T>::infinity();
+    }
+    if (attrs.has("low")) low = convert_element<T>(attrs.number("low"));
+    if (attrs.has("high")) high = convert_element<T>(attrs.number("high"));
+  }
+  T operator()(T x) const {
+    const T raised = x < low ? low : x;
+    return raised > high ? high : raised;
+  }
+};
+
 template <typename F, typename T>
 void unary_loop(const TileCall& call) {
   const T* HWY_RESTRICT x = static_cast<const T*>(call.inputs[0]);
   T* HWY_RESTRICT y = static_cast<T*>(call.output);
   for (int64_t i = 0; i < call.count; ++i) y[i] = F::of(x[i]);
+}
+
+template <template <typename> typename F, typename T>
+void setting_loop(const TileCall& call) {
+  const T* HWY_RESTRICT x = static_cast<const T*>(call.inputs[0]);
+  T* HWY_RESTRICT y = static_cast<T*>(call.output);
+  const F<T> function(*call.attrs);
+  for (int64_t i = 0; i < call.count; ++i) y[i] = function(x[i]);
 }
 
 // sin and cos of huge arguments need a reduction that does not vectorise; tiles without one skip it.
@@ -182,6 +308,23 @@ TileKernels unary_table(Unary function) {
     case Unary::erf: return float_tiles<Erf>();
     case Unary::gelu: return float_tiles<Gelu>();
     case Unary::silu: return float_tiles<Silu>();
+    case Unary::expm1: return float_tiles<Expm1>();
+    case Unary::log1p: return float_tiles<Log1p>();
+    case Unary::tan: return trigonometric_tiles<Tan>();
+    case Unary::leaky_relu:
+      return {&setting_loop<LeakyRelu, float>, &setting_loop<LeakyRelu, double>, nullptr};
+    case Unary::softplus: return float_tiles<Softplus>();
+    case Unary::gelu_tanh: return float_tiles<GeluTanh>();
+    case Unary::floor: return number_tiles<Floor>();
+    case Unary::ceil: return number_tiles<Ceil>();
+    case Unary::round: return number_tiles<Round>();
+    case Unary::clamp:
+      return {&setting_loop<Clamp, float>, &setting_loop<Clamp, double>,
+              &setting_loop<Clamp, int64_t>};
+    case Unary::isnan: return number_tiles<IsNan>();
+    case Unary::isinf: return number_tiles<IsInf>();
+    case Unary::isfinite: return number_tiles<IsFinite>();
+    case Unary::logical_not: return number_tiles<LogicalNot>();
   }
   return {};
 }

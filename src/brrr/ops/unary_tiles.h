@@ -22,7 +22,21 @@ enum class Unary : uint8_t {
   sigmoid,
   erf,
   gelu,
-  silu
+  silu,
+  expm1,
+  log1p,
+  tan,
+  leaky_relu,
+  softplus,
+  gelu_tanh,
+  floor,
+  ceil,
+  round,
+  clamp,
+  isnan,
+  isinf,
+  isfinite,
+  logical_not
 };
 
 TileKernels find_unary_tiles(Unary function);  // for the CPU that this runs on

@@ -7,6 +7,7 @@
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/fold_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"
@@ -87,7 +88,22 @@ Tensors place_slice_reference(const ComposeCall& call) {
 // Adds overlapping windows back to the places they were seen at; the gradient of unfold.
 TensorTypes infer_fold(const InferCall& call) {
   require_dtype(call, call.dtype(0));
-  return {{call.attrs.list("shape"), call.dtype(0)}};
+  const Shape &windows = call.shape(0), &shape = call.attrs.list("shape");
+  check(!windows.empty(), "fold: a scalar is no windows; give them along the last axis");
+  const Shape expected = unfold_layout(contiguous_layout(shape), call.attrs.integer("axis"),
+                                       windows.back(), call.attrs.integer("step"))
+                             .shape;
+  check(windows == expected, "fold: shape ", shape, " has windows of shape ", expected, ", not ",
+        windows);
+  return {{shape, call.dtype(0)}};
+}
+
+// One addition for each element of each window.
+Cost fold_cost(const CostCall& call) {
+  const int64_t count = numel(call.call.shape(0));
+  return {.flops = count,
+          .bytes_read = storage_bytes(call.call.dtype(0), count),
+          .bytes_written = storage_bytes(call.outputs[0].dtype, numel(call.outputs[0].shape))};
 }
 
 Tensors fold_compose(const ComposeCall& call) {
@@ -296,16 +312,30 @@ const OpDef place_slice_op{
                {{"axis", int64_t{0}}, {"range", Axes{0, 0, 1}}, {"shape", Axes{4, 3}}}}};
     }};
 
-const OpDef fold_op{
-    .name = "fold",
-    .formula = "overlapping windows added back",
-    .kind = OpKind::other,
-    .infer = infer_fold,
-    .compose = fold_compose,
-    .samples = []() -> std::vector<Sample> {
-      return {{{sample_values({2, 3, 3}, 30)},
-               {{"axis", int64_t{1}}, {"step", int64_t{2}}, {"shape", Axes{2, 8}}}}};
-    }};
+const OpDef fold_op{.name = "fold",
+                    .formula = "overlapping windows added back",
+                    .kind = OpKind::other,
+                    .infer = infer_fold,
+                    .cost = fold_cost,
+                    .grad = [](const GradCall& call) -> Tensors {
+                      return {unfold(call.output_grad(0), call.attrs.integer("axis"),
+                                     call.input(0).shape().back(), call.attrs.integer("step"))};
+                    },
+                    .compose = fold_compose,
+                    .cpu = fold_cpu,
+                    .workspace = fold_workspace,
+                    .samples = []() -> std::vector<Sample> {
+                      const auto into = [](int64_t axis, int64_t step, const Shape& shape) {
+                        return Attrs{{"axis", axis}, {"step", step}, {"shape", shape}};
+                      };
+                      return {{{sample_values({2, 3, 3}, 30)}, into(1, 2, {2, 8})},
+                              {{sample_values({4, 2, 3}, 31)}, into(0, 1, {6, 2})},
+                              {{sample_values({2, 3, 2, 2}, 32)}, into(1, 3, {2, 8, 2})},  // gaps
+                              {{sample_values({1, 4}, 33)}, into(0, INT64_MAX, {5})},
+                              {{sample_values({4, 0}, 34)}, into(0, 1, {3})},
+                              {{sample_values({0, 2, 3}, 35)}, into(1, 1, {0, 4})},
+                              {{sample_values({20, 30, 12, 3}, 36)}, into(1, 1, {20, 32, 12})}};
+                    }};
 
 Tensor transpose(const Tensor& x, int64_t axis_a, int64_t axis_b) {
   return call_one(transpose_op, {x}, {{"a", axis_a}, {"b", axis_b}});

@@ -1,0 +1,11 @@
+// The kernel of fold in views.cpp.
+#pragma once
+
+#include "brrr/graph/op_def.h"
+
+namespace brrr {
+
+void fold_cpu(const KernelCall& call);
+int64_t fold_workspace(const KernelCall& call);
+
+}  // namespace brrr

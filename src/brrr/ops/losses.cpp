@@ -1,0 +1,106 @@
+#include "brrr/ops/losses.h"
+
+#include "brrr/graph/call.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/index.h"
+#include "brrr/ops/infer.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/samples.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+DType loss_dtype(DType input) { return input == DType::f64 ? DType::f64 : DType::f32; }
+
+// ---- mse ---------------------------------------------------------------------------------------
+
+// Broadcasting is refused: [n] against [n, 1] would compare every element with every other.
+TensorTypes infer_mse(const InferCall& call) {
+  require_dtype(call, call.dtype(0));
+  check(call.shape(0) == call.shape(1), "mse: prediction ", call.shape(0), " and target ",
+        call.shape(1), " must have the same shape; reshape or expand one of them");
+  check(call.dtype(0) == call.dtype(1), "mse: prediction is ", call.dtype(0), " and target ",
+        call.dtype(1), "; cast one of them");
+  return {{Shape{}, loss_dtype(call.dtype(0))}};
+}
+
+Tensors mse_compose(const ComposeCall& call) {
+  const DType wide = loss_dtype(call.input(0).dtype());
+  return {mean(square(cast(call.input(0), wide) - cast(call.input(1), wide)))};
+}
+
+std::vector<Sample> mse_samples() {
+  std::vector<Sample> samples;
+  for (const Shape& shape : {Shape{}, Shape{1}, Shape{7}, Shape{4, 3}, Shape{30, 700}})
+    samples.push_back({{sample_values(shape, 140), sample_values(shape, 141)}, {}});
+  return samples;
+}
+
+// ---- nll ---------------------------------------------------------------------------------------
+
+TensorTypes infer_nll(const InferCall& call) {
+  const Shape &rows = call.shape(0), &targets = call.shape(1);
+  require_dtype(call, call.dtype(0));
+  check(rows.size() == 2 && targets.size() == 1 && rows[0] == targets[0], "nll: log-probabilities ",
+        rows, " and targets ", targets, " must be [rows, classes] and [rows]");
+  check(is_integer(call.dtype(1)) && !is_packed(call.dtype(1)),
+        "nll: targets must be integers, not ", call.dtype(1), "; cast them to i64");
+  check(rows[1] > 0 || rows[0] == 0, "nll: log-probabilities ", rows,
+        " have no classes to choose from");
+  return {{{rows[0]}, loss_dtype(call.dtype(0))}};
+}
+
+// A target that names no class is refused by gather.
+Tensors nll_compose(const ComposeCall& call) {
+  const Tensor index = unsqueeze(cast(call.input(1), DType::i64), -1);
+  const Tensor chosen = squeeze(gather(call.input(0), -1, index), -1);
+  return {-cast(chosen, loss_dtype(call.input(0).dtype()))};
+}
+
+std::vector<Sample> nll_samples() {
+  std::vector<Sample> samples;
+  for (const Shape& shape :
+       {Shape{1, 1}, Shape{4, 3}, Shape{0, 5}, Shape{33, 17}, Shape{40, 1300}}) {
+    samples.push_back(
+        {{sample_values(shape, 142, -5, 0), sample_indices({shape[0]}, 143, shape[1])}, {}});
+  }
+  return samples;
+}
+
+}  // namespace
+
+const OpDef mse_op{.name = "mse",
+                   .formula = "mean((prediction - target)^2)",
+                   .kind = OpKind::reduce,
+                   .infer = infer_mse,
+                   .compose = mse_compose,
+                   .samples = mse_samples};
+
+const OpDef nll_op{.name = "nll",
+                   .formula = "-log_probabilities[target]",
+                   .kind = OpKind::gather,
+                   .infer = infer_nll,
+                   .compose = nll_compose,
+                   .samples = nll_samples};
+
+Tensor mse(const Tensor& prediction, const Tensor& target) {
+  return call_one(mse_op, {prediction, target});
+}
+
+Tensor nll_each(const Tensor& log_probabilities, const Tensor& targets) {
+  check(log_probabilities.rank() == targets.rank() + 1, "nll: log-probabilities ",
+        log_probabilities.shape(), " need one axis more than targets ", targets.shape(),
+        ": the classes");
+  const Tensor rows = reshape(log_probabilities, {targets.numel(), log_probabilities.dim(-1)});
+  return reshape(call_one(nll_op, {rows, reshape(targets, {targets.numel()})}), targets.shape());
+}
+
+Tensor nll(const Tensor& log_probabilities, const Tensor& targets) {
+  return mean(nll_each(log_probabilities, targets));
+}
+
+}  // namespace brrr

@@ -1,0 +1,10 @@
+// The kernel of pool.cpp.
+#pragma once
+
+#include "brrr/graph/op_def.h"
+
+namespace brrr {
+
+void max_pool2d_cpu(const KernelCall& call);
+
+}  // namespace brrr
