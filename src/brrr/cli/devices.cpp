@@ -25,9 +25,10 @@ std::string cpu_name() {
   return "cpu";
 }
 
-// The widest instruction set that kernels use here.
+// Which of the compiled variants kernels use here.
 std::string vector_target() {
-  return hwy::TargetName(hwy::SupportedTargets() & -hwy::SupportedTargets());
+  const auto targets = hwy::SupportedTargets();
+  return (targets & HWY_AVX3) != 0 ? "AVX-512" : (targets & HWY_AVX2) != 0 ? "AVX2" : "baseline";
 }
 
 struct CpuRates {
