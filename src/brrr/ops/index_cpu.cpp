@@ -124,6 +124,8 @@ struct ScatterAdd {
 
 constexpr int64_t kLanesPerPiece = 256;
 
+// The cut may follow the number of threads here: an output is added to by one piece alone, in the order
+// of the indices, whichever cut is taken.
 template <typename T>
 void scatter_add_all(const KernelCall& call, const ScatterAdd<T>& adder, int axis) {
   const int64_t length = adder.index.shape()[axis], size = call.output(0).shape()[axis];
