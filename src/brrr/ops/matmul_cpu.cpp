@@ -215,6 +215,7 @@ int64_t packing_bytes(const Problem& problem) {
 }  // namespace
 
 int64_t matmul_workspace(const KernelCall& call) {
+  if (call.output(0).count() == 0) return 0;  // nothing to compute, and no panels to cut
   const ComputeType type = compute_type(call.output(0).dtype);
   int64_t bytes = conversion_bytes(call.output(0), type);
   for (const Operand& input : call.inputs) bytes += conversion_bytes(input, type);

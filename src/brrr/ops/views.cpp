@@ -24,9 +24,9 @@ TensorTypes infer_view(const InferCall& call) {
 Layout view_rule(const Layout& layout, const Attrs& attrs) {
   const Shape shape = resolve_shape(layout.shape, attrs.list("shape"), "view");
   const auto result = try_view_layout(layout, shape);
-  check(result.has_value(), "view: shape ", layout.shape, " with strides ", layout.strides,
-        " cannot be seen as ", shape, " without a copy; use reshape(), or contiguous() first");
-  return *result;
+  if (result) return *result;
+  fail("view: shape ", layout.shape, " with strides ", layout.strides, " cannot be seen as ", shape,
+       " without a copy; use reshape(), or contiguous() first");
 }
 
 Slice slice_of(const Attrs& attrs) {

@@ -79,13 +79,13 @@ class Canvas {
   int dot_rows() const { return 4 * height_; }
   void mark(int column, int row) {  // row 0 is the top
     constexpr uint8_t kBits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
-    cells_[static_cast<size_t>(row / 4 * width_ + column / 2)] |= kBits[row % 4][column % 2];
+    cells_[place(row / 4, column / 2)] |= kBits[row % 4][column % 2];
   }
   // Braille patterns are U+2800 to U+28FF, eight dots in the low eight bits.
   std::string line(int row) const {
     std::string text;
     for (int c = 0; c < width_; ++c) {
-      const uint8_t dots = cells_[static_cast<size_t>(row * width_ + c)];
+      const uint8_t dots = cells_[place(row, c)];
       if (dots == 0) {
         text += ' ';
         continue;
@@ -97,6 +97,10 @@ class Canvas {
   }
 
  private:
+  size_t place(int row, int column) const {
+    return static_cast<size_t>(row) * static_cast<size_t>(width_) + static_cast<size_t>(column);
+  }
+
   int width_, height_;
   std::vector<uint8_t> cells_;
 };

@@ -154,7 +154,7 @@ Tensor make_husk(const TensorType& type) {
 
 bool shares_storage(const Tensor& a, const Tensor& b) { return &a.storage() == &b.storage(); }
 
-const Tensor& expect_device(const Tensor& x, Device device) {
+Tensor expect_device(const Tensor& x, Device device) {
   check(x.device() == device, "expected a tensor on ", device, ", got ", describe(x), " on ",
         x.device(), "; move it with to(x, device)");
   return x;

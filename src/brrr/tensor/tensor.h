@@ -139,7 +139,7 @@ Tensor make_husk(const TensorType& type);
 bool shares_storage(const Tensor& a, const Tensor& b);
 
 // Throws Error unless x lives on `device`.
-const Tensor& expect_device(const Tensor& x, Device device);
+Tensor expect_device(const Tensor& x, Device device);
 
 // Gradient recording is on by default, per thread.
 bool grad_enabled();
