@@ -7,6 +7,7 @@
 
 #include "brrr/base/error.h"
 #include "brrr/base/units.h"
+#include "brrr/device/cpu_blocks.h"
 #include "brrr/device/ledger.h"
 
 namespace brrr {
@@ -28,15 +29,35 @@ size_t physical_bytes() {
        " already; use smaller sizes, or plan them first on the null device");
 }
 
+// The sanitizer sees what malloc gives out, and watches its borders; kept blocks would escape it.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kKeepBlocks = false;
+#else
+constexpr bool kKeepBlocks = true;
+#endif
+
+// The word before the address handed out says where the memory came from: the address that malloc
+// returned, or, with the lowest bit set, the size of a large block.
+uintptr_t& origin_of(void* memory) { return static_cast<uintptr_t*>(memory)[-1]; }
+
+void* allocate_large(size_t bytes) {
+  const size_t size = (bytes + kAlignment + 1) & ~size_t{1};
+  auto* block = static_cast<std::byte*>(take_block(size));
+  if (!block) return nullptr;
+  void* memory = block + kAlignment;
+  origin_of(memory) = size | 1;
+  return memory;
+}
+
 // malloc and a shift by hand: malloc keeps small blocks in a per-thread cache, aligned_alloc does not.
-// The word before the aligned address remembers what malloc returned.
 void* allocate_aligned(size_t bytes) {
+  if (kKeepBlocks && bytes >= kLargeBlockBytes) return allocate_large(bytes);
   void* block = std::malloc(bytes + kAlignment + sizeof(void*));
   if (!block) return nullptr;
   const auto first = reinterpret_cast<uintptr_t>(block) + sizeof(void*);
-  const uintptr_t aligned = (first + kAlignment - 1) & ~(kAlignment - 1);
-  reinterpret_cast<void**>(aligned)[-1] = block;
-  return reinterpret_cast<void*>(aligned);
+  auto* memory = reinterpret_cast<void*>((first + kAlignment - 1) & ~(kAlignment - 1));
+  origin_of(memory) = reinterpret_cast<uintptr_t>(block);
+  return memory;
 }
 
 }  // namespace
@@ -81,7 +102,13 @@ void* allocate(Device device, size_t bytes) {
 }
 
 void release(Device device, void* memory) noexcept {
-  if (device.kind == DeviceKind::cpu && memory) std::free(static_cast<void**>(memory)[-1]);
+  if (device.kind != DeviceKind::cpu || !memory) return;
+  const uintptr_t origin = origin_of(memory);
+  if ((origin & 1) != 0) {
+    return_block(static_cast<std::byte*>(memory) - kAlignment, origin & ~uintptr_t{1});
+  } else {
+    std::free(reinterpret_cast<void*>(origin));
+  }
 }
 
 }  // namespace brrr

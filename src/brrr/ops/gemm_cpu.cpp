@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -29,39 +30,141 @@ constexpr int64_t panel_columns() {
   return kVectors * static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
 }
 
-template <typename T>
-T* panel_of(const PackedB<T>& packed, int64_t panel) {
-  return packed.data + (panel - packed.first) * packed.depth() * panel_columns<T>();
+constexpr int64_t kRowBlock = 128;  // rows of A that stay in the L2 cache beside the panels of B
+
+#if HWY_TARGET != HWY_SCALAR
+// One vector made of 16-byte blocks, `stride` elements apart.
+template <class D>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const float* HWY_RESTRICT from, int64_t stride) {
+  if constexpr (hn::MaxLanes(d) <= 4) {
+    return hn::LoadU(d, from);
+  } else {
+    const hn::Half<D> half;
+    const int64_t blocks_below = static_cast<int64_t>(hn::MaxLanes(half)) / 4;
+    return hn::Combine(d, load_blocks(half, from + blocks_below * stride, stride),
+                       load_blocks(half, from, stride));
+  }
 }
 
+// A vector of columns of a B that is contiguous along k: out[k][lane] = columns[lane][k]. Four steps of k
+// at a time: each block of a vector takes four columns, and is transposed in registers.
+template <int64_t kWidth>
+HWY_INLINE void pack_transposed(const float* HWY_RESTRICT columns, int64_t stride, int64_t depth,
+                                float* HWY_RESTRICT out) {
+  const Tag<float> d;
+  int64_t k = 0;
+  for (; k + 4 <= depth; k += 4) {
+    const auto c0 = load_blocks(d, columns + k, 4 * stride),
+               c1 = load_blocks(d, columns + k + stride, 4 * stride),
+               c2 = load_blocks(d, columns + k + 2 * stride, 4 * stride),
+               c3 = load_blocks(d, columns + k + 3 * stride, 4 * stride);
+    const auto even01 = hn::InterleaveLower(d, c0, c2), odd01 = hn::InterleaveLower(d, c1, c3),
+               even23 = hn::InterleaveUpper(d, c0, c2), odd23 = hn::InterleaveUpper(d, c1, c3);
+    hn::StoreU(hn::InterleaveLower(d, even01, odd01), d, out + k * kWidth);
+    hn::StoreU(hn::InterleaveUpper(d, even01, odd01), d, out + (k + 1) * kWidth);
+    hn::StoreU(hn::InterleaveLower(d, even23, odd23), d, out + (k + 2) * kWidth);
+    hn::StoreU(hn::InterleaveUpper(d, even23, odd23), d, out + (k + 3) * kWidth);
+  }
+  for (; k < depth; ++k) {
+    for (int64_t lane = 0; lane < static_cast<int64_t>(hn::MaxLanes(d)); ++lane)
+      out[k * kWidth + lane] = columns[lane * stride + k];
+  }
+}
+#endif
+
+// Rows of B that are contiguous, cut into `panels` whole panels. Lines are asked for some rows ahead: rows
+// lie a page or more apart, where the hardware does not look.
 template <typename T>
-void pack_panel(const GemmCall<T>& call, const PackedB<T>& packed, int64_t panel) {
+void pack_rows(const T* HWY_RESTRICT b, int64_t row_stride, int64_t depth, int64_t panels,
+               T* HWY_RESTRICT out) {
+  constexpr int64_t width = panel_columns<T>(), line = 64 / static_cast<int64_t>(sizeof(T)),
+                    rows_ahead = 12;
+  for (int64_t i = 0; i < depth; ++i) {
+    const T* HWY_RESTRICT row = b + i * row_stride;
+    for (int64_t j = 0; j < panels * width; j += line)
+      hwy::Prefetch(row + rows_ahead * row_stride + j);
+    for (int64_t p = 0; p < panels; ++p) {
+      T* HWY_RESTRICT to = out + (p * depth + i) * width;
+      for (int64_t j = 0; j < width; ++j) to[j] = row[p * width + j];
+    }
+  }
+}
+
+// A panel with fewer columns than the others, or with strides of any kind; zeros fill it up.
+template <typename T>
+void pack_any(const T* HWY_RESTRICT b, int64_t row_stride, int64_t column_stride, int64_t depth,
+              int64_t columns, T* HWY_RESTRICT out) {
   constexpr int64_t width = panel_columns<T>();
-  const int64_t first = panel * width, columns = std::min(width, call.n - first),
-                depth = packed.depth();
-  const T* HWY_RESTRICT b = call.b + first * call.b_col_stride + packed.k_begin * call.b_row_stride;
-  T* HWY_RESTRICT out = panel_of(packed, panel);
-  if (columns == width && call.b_col_stride == 1) {
-    for (int64_t k = 0; k < depth; ++k) {
-      for (int64_t j = 0; j < width; ++j) out[k * width + j] = b[k * call.b_row_stride + j];
-    }
-    return;
+  for (int64_t i = 0; i < depth; ++i) {
+    for (int64_t j = 0; j < columns; ++j)
+      out[i * width + j] = b[i * row_stride + j * column_stride];
+    std::fill(out + i * width + columns, out + (i + 1) * width, T(0));
   }
-  // Columns of a transposed B are contiguous in k: blocks of k keep the lines of `out` in cache.
-  constexpr int64_t kBlock = 16;
-  for (int64_t k0 = 0; k0 < depth; k0 += kBlock) {
-    const int64_t k1 = std::min(depth, k0 + kBlock);
-    for (int64_t j = 0; j < columns; ++j) {
-      const T* HWY_RESTRICT column = b + j * call.b_col_stride;
-      for (int64_t k = k0; k < k1; ++k) out[k * width + j] = column[k * call.b_row_stride];
-    }
-    for (int64_t k = k0; k < k1; ++k)
-      std::fill(out + k * width + columns, out + (k + 1) * width, T(0));
+}
+
+// Rows [k, k + depth) of the piece's panels of B: panel after panel, each row after row.
+template <typename T>
+void pack_panels(const GemmCall<T>& call, const GemmPiece& piece, int64_t k, int64_t depth,
+                 T* HWY_RESTRICT out) {
+  constexpr int64_t width = panel_columns<T>();
+  const int64_t row_stride = call.b_row_stride, column_stride = call.b_col_stride;
+  const T* HWY_RESTRICT b = call.b + piece.panel * width * column_stride + k * row_stride;
+  const int64_t columns = std::min(piece.panels * width, call.n - piece.panel * width),
+                whole = columns / width;
+  int64_t packed = 0;  // panels done
+  if (column_stride == 1) {
+    pack_rows(b, row_stride, depth, whole, out);
+    packed = whole;
   }
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == 4) {
+    constexpr int64_t lanes = hn::MaxLanes(Tag<T>());
+    for (; row_stride == 1 && packed < whole; ++packed) {
+      for (int64_t j = 0; j < width; j += lanes)
+        pack_transposed<width>(b + (packed * width + j) * column_stride, column_stride, depth,
+                               out + packed * width * depth + j);
+    }
+  }
+#endif
+  for (; packed < piece.panels; ++packed) {
+    pack_any(b + packed * width * column_stride, row_stride, column_stride, depth,
+             std::min(width, columns - packed * width), out + packed * width * depth);
+  }
+}
+
+// Rows of A as an inner tile reads them: element (i, k) at data[i * row_stride + k * col_stride], and
+// tile_stride from one tile of kRows rows to the next.
+template <typename T>
+struct TileRows {
+  const T* data;
+  int64_t row_stride, col_stride, tile_stride;
+};
+
+// Contiguous rows are read where they lie. Others, such as a transposed A, would touch one line a step;
+// they are copied to `buffer`, tile after tile, step after step.
+template <typename T>
+TileRows<T> rows_of_a(const GemmCall<T>& call, int64_t row, int64_t rows, int64_t k, int64_t depth,
+                      T* HWY_RESTRICT buffer) {
+  const T* HWY_RESTRICT a = call.a + row * call.a_row_stride + k * call.a_col_stride;
+  if (call.a_col_stride == 1) return {a, call.a_row_stride, 1, kRows * call.a_row_stride};
+  for (int64_t i = 0; i < depth; ++i) {
+    const T* HWY_RESTRICT step = a + i * call.a_col_stride;
+    int64_t r = 0;
+    if (call.a_row_stride == 1) {
+      for (; r + kRows <= rows; r += kRows) {
+        for (int64_t lane = 0; lane < kRows; ++lane)
+          buffer[r * depth + i * kRows + lane] = step[r + lane];
+      }
+    }
+    for (; r < rows; ++r)
+      buffer[r / kRows * kRows * depth + i * kRows + r % kRows] = step[r * call.a_row_stride];
+  }
+  return {buffer, 1, kRows, kRows * depth};
 }
 
 // C (+)= A B for kTileRows rows and one panel, `depth` steps of k. `into` is C itself, or a buffer at the
-// right edge.
+// right edge. What comes next is asked for meanwhile: the tile of C at the start, and the rows of the next
+// tile of A, eight elements a step.
 template <int kTileRows, typename T>
 HWY_INLINE void multiply_tile(const T* HWY_RESTRICT a, int64_t row_stride, int64_t col_stride,
                               const T* HWY_RESTRICT b, int64_t depth, T* HWY_RESTRICT into,
@@ -75,7 +178,14 @@ HWY_INLINE void multiply_tile(const T* HWY_RESTRICT a, int64_t row_stride, int64
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums[i][v] = hn::Zero(d);
   }
+#pragma GCC unroll 16
+  for (int i = 0; i < kTileRows; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) hwy::Prefetch(into + i * into_stride + v * lanes);
+  }
+  const T* HWY_RESTRICT next = a + kTileRows * row_stride;
   for (int64_t k = 0; k < depth; ++k) {
+    if (col_stride == 1) hwy::Prefetch(next + k % kRows * row_stride + k / kRows * kRows);
     V row[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) row[v] = hn::LoadU(d, b + k * width + v * lanes);
@@ -111,54 +221,59 @@ void multiply_edge(const T* a, int64_t row_stride, int64_t col_stride, const T* 
   }
 }
 
-// One block of k for kTileRows rows from `row` on and one panel.
+// One tile of C: kTileRows rows at `row`, one packed panel.
 template <int kTileRows, typename T>
-void multiply_rows(const GemmCall<T>& call, const PackedB<T>& packed, int64_t row, int64_t panel,
-                   int64_t k, int64_t depth) {
+void multiply_rows(const GemmCall<T>& call, const TileRows<T>& a, const T* b, int64_t row,
+                   int64_t panel, int64_t depth, bool add) {
   constexpr int64_t width = panel_columns<T>();
-  const T* a = call.a + row * call.a_row_stride + k * call.a_col_stride;
-  const T* b = panel_of(packed, panel) + (k - packed.k_begin) * width;
   T* c = call.c + row * call.c_row_stride + panel * width;
   const int64_t columns = std::min(width, call.n - panel * width);
   if (columns < width) {
-    multiply_edge<kTileRows>(a, call.a_row_stride, call.a_col_stride, b, depth, c,
-                             call.c_row_stride, columns, k > 0);
+    multiply_edge<kTileRows>(a.data, a.row_stride, a.col_stride, b, depth, c, call.c_row_stride,
+                             columns, add);
   } else {
-    multiply_tile<kTileRows>(a, call.a_row_stride, call.a_col_stride, b, depth, c,
-                             call.c_row_stride, k > 0);
+    multiply_tile<kTileRows>(a.data, a.row_stride, a.col_stride, b, depth, c, call.c_row_stride,
+                             add);
   }
 }
 
 // The last rows of C, fewer than a tile has.
 template <int kTileRows, typename T>
-void multiply_last_rows(const GemmCall<T>& call, const PackedB<T>& packed, int64_t row,
-                        int64_t rows, int64_t panel, int64_t k, int64_t depth) {
+void multiply_last_rows(const GemmCall<T>& call, const TileRows<T>& a, const T* b, int64_t row,
+                        int64_t rows, int64_t panel, int64_t depth, bool add) {
   if constexpr (kTileRows > 0) {
-    if (rows == kTileRows) return multiply_rows<kTileRows>(call, packed, row, panel, k, depth);
-    multiply_last_rows<kTileRows - 1>(call, packed, row, rows, panel, k, depth);
+    if (rows == kTileRows) return multiply_rows<kTileRows>(call, a, b, row, panel, depth, add);
+    multiply_last_rows<kTileRows - 1>(call, a, b, row, rows, panel, depth, add);
   }
 }
 
+// The buffers live on the stack of the thread that works: their size is fixed, and their pages stay warm.
 template <typename T>
-void multiply(const GemmCall<T>& call, const PackedB<T>& packed, int64_t row, int64_t rows,
-              int64_t panel, int64_t count) {
-  for (int64_t k = packed.k_begin; k < packed.k_end; k += kGemmDepth) {
-    const int64_t depth = std::min(kGemmDepth, packed.k_end - k);
-    for (int64_t p = panel; p < panel + count; ++p) {
-      int64_t i = 0;
-      for (; i + kRows <= rows; i += kRows)
-        multiply_rows<kRows>(call, packed, row + i, p, k, depth);
-      multiply_last_rows<kRows - 1>(call, packed, row + i, rows - i, p, k, depth);
+void multiply(const GemmCall<T>& call, const GemmPiece& piece) {
+  constexpr int64_t width = panel_columns<T>();
+  alignas(64) T packed_b[kMaxPiecePanels * width * kGemmDepth];
+  alignas(64) T packed_a[kRowBlock * kGemmDepth];
+  for (int64_t k = 0; k < call.k; k += kGemmDepth) {
+    const int64_t depth = std::min(kGemmDepth, call.k - k), panel_elements = width * depth;
+    pack_panels(call, piece, k, depth, packed_b);
+    for (int64_t row = piece.row; row < piece.row + piece.rows; row += kRowBlock) {
+      const int64_t rows = std::min(kRowBlock, piece.row + piece.rows - row);
+      const TileRows<T> a = rows_of_a(call, row, rows, k, depth, packed_a);
+      for (int64_t p = 0; p < piece.panels; ++p) {
+        const T* b = packed_b + p * panel_elements;
+        TileRows<T> tile = a;
+        int64_t i = 0;
+        for (; i + kRows <= rows; i += kRows, tile.data += tile.tile_stride)
+          multiply_rows<kRows>(call, tile, b, row + i, piece.panel + p, depth, k > 0);
+        multiply_last_rows<kRows - 1>(call, tile, b, row + i, rows - i, piece.panel + p, depth,
+                                      k > 0);
+      }
     }
   }
 }
 
-GemmKernels<float> kernels_f32() {
-  return {kRows, panel_columns<float>(), &pack_panel<float>, &multiply<float>};
-}
-GemmKernels<double> kernels_f64() {
-  return {kRows, panel_columns<double>(), &pack_panel<double>, &multiply<double>};
-}
+GemmKernels<float> kernels_f32() { return {kRows, panel_columns<float>(), &multiply<float>}; }
+GemmKernels<double> kernels_f64() { return {kRows, panel_columns<double>(), &multiply<double>}; }
 
 }  // namespace brrr::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

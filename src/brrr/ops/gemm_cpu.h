@@ -2,10 +2,12 @@
 //
 //   C[i, j] = sum over k of A[i, k] B[k, j]          A and B with any strides, C row-major
 //
-// B is copied once into panels of `panel_columns` columns, so that the inner loop reads it in order;
-// A is read where it lies, one broadcast a row. The sum over k runs in blocks of kGemmDepth: inside a
-// block by fused multiply-adds in the order of k, blocks added one after another. Every element of C
-// has that one order, so its bits do not depend on how the product is cut into pieces.
+// The result is cut into pieces of some rows and some panels of columns, and a piece belongs to one
+// thread from beginning to end: it copies its panels of B so that the inner loop reads them in order, and
+// rows of A where they are not contiguous; nobody waits for anybody. The sum over k runs in blocks of
+// kGemmDepth: inside a block by fused multiply-adds in the order of k, blocks added one after another.
+// Every element of C has that one order, so its bits do not depend on strides or on how the product is
+// cut.
 #pragma once
 
 #include <cstdint>
@@ -24,28 +26,19 @@ struct GemmCall {
   int64_t c_row_stride;
 };
 
-// A part of B packed for the inner loop: panels [first, first + count) and rows [k_begin, k_end) of them.
-// A panel holds panel_columns columns, row after row; zeros stand where B has fewer columns.
-template <typename T>
-struct PackedB {
-  T* data;
-  int64_t first, count;
-  int64_t k_begin, k_end;
-  int64_t depth() const { return k_end - k_begin; }
+// Rows [row, row + rows) and panels [panel, panel + panels) of C; panels <= kMaxPiecePanels.
+struct GemmPiece {
+  int64_t row, rows, panel, panels;
 };
 
 template <typename T>
 struct GemmKernels {
   int64_t tile_rows, panel_columns;  // of the inner kernel on this CPU
-  void (*pack_panel)(const GemmCall<T>& call, const PackedB<T>& packed, int64_t panel);
-  // Adds the products of packed.k_begin .. k_end to rows [row, row + rows) of C, for the columns of panels
-  // [panel, panel + count). The part that begins at k = 0 sets C instead.
-  void (*multiply)(const GemmCall<T>& call, const PackedB<T>& packed, int64_t row, int64_t rows,
-                   int64_t panel, int64_t count);
+  void (*multiply)(const GemmCall<T>& call, const GemmPiece& piece);
 };
 
-// Parts of k must begin at multiples of this, or the order of additions would change.
-inline constexpr int64_t kGemmDepth = 224;
+inline constexpr int64_t kGemmDepth = 256;     // steps of k between additions to C
+inline constexpr int64_t kMaxPiecePanels = 8;  // a block of them, 384 KiB, stays in the L2 cache
 
 GemmKernels<float> gemm_kernels_f32();
 GemmKernels<double> gemm_kernels_f64();

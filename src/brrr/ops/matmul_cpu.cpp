@@ -1,5 +1,5 @@
-// Arranges the products of ops/gemm_cpu.h: converts dtypes, walks the batch, packs B and shares the work
-// among threads. How it is cut is free: every element of the result has one order of operations.
+// Arranges the products of ops/gemm_cpu.h: converts dtypes, walks the batch and shares the work among
+// threads. How it is cut is free: every element of the result has one order of operations.
 #include "brrr/ops/matmul_cpu.h"
 
 #include <algorithm>
@@ -11,11 +11,7 @@
 namespace brrr {
 namespace {
 
-constexpr int64_t kPackedBytes = int64_t{4}
-                                 << 20;  // of B at a time, used while it is in the caches
-constexpr int64_t kRowBlock = 128;       // rows of A that stay in the L2 cache with a panel of B
-constexpr double kPieceFlops = 16e6;     // about 100 us: worth waking a thread
-constexpr int64_t kMaxGroups = 64;       // of small products, each with scratch of its own
+constexpr int64_t kPieceRows = 512;  // enough to pay for packing its panels of B
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t whole_lines(int64_t bytes) { return divide_up(bytes, 64) * 64; }
@@ -45,35 +41,29 @@ Problem problem_of(const KernelCall& call) {
   return {c[c.size() - 2], c[c.size() - 1], a[a.size() - 1], batch_shape, numel(batch_shape)};
 }
 
-// How the work is shared: the threads divide each product, or they divide the batch. B is packed in
-// chunks of some panels and some of k.
+// How the work is shared: each product in row_pieces x column_pieces, or small products in groups.
 struct Schedule {
-  bool by_product;
-  int64_t panels, chunk_panels, chunk_depth;
-  int64_t groups;           // parts of the batch
-  int64_t packed_elements;  // scratch of one chunk
+  int64_t panels;
+  int64_t row_pieces, column_pieces;
+  int64_t groups;  // parts of the batch; 0: the threads share each product
 };
 
-template <typename T>
-Schedule schedule(const Problem& problem) {
-  const int64_t width = kernels_for<T>().panel_columns, panels = divide_up(problem.n, width);
-  const bool by_product = problem.batch < 16 || problem.flops() > 4 * kPieceFlops;
-  const int64_t budget = kPackedBytes / static_cast<int64_t>(sizeof(T)) / width;  // panels x k
-  // Whole depth where it leaves at least 16 panels in a chunk, else a part of it.
-  int64_t depth = problem.k;
-  if (by_product && depth * std::min<int64_t>(panels, 16) > budget) {
-    depth = std::max<int64_t>(1, budget / std::min<int64_t>(panels, 16) / kGemmDepth) * kGemmDepth;
+// A piece of 30e6 FLOPs, about 200 us on one core, is worth waking a thread, and some four a thread even
+// out their speeds. Narrow pieces read A more often, short ones pack B more often.
+Schedule schedule(const Problem& problem, int64_t panel_columns, int threads) {
+  constexpr double kPieceFlops = 30e6;
+  const int64_t panels = divide_up(problem.n, panel_columns), useful = threads * int64_t{4};
+  const auto worth = [&](double flops) {
+    return std::clamp<int64_t>(static_cast<int64_t>(flops / kPieceFlops), 1, useful);
+  };
+  if (problem.batch >= 2 * threads && problem.flops() < 4 * kPieceFlops) {
+    const int64_t groups = worth(problem.flops() * static_cast<double>(problem.batch));
+    return {panels, 1, divide_up(panels, kMaxPiecePanels), std::min(groups, problem.batch)};
   }
-  const int64_t chunk_panels =
-      by_product ? std::clamp<int64_t>(budget / std::max<int64_t>(1, depth), 1, panels) : panels;
-  int64_t groups = 1;
-  if (!by_product) {
-    const auto worth =
-        static_cast<int64_t>(problem.flops() * static_cast<double>(problem.batch) / kPieceFlops);
-    groups = std::clamp<int64_t>(worth, 1, std::min(kMaxGroups, problem.batch));
-  }
-  const int64_t bytes = whole_lines(chunk_panels * depth * width * static_cast<int64_t>(sizeof(T)));
-  return {by_product, panels, chunk_panels, depth, groups, bytes / static_cast<int64_t>(sizeof(T))};
+  const int64_t wanted = worth(problem.flops());
+  const int64_t row_pieces = std::min(wanted, divide_up(problem.m, kPieceRows));
+  const int64_t column_pieces = std::min(divide_up(wanted, row_pieces), divide_up(panels, 4));
+  return {panels, row_pieces, std::max(column_pieces, divide_up(panels, kMaxPiecePanels)), 0};
 }
 
 // An operand in the compute type: the caller's own elements, or a converted copy in scratch.
@@ -123,65 +113,38 @@ GemmCall<T> gemm_at(const Problem& problem, const Prepared& a, const Prepared& b
       .c_row_stride = problem.n};
 }
 
-// A chunk of B packed by all threads, then multiplied with all of A.
+// Piece `index` of a product; sizes differ by one tile or one panel at most.
 template <typename T>
-void multiply_chunk(const GemmCall<T>& call, const PackedB<T>& packed, ThreadPool& pool) {
-  const GemmKernels<T> kernels = kernels_for<T>();
-  const int64_t panel_elements = kernels.panel_columns * packed.depth();
-  const int64_t pack_group = std::max<int64_t>(1, 2 * kPieceElements / panel_elements);
-  pool.for_each_piece(divide_up(packed.count, pack_group), [&](int64_t piece) {
-    const int64_t end = std::min(packed.count, (piece + 1) * pack_group);
-    for (int64_t p = piece * pack_group; p < end; ++p)
-      kernels.pack_panel(call, packed, packed.first + p);
-  });
-  const double panel_flops =
-      2.0 * static_cast<double>(std::min(kRowBlock, call.m) * panel_elements);
-  const int64_t group = std::max<int64_t>(1, static_cast<int64_t>(kPieceFlops / panel_flops));
-  const int64_t groups = divide_up(packed.count, group);
-  pool.for_each_piece(divide_up(call.m, kRowBlock) * groups, [&](int64_t piece) {
-    const int64_t row = piece / groups * kRowBlock, p = piece % groups * group;
-    kernels.multiply(call, packed, row, std::min(kRowBlock, call.m - row), packed.first + p,
-                     std::min(group, packed.count - p));
-  });
-}
-
-// One product, shared by all threads.
-template <typename T>
-void multiply_together(const GemmCall<T>& call, const Schedule& plan, T* scratch,
-                       ThreadPool& pool) {
-  for (int64_t first = 0; first < plan.panels; first += plan.chunk_panels) {
-    for (int64_t k = 0; k < call.k; k += plan.chunk_depth) {
-      const int64_t count = std::min(plan.chunk_panels, plan.panels - first);
-      multiply_chunk<T>(call, {scratch, first, count, k, std::min(call.k, k + plan.chunk_depth)},
-                        pool);
-    }
-  }
-}
-
-// One small product on one thread.
-template <typename T>
-void multiply_alone(const GemmCall<T>& call, const Schedule& plan, T* scratch) {
-  const GemmKernels<T> kernels = kernels_for<T>();
-  const PackedB<T> packed{scratch, 0, plan.panels, 0, call.k};
-  for (int64_t p = 0; p < plan.panels; ++p) kernels.pack_panel(call, packed, p);
-  kernels.multiply(call, packed, 0, call.m, 0, plan.panels);
+void multiply_piece(const GemmCall<T>& call, const GemmKernels<T>& kernels, const Schedule& plan,
+                    int64_t index) {
+  const int64_t tiles = divide_up(call.m, kernels.tile_rows);
+  const auto cut = [](int64_t total, int64_t pieces, int64_t i) { return total * i / pieces; };
+  const int64_t r = index / plan.column_pieces, c = index % plan.column_pieces;
+  const int64_t row = cut(tiles, plan.row_pieces, r) * kernels.tile_rows,
+                row_end = std::min(call.m, cut(tiles, plan.row_pieces, r + 1) * kernels.tile_rows),
+                panel = cut(plan.panels, plan.column_pieces, c),
+                panel_end = cut(plan.panels, plan.column_pieces, c + 1);
+  kernels.multiply(call, {row, row_end - row, panel, panel_end - panel});
 }
 
 template <typename T>
 void multiply_floats(const Problem& problem, const Prepared& a, const Prepared& b, T* c,
-                     std::byte* scratch, ThreadPool& pool) {
-  const Schedule plan = schedule<T>(problem);
-  T* packed = reinterpret_cast<T*>(scratch);
-  if (plan.by_product) {
-    for (int64_t i = 0; i < problem.batch; ++i)
-      multiply_together(gemm_at(problem, a, b, c, i), plan, packed, pool);
+                     ThreadPool& pool) {
+  const GemmKernels<T> kernels = kernels_for<T>();
+  const Schedule plan = schedule(problem, kernels.panel_columns, pool.threads());
+  const int64_t pieces = plan.row_pieces * plan.column_pieces;
+  if (plan.groups == 0) {
+    pool.for_each_piece(problem.batch * pieces, [&](int64_t i) {
+      multiply_piece(gemm_at(problem, a, b, c, i / pieces), kernels, plan, i % pieces);
+    });
     return;
   }
   pool.for_each_piece(plan.groups, [&](int64_t g) {
-    const int64_t begin = problem.batch * g / plan.groups,
-                  end = problem.batch * (g + 1) / plan.groups;
-    for (int64_t i = begin; i < end; ++i)
-      multiply_alone(gemm_at(problem, a, b, c, i), plan, packed + g * plan.packed_elements);
+    for (int64_t i = problem.batch * g / plan.groups; i < problem.batch * (g + 1) / plan.groups;
+         ++i) {
+      const GemmCall<T> call = gemm_at(problem, a, b, c, i);
+      for (int64_t piece = 0; piece < pieces; ++piece) multiply_piece(call, kernels, plan, piece);
+    }
   });
 }
 
@@ -201,27 +164,16 @@ void multiply_integers(const Problem& problem, const Prepared& a, const Prepared
   });
 }
 
-// Scratch for converted operands comes first, packed panels behind it.
 int64_t conversion_bytes(const Operand& operand, ComputeType type) {
   return is_natural(operand.dtype) ? 0 : whole_lines(operand.count() * compute_bytes(type));
-}
-
-template <typename T>
-int64_t packing_bytes(const Problem& problem) {
-  const Schedule plan = schedule<T>(problem);
-  return plan.groups * plan.packed_elements * static_cast<int64_t>(sizeof(T));
 }
 
 }  // namespace
 
 int64_t matmul_workspace(const KernelCall& call) {
-  if (call.output(0).count() == 0) return 0;  // nothing to compute, and no panels to cut
   const ComputeType type = compute_type(call.output(0).dtype);
   int64_t bytes = conversion_bytes(call.output(0), type);
   for (const Operand& input : call.inputs) bytes += conversion_bytes(input, type);
-  const Problem problem = problem_of(call);
-  if (type == ComputeType::f32) bytes += packing_bytes<float>(problem);
-  if (type == ComputeType::f64) bytes += packing_bytes<double>(problem);
   return bytes;
 }
 
@@ -239,9 +191,9 @@ void matmul_cpu(const KernelCall& call) {
   if (problem.k == 0) {
     std::fill_n(result, output.count() * compute_bytes(type), std::byte{0});
   } else if (type == ComputeType::f32) {
-    multiply_floats(problem, a, b, reinterpret_cast<float*>(result), scratch, call.pool);
+    multiply_floats(problem, a, b, reinterpret_cast<float*>(result), call.pool);
   } else if (type == ComputeType::f64) {
-    multiply_floats(problem, a, b, reinterpret_cast<double*>(result), scratch, call.pool);
+    multiply_floats(problem, a, b, reinterpret_cast<double*>(result), call.pool);
   } else {
     multiply_integers(problem, a, b, reinterpret_cast<int64_t*>(result), call.pool);
   }
