@@ -140,24 +140,39 @@ struct TileRows {
   int64_t row_stride, col_stride, tile_stride;
 };
 
-// Contiguous rows are read where they lie. Others, such as a transposed A, would touch one line a step;
-// they are copied to `buffer`, tile after tile, step after step.
+// A transposed A, contiguous along its rows, for steps [k, k_end): whole tiles. The lines of some steps
+// ahead are asked for, since steps lie a page or more apart.
+template <typename T>
+HWY_INLINE void copy_tiles(const T* HWY_RESTRICT a, int64_t step_stride, int64_t tiles,
+                           int64_t depth, int64_t k, int64_t k_end, T* HWY_RESTRICT buffer) {
+  constexpr int64_t steps_ahead = 16, line = 64 / static_cast<int64_t>(sizeof(T));
+  for (int64_t i = k; i < k_end; ++i) {
+    for (int64_t r = 0; r < tiles * kRows; r += line)
+      hwy::Prefetch(a + (i + steps_ahead) * step_stride + r);
+  }
+  for (int64_t t = 0; t < tiles; ++t) {
+    for (int64_t i = k; i < k_end; ++i) {
+      for (int64_t lane = 0; lane < kRows; ++lane)
+        buffer[(t * depth + i) * kRows + lane] = a[i * step_stride + t * kRows + lane];
+    }
+  }
+}
+
+// Contiguous rows are read where they lie. Others would touch one line a step; they are copied to
+// `buffer`, tile after tile, step after step, some steps at a time so that lines are written whole.
 template <typename T>
 TileRows<T> rows_of_a(const GemmCall<T>& call, int64_t row, int64_t rows, int64_t k, int64_t depth,
                       T* HWY_RESTRICT buffer) {
+  constexpr int64_t kSteps = 16;
   const T* HWY_RESTRICT a = call.a + row * call.a_row_stride + k * call.a_col_stride;
   if (call.a_col_stride == 1) return {a, call.a_row_stride, 1, kRows * call.a_row_stride};
-  for (int64_t i = 0; i < depth; ++i) {
-    const T* HWY_RESTRICT step = a + i * call.a_col_stride;
-    int64_t r = 0;
-    if (call.a_row_stride == 1) {
-      for (; r + kRows <= rows; r += kRows) {
-        for (int64_t lane = 0; lane < kRows; ++lane)
-          buffer[r * depth + i * kRows + lane] = step[r + lane];
-      }
-    }
-    for (; r < rows; ++r)
-      buffer[r / kRows * kRows * depth + i * kRows + r % kRows] = step[r * call.a_row_stride];
+  const int64_t whole = call.a_row_stride == 1 ? rows / kRows : 0;
+  for (int64_t i = 0; i < depth && whole > 0; i += kSteps)
+    copy_tiles(a, call.a_col_stride, whole, depth, i, std::min(depth, i + kSteps), buffer);
+  for (int64_t r = whole * kRows; r < rows; ++r) {
+    T* tile = buffer + r / kRows * kRows * depth + r % kRows;
+    for (int64_t i = 0; i < depth; ++i)
+      tile[i * kRows] = a[r * call.a_row_stride + i * call.a_col_stride];
   }
   return {buffer, 1, kRows, kRows * depth};
 }

@@ -11,7 +11,7 @@
 namespace brrr {
 namespace {
 
-constexpr int64_t kPieceRows = 512;  // enough to pay for packing its panels of B
+constexpr int64_t kPieceRows = 1024;  // enough to pay for packing its panels of B
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t whole_lines(int64_t bytes) { return divide_up(bytes, 64) * 64; }
