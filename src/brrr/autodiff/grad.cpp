@@ -5,6 +5,7 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/graph/tape.h"
+#include "brrr/graph/trace.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
@@ -171,12 +172,25 @@ struct Walk {
   }
 };
 
+// Nodes traced during the walk are the backward part of a step; what follows it is the update.
+struct BackwardPhase {
+  BackwardPhase() {
+    if (Tracer* tracer = Tracer::current()) tracer->set_phase(Phase::backward);
+  }
+  ~BackwardPhase() {
+    if (Tracer* tracer = Tracer::current()) tracer->set_phase(Phase::update);
+  }
+};
+
 std::vector<Tensor> walk(const Tensor& result, const GradOptions& options,
                          std::span<const ValueKey> wanted, bool deliver_to_slots) {
   check(result.requires_grad(),
         "backward: no gradient flows through this result; call require_grad() on a leaf before "
         "computing it");
+  check(!deliver_to_slots || !Tracer::current(),
+        "backward: inside a compiled function gradients are values; use grad(loss, parameters)");
   std::vector<Tensor> kept(wanted.size());
+  const BackwardPhase phase;
   const std::vector<Ref<TapeRecord>> records = collect_records(result);
   NoGrad mode(options.create_graph);  // rules record only where gradients of gradients are wanted
   Walk state{

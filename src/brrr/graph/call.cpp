@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "brrr/graph/tape.h"
+#include "brrr/graph/trace.h"
 
 namespace brrr {
 namespace {
@@ -38,7 +39,11 @@ bool any_wants_grad(std::span<const Tensor> inputs) {
   return false;
 }
 
-Operand operand_of(const Tensor& x) { return {x.storage().data(), &x.layout(), x.dtype()}; }
+Operand operand_of(const Tensor& x) {
+  check(!x.storage().is_traced(), "this tensor (", describe(x),
+        ") belongs to a trace that has ended; return it from the compiled function instead");
+  return {x.storage().data(), &x.layout(), x.dtype()};
+}
 
 void run_kernel(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                 std::span<const Tensor> outputs) {
@@ -82,7 +87,9 @@ Tensors call_op(const OpDef& op, std::span<const Tensor> inputs, const Attrs& at
   const bool tracked = grad_enabled() && any_wants_grad(inputs);
 
   if (op.view) {
-    Tensors outputs{make_view(inputs[0], op.view(inputs[0].layout(), attrs))};
+    Tracer* tracer = Tracer::current();
+    Tensors outputs{tracer ? tracer->record_view(op, inputs[0], attrs)
+                           : make_view(inputs[0], op.view(inputs[0].layout(), attrs))};
     if (tracked) make_ref<TapeRecord>(op, inputs, attrs)->attach_outputs(outputs);
     return outputs;
   }
@@ -90,7 +97,9 @@ Tensors call_op(const OpDef& op, std::span<const Tensor> inputs, const Attrs& at
   if (op.compose && tracked && !op.grad) return op.compose({inputs, attrs});  // records its pieces
 
   Tensors outputs;
-  if (op.cpu) {
+  if (op.cpu && Tracer::current()) {
+    outputs = Tracer::current()->record(op, inputs, attrs, types, device);
+  } else if (op.cpu) {
     outputs = make_outputs(types, device);
     if (device.has_data()) run_kernel(op, inputs, attrs, outputs);
     count_cost(infer_call, types);
@@ -115,6 +124,11 @@ void call_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& att
   const TensorTypes types = op.infer(infer_call);
   check(types[0].shape == output.shape(), op.name, ": result of shape ", types[0].shape,
         " does not fit the elements of shape ", output.shape());
+  if (Tracer* tracer = Tracer::current()) {
+    tracer->record_write(op, inputs, attrs, types[0], output);
+    output.storage().mark_written();
+    return;
+  }
   if (output.device().has_data()) run_kernel(op, inputs, attrs, {&output, 1});
   output.storage().mark_written();
   const TensorType written = output.type();

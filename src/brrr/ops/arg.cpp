@@ -1,9 +1,17 @@
 #include "brrr/ops/arg.h"
 
+#include "brrr/graph/trace.h"
+#include "brrr/ops/op_list.h"
+
 namespace brrr {
 
 Tensor Arg::on(Device device) const {
   if (tensor_) return *tensor_;
+  if (Tracer::current()) {
+    Attrs attrs{{"dtype", dtype_}, {"device", device}};
+    attrs.add({"value", dtype_ == DType::f64 ? AttrValue(float_value_) : AttrValue(int_value_)});
+    return call_one(number_op, {}, attrs);
+  }
   Tensor number = empty({}, dtype_, device);
   number.body().weak = true;
   if (!device.has_data()) return number;

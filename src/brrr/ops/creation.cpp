@@ -102,6 +102,44 @@ const OpDef arange_op{
               {{}, arange_attrs(60000, 5, 2, {.dtype = DType::i32})}};
     }};
 
+// A host number as a node of a graph. Eager code writes the number into a tensor directly (ops/arg.h).
+const OpDef number_op{
+    .name = "number",
+    .formula = "a host number: one element that adapts to the dtypes beside it",
+    .kind = OpKind::creation,
+    .dtypes = kAnyDType,
+    .flops_per_element = 0,
+    .infer = [](const InferCall& call) -> TensorTypes {
+      return {{.shape = {}, .dtype = call.attrs.get<DType>("dtype"), .weak = true}};
+    },
+    .reference = [](const ComposeCall& call) -> Tensors {
+      const Tensor y = empty({}, call.attrs.get<DType>("dtype"));
+      y.body().weak = true;
+      if (y.dtype() == DType::f64) {
+        store_float(y, 0, call.attrs.number("value"));
+      } else {
+        store_int(y, 0, call.attrs.integer("value"));
+      }
+      return {y};
+    },
+    .cpu =
+        [](const KernelCall& call) {
+          const Operand& output = call.output(0);
+          const bool is_float = output.dtype == DType::f64;
+          const double number = is_float ? call.attrs.number("value") : 0;
+          const int64_t integer = is_float ? 0 : call.attrs.integer("value");
+          store_elements(is_float ? ComputeType::f64 : ComputeType::i64,
+                         is_float ? static_cast<const void*>(&number) : &integer, output.dtype,
+                         output.base, output.layout->offset, 1, 1);
+        },
+    .samples = []() -> std::vector<Sample> {
+      const auto number = [](DType dtype, AttrValue value) {
+        return Sample{{}, {{"dtype", dtype}, {"device", Device::cpu()}, {"value", value}}};
+      };
+      return {number(DType::f64, 0.1), number(DType::i64, int64_t{1} << 62),
+              number(DType::boolean, int64_t{1})};
+    }};
+
 Tensor full(const Shape& shape, double value, TensorOptions options) {
   return call_one(full_op, {}, full_attrs(shape, value, options));
 }

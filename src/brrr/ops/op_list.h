@@ -19,11 +19,13 @@ extern const OpDef fmod_op, remainder_op, logical_and_op, logical_or_op, logical
 // copy.cpp
 extern const OpDef cast_op, copy_op;
 // creation.cpp
-extern const OpDef full_op, arange_op;
+extern const OpDef full_op, arange_op, number_op;
 // views.cpp
 extern const OpDef transpose_op, permute_op, slice_op, select_op, expand_op, squeeze_op,
     unsqueeze_op, unfold_op;
 extern const OpDef view_op, place_slice_op, fold_op;
+// strided.cpp
+extern const OpDef strided_view_op, update_view_op;
 // reduce.cpp
 extern const OpDef sum_op, mean_op, max_op, min_op, var_op, argmax_op, logsumexp_op;
 extern const OpDef any_op, all_op, argmin_op;

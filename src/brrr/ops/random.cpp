@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "brrr/graph/call.h"
+#include "brrr/graph/trace.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/random_cpu.h"
@@ -341,6 +342,9 @@ void require_key(const InferCall& call, int i) {
 }
 
 Tensor key_tensor(const RandomKey& key, Device device) {
+  check(!Tracer::current(),
+        "random: a key made inside a compiled function would give the same numbers at every call; ",
+        "make it outside with key_tensor(stream.next()) and pass it as an input");
   CategoryScope scope(Category::data);
   const Tensor words = empty({3}, DType::i64, device);
   if (device.has_data()) {

@@ -38,6 +38,13 @@ Ref<Storage> Storage::borrow(void* memory, int64_t bytes) {
                                                  bytes, Category::data, false));
 }
 
+Ref<Storage> Storage::traced(Device device, int64_t bytes) {
+  auto* block = static_cast<std::byte*>(brrr::allocate(Device::cpu(), kHeaderBytes));
+  auto* storage = new (block) Storage(device, nullptr, bytes, Category::activation, false);
+  storage->traced_ = true;
+  return Ref<Storage>::adopt(storage);
+}
+
 void Storage::destroy() const {
   auto* self = const_cast<Storage*>(this);
   if (owned_ && device_.kind == DeviceKind::cuda) brrr::release(device_, data_);

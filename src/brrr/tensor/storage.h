@@ -17,8 +17,11 @@ class Storage final : public RefCounted {
                                Category category = current_category());
   // Bytes owned by somebody else, who must outlive every tensor over them. Not in the ledger.
   static Ref<Storage> borrow(void* memory, int64_t bytes);
+  // No bytes: what a tensor inside a trace stands for (graph/trace.h). Not in the ledger.
+  static Ref<Storage> traced(Device device, int64_t bytes);
 
-  std::byte* data() const { return data_; }  // nullptr on the null device
+  std::byte* data() const { return data_; }  // nullptr on the null device and in a trace
+  bool is_traced() const { return traced_; }
   int64_t bytes() const { return bytes_; }
   Device device() const { return device_; }
   Category category() const { return category_; }
@@ -39,6 +42,7 @@ class Storage final : public RefCounted {
   Device device_;
   Category category_;
   bool owned_;
+  bool traced_ = false;
 };
 
 }  // namespace brrr

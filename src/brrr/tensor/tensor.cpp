@@ -32,8 +32,15 @@ int64_t clamp_packed(DType dtype, T value) {
   return std::clamp(convert_element<int64_t>(value), range.min, range.max);
 }
 
+void require_no_trace(const Tensor& x, std::string_view what) {
+  check(!x.storage().is_traced(), what, ": ", describe(x),
+        " has no elements while a function is being compiled, so a program cannot branch on them; ",
+        "choose with where(condition, a, b), or return the tensor and look at it outside");
+}
+
 template <typename T>
 T load_as(const Tensor& x, int64_t element) {
+  require_no_trace(x, "reading an element");
   const std::byte* data = x.storage().data();
   check(data != nullptr, "a tensor on the ", x.device(), " device has no elements to read");
   if (is_packed(x.dtype())) return static_cast<T>(load_packed(data, x.dtype(), element));
@@ -44,6 +51,7 @@ T load_as(const Tensor& x, int64_t element) {
 
 template <typename T>
 void store_as(const Tensor& x, int64_t element, T value) {
+  require_no_trace(x, "writing an element");
   std::byte* data = x.storage().data();
   check(data != nullptr, "a tensor on the ", x.device(), " device has no elements to write");
   if (is_packed(x.dtype())) return store_packed(data, element, clamp_packed(x.dtype(), value));
@@ -68,6 +76,7 @@ void Tensor::fail_husk() const {
 int64_t Tensor::dim(int64_t axis) const { return shape()[normalize_axis(axis, rank(), "dim")]; }
 
 void Tensor::require_data(DType wanted) const {
+  require_no_trace(*this, "data");
   check(wanted == dtype(), "data: the tensor holds ", dtype(), ", not ", wanted, "; cast it first");
   check(device().kind == DeviceKind::cpu, "data: the tensor lives on ", device(),
         "; move it to the cpu first");

@@ -1,0 +1,45 @@
+#include "brrr/graph/interpret.h"
+
+#include "brrr/graph/call.h"
+
+namespace brrr {
+namespace {
+
+void require_type(const Tensor& given, const TensorType& type, std::string_view name) {
+  check(given.defined() && given.shape() == type.shape && given.dtype() == type.dtype,
+        "interpret: \"", name, "\" is ", given.defined() ? to_text(given.type()) : "missing",
+        " and must be ", type);
+}
+
+}  // namespace
+
+Interpreted interpret(const Graph& graph, std::span<const Tensor> inputs,
+                      std::span<const Tensor> states) {
+  check(inputs.size() == graph.inputs.size(), "interpret: ", inputs.size(),
+        " inputs are given, and the graph has ", graph.inputs.size());
+  NoGrad nothing_is_recorded;
+  std::vector<Tensor> values(graph.values.size());
+  const auto give = [&](ValueId id, const Tensor& x, std::string_view name) {
+    require_type(x, graph.type(id), name);
+    values[id.index()] = x.detach();
+    values[id.index()].body().weak = graph.type(id).weak;
+  };
+  for (size_t i = 0; i < inputs.size(); ++i)
+    give(graph.inputs[i].value, inputs[i], graph.inputs[i].name);
+  for (size_t i = 0; i < graph.states.size(); ++i) {
+    const StateSlot& state = graph.states[i];
+    give(state.before, states.empty() ? state.tensor : states[i], state.name);
+  }
+  for (const Node& node : graph.nodes) {
+    Tensors operands;
+    for (ValueId id : node.inputs) operands.push_back(values[id.index()]);
+    const Tensors results = call_op(*node.op, operands, node.attrs);
+    for (int i = 0; i < results.size(); ++i) values[node.outputs[i].index()] = results[i];
+  }
+  Interpreted result;
+  for (ValueId id : graph.outputs) result.outputs.push_back(values[id.index()]);
+  for (const StateSlot& state : graph.states) result.states.push_back(values[state.after.index()]);
+  return result;
+}
+
+}  // namespace brrr

@@ -1,0 +1,27 @@
+// Graphs as text, for people and for golden tests; what is printed can be read back.
+//
+//   input %0: f32[2, 3] "x"
+//   state %1: f32[3, 4] "w"
+//   %2: f32[2, 4] = matmul %0 %1
+//   %3: f32[] = mean %2 {axes=[0, 1] keep_dims=false}
+//   backward
+//   %4: f32[] = number {dtype=f64 device=cpu value=0.125}
+//   write "w" %9
+//   return %3
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "brrr/graph/graph.h"
+
+namespace brrr {
+
+// Values are numbered in the order of their lines, whatever their ids.
+std::string to_text(const Graph& graph);
+
+// The inverse. Values may have any numbers. Throws Error with the line and what is wrong with it.
+// States get no elements.
+Graph parse_graph(std::string_view text);
+
+}  // namespace brrr

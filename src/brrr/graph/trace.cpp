@@ -1,0 +1,156 @@
+#include "brrr/graph/trace.h"
+
+#include <utility>
+
+namespace brrr {
+namespace {
+
+constinit thread_local Tracer* innermost = nullptr;
+
+const OpDef& op_named(std::string_view name) {
+  const OpDef* op = find_op(name);
+  invariant(op != nullptr, "there is no op named ", name);
+  return *op;
+}
+
+Attrs layout_attrs(const Layout& layout) {
+  return {{"shape", layout.shape}, {"strides", layout.strides}, {"offset", layout.offset}};
+}
+
+}  // namespace
+
+Tracer::Tracer() {
+  check(!innermost, "compile: a traced function cannot compile another one; call it directly");
+  innermost = this;
+}
+Tracer::~Tracer() { innermost = nullptr; }
+Tracer* Tracer::current() { return innermost; }
+
+Tensor Tracer::make_handle(const TensorType& type, Device device, ValueId value) {
+  auto body = make_ref<TensorBody>();
+  body->layout = contiguous_layout(type.shape);
+  body->dtype = type.dtype;
+  body->weak = type.weak;
+  body->storage = Storage::traced(device, storage_bytes(type.dtype, numel(type.shape)));
+  add_base(body->storage, value, body->layout);
+  return Tensor(std::move(body));
+}
+
+Tracer::Base& Tracer::add_base(Ref<Storage> storage, ValueId value, const Layout& layout) {
+  const Storage* key = storage.get();
+  return bases_[key] = {
+             .storage = std::move(storage), .value = value, .layout = layout, .views = {}};
+}
+
+Tensor Tracer::add_input(const TensorType& type, Device device, std::string name) {
+  const ValueId value = graph_.add_value(type);
+  graph_.inputs.push_back({std::move(name), value});
+  return make_handle(type, device, value);
+}
+
+// A tensor that fills its storage gives the state its shape; a view of a larger one makes it a plain row
+// of elements.
+Tracer::Base& Tracer::add_state(const Tensor& x) {
+  check(!x.storage().is_traced(), "this tensor (", describe(x),
+        ") belongs to a trace that has ended; return it from the compiled function instead");
+  const bool whole =
+      x.offset() == 0 && x.is_contiguous() && x.storage().bytes() == x.bytes().value();
+  const int64_t elements = x.storage().bytes() * 8 / bit_size(x.dtype());
+  const TensorType type{.shape = whole ? x.shape() : Shape{elements},
+                        .dtype = x.dtype(),
+                        .weak = whole && x.body().weak};
+  const Layout layout = contiguous_layout(type.shape);
+  const ValueId value = graph_.add_value(type);
+  Base& base = add_base(x.body().storage, value, layout);
+  base.state = static_cast<int>(graph_.states.size());
+  graph_.states.push_back({.name = join_text("state ", graph_.states.size()),
+                           .before = value,
+                           .after = value,
+                           .tensor = make_view(x, layout)});
+  return base;
+}
+
+Tracer::Base& Tracer::base_of(const Tensor& x) {
+  const auto found = bases_.find(&x.storage());
+  return found != bases_.end() ? found->second : add_state(x);
+}
+
+void Tracer::name_state(const Tensor& x, std::string name) {
+  const Base& base = base_of(x);
+  if (base.state >= 0) graph_.states[static_cast<size_t>(base.state)].name = std::move(name);
+}
+
+ValueId Tracer::value_of(const Tensor& x) {
+  Base& base = base_of(x);
+  if (x.layout() == base.layout) return base.value;
+  for (const DerivedView& view : base.views) {
+    if (view.layout == x.layout()) return view.value;
+  }
+  const TensorType type{.shape = x.shape(), .dtype = x.dtype(), .weak = x.body().weak};
+  const NodeId node = graph_.add_node(op_named("strided_view"), layout_attrs(x.layout()),
+                                      {base.value}, {&type, 1}, phase_);
+  const ValueId value = graph_.node(node).outputs[0];
+  base.views.push_back({x.layout(), value});
+  return value;
+}
+
+Tensors Tracer::record(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
+                       std::span<const TensorType> types, Device device) {
+  ValueIds ids;
+  for (const Tensor& input : inputs) ids.push_back(value_of(input));
+  const NodeId node = graph_.add_node(op, attrs, ids, types, phase_);
+  Tensors outputs;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const ValueId value = graph_.node(node).outputs[static_cast<int>(i)];
+    outputs.push_back(make_handle(types[i], device, value));
+  }
+  return outputs;
+}
+
+Tensor Tracer::record_view(const OpDef& op, const Tensor& input, const Attrs& attrs) {
+  Tensor view = make_view(input, op.view(input.layout(), attrs));
+  const ValueId source = value_of(input);
+  Base& base = base_of(input);
+  if (view.layout() == base.layout) return view;  // back at the whole: no node needed
+  const TensorType type = view.type();
+  const NodeId node = graph_.add_node(op, attrs, {source}, {&type, 1}, phase_);
+  base.views.push_back({view.layout(), graph_.node(node).outputs[0]});
+  return view;
+}
+
+void Tracer::record_write(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
+                          const TensorType& type, const Tensor& target) {
+  ValueIds ids;
+  for (const Tensor& input : inputs) ids.push_back(value_of(input));
+  ValueId value;
+  if (op.name == "copy" && type.dtype == target.dtype() && type.shape == target.shape()) {
+    value = ids[0];  // a functional graph needs no copy to give a value another name
+  } else {
+    value = graph_.node(graph_.add_node(op, attrs, ids, {&type, 1}, phase_)).outputs[0];
+  }
+  if (type.dtype != target.dtype()) {
+    const TensorType stored{.shape = type.shape, .dtype = target.dtype()};
+    value = graph_
+                .node(graph_.add_node(op_named("cast"), {{"dtype", target.dtype()}}, {value},
+                                      {&stored, 1}, phase_))
+                .outputs[0];
+  }
+  Base& base = base_of(target);
+  if (target.layout() != base.layout) {
+    const TensorType whole = graph_.type(base.value);
+    value = graph_
+                .node(graph_.add_node(op_named("update_view"), layout_attrs(target.layout()),
+                                      {base.value, value}, {&whole, 1}, phase_))
+                .outputs[0];
+  }
+  base.value = value;
+  base.views.clear();
+  if (base.state >= 0) graph_.states[static_cast<size_t>(base.state)].after = value;
+}
+
+Graph Tracer::finish(std::span<const Tensor> outputs) {
+  for (const Tensor& output : outputs) graph_.outputs.push_back(value_of(output));
+  return std::move(graph_);
+}
+
+}  // namespace brrr

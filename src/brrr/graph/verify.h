@@ -1,0 +1,15 @@
+// What a legal graph is. Runs after every pass, so that a wrong rewrite is caught where it happens.
+#pragma once
+
+#include "brrr/graph/graph.h"
+
+namespace brrr {
+
+// Throws InternalError, naming `after` (the pass that made the graph) and the offending node, unless
+//   - every node reads only values that exist by then: inputs, states, results of nodes before it
+//   - every value is made exactly once, by the node it names, or is an input or a state
+//   - every node's results have the types that its op infers from its operands
+//   - a state keeps its type when it is written, and outputs name existing values
+void verify(const Graph& graph, std::string_view after);
+
+}  // namespace brrr
