@@ -1,0 +1,104 @@
+#include "brrr/compiler/simplify.h"
+
+#include <map>
+
+namespace brrr {
+namespace {
+
+// What makes two nodes the same. Random ops take their key as an operand, so they are pure like others.
+std::string key_of(const Node& node, const ValueIds& inputs) {
+  std::string key(node.op->name);
+  for (ValueId id : inputs) key += join_text(" %", id.value);
+  for (const Attr& attr : node.attrs) {
+    key += join_text(" ", attr.name, "#", attr.value.index(), "=");
+    if (const double* number = std::get_if<double>(&attr.value)) {
+      key.append(reinterpret_cast<const char*>(number), sizeof(*number));  // all its bits
+    } else {
+      std::visit([&](const auto& value) { append_text(key, value); }, attr.value);
+    }
+  }
+  return key;
+}
+
+std::vector<bool> find_needed(const Graph& graph) {
+  std::vector<bool> needed(graph.values.size(), false);
+  for (ValueId id : graph.outputs) needed[id.index()] = true;
+  for (const StateSlot& state : graph.states) needed[state.after.index()] = true;
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node& node = graph.nodes[n];
+    bool any = false;
+    for (ValueId id : node.outputs) any |= needed[id.index()];
+    if (!any) continue;
+    for (ValueId id : node.inputs) needed[id.index()] = true;
+  }
+  return needed;
+}
+
+class Simplifier {
+ public:
+  explicit Simplifier(const Graph& graph)
+      : from_(graph), needed_(find_needed(graph)), now_(graph.values.size()) {}
+
+  Graph run() {
+    for (const GraphInput& input : from_.inputs) {
+      to_.inputs.push_back({input.name, give(input.value)});
+    }
+    for (const StateSlot& state : from_.states) {
+      const ValueId value = give(state.before);
+      to_.states.push_back(
+          {.name = state.name, .before = value, .after = value, .tensor = state.tensor});
+    }
+    for (const Node& node : from_.nodes) {
+      if (is_needed(node)) add(node);
+    }
+    for (size_t i = 0; i < from_.states.size(); ++i)
+      to_.states[i].after = now(from_.states[i].after);
+    for (ValueId id : from_.outputs) to_.outputs.push_back(now(id));
+    return std::move(to_);
+  }
+
+ private:
+  ValueId now(ValueId id) const { return now_[id.index()]; }
+  ValueId give(ValueId id) { return now_[id.index()] = to_.add_value(from_.type(id)); }
+
+  bool is_needed(const Node& node) const {
+    for (ValueId id : node.outputs) {
+      if (needed_[id.index()]) return true;
+    }
+    return false;
+  }
+
+  bool changes_nothing(const Node& node) const {
+    return (node.op->name == "copy" || node.op->name == "cast") &&
+           from_.type(node.inputs[0]) == from_.type(node.outputs[0]);
+  }
+
+  void add(const Node& node) {
+    ValueIds inputs;
+    for (ValueId id : node.inputs) inputs.push_back(now(id));
+    if (changes_nothing(node)) {
+      now_[node.outputs[0].index()] = inputs[0];
+      return;
+    }
+    const auto [found, is_new] = seen_.emplace(key_of(node, inputs), NodeId(to_.nodes.size()));
+    if (is_new) {
+      std::vector<TensorType> types;
+      for (ValueId id : node.outputs) types.push_back(from_.type(id));
+      to_.add_node(*node.op, node.attrs, inputs, types, node.phase);
+    }
+    for (int i = 0; i < node.outputs.size(); ++i)
+      now_[node.outputs[i].index()] = to_.node(found->second).outputs[i];
+  }
+
+  const Graph& from_;
+  Graph to_;
+  std::vector<bool> needed_;
+  std::vector<ValueId> now_;  // by old id: the value that stands for it
+  std::map<std::string, NodeId, std::less<>> seen_;
+};
+
+}  // namespace
+
+Graph simplify(const Graph& graph) { return Simplifier(graph).run(); }
+
+}  // namespace brrr

@@ -1,0 +1,14 @@
+// Removes what does not matter: nodes that nobody reads, and second copies of what exists already.
+// Values keep their bits: nothing is reassociated and no arithmetic is replaced by other arithmetic.
+#pragma once
+
+#include "brrr/graph/graph.h"
+
+namespace brrr {
+
+//   - a node equal to an earlier one (op, attributes, operands) is that one; host numbers above all
+//   - `copy` and a `cast` to the dtype it has already are their operand
+//   - nodes whose results reach neither an output nor a state are dropped
+Graph simplify(const Graph& graph);
+
+}  // namespace brrr

@@ -1,0 +1,168 @@
+#include "brrr/compiler/tile_program.h"
+
+#include <algorithm>
+#include <map>
+
+namespace brrr {
+namespace {
+
+constexpr int kMaxOperands = 32;
+
+TileFn tile_of(const Node& node, ComputeType type) {
+  const TileKernels tiles = node.op->tiles();
+  const TileFn tile = type == ComputeType::f32   ? tiles.f32
+                      : type == ComputeType::f64 ? tiles.f64
+                                                 : tiles.i64;
+  invariant(tile != nullptr, node.op->name, " has no tile function for this compute type");
+  return tile;
+}
+
+}  // namespace
+
+// Gives every value of the region its slots, one for each compute type that it is needed in.
+class TileProgramBuilder {
+ public:
+  TileProgramBuilder(const Graph& graph, TileProgram& program) : graph_(graph), program_(program) {}
+
+  void add_input(ValueId id, int operand) { operands_[id.value] = operand; }
+
+  void add_node(const Node& node) {
+    const ValueId output = node.outputs[0];
+    const DType dtype = graph_.type(output).dtype;
+    if (!node.op->tiles) {  // a cast or a copy
+      const ComputeType from = natural_type_of(node.inputs[0]);
+      define(output, add_through(slot_of(node.inputs[0], from), from, dtype), compute_type(dtype));
+      return;
+    }
+    const ComputeType type = compute_type_of(node);
+    TileStep step{.kind = TileStep::Kind::compute,
+                  .tile = tile_of(node, type),
+                  .attrs = &node.attrs,
+                  .type = type};
+    for (ValueId input : node.inputs) step.inputs.push_back(slot_of(input, type));
+    step.output = new_slot(type);
+    program_.steps_.push_back(step);
+    // Comparisons give 0 and 1, which every compute type holds exactly; other results are rounded.
+    const bool exact = dtype == natural_dtype(type) || dtype == DType::boolean;
+    if (exact) return define(output, step.output, type);
+    define(output, add_through(step.output, type, dtype), compute_type(dtype));
+  }
+
+  void add_output(ValueId id, int operand) {
+    const auto [type, slot] = made_.at(id.value);
+    program_.stores_.push_back({operand, slot, type});
+  }
+
+  // Slots whose value is no longer needed are used again.
+  void share_slots();
+
+ private:
+  // As eager ops choose it: floats compute in the type of the result, others in that of the operands.
+  ComputeType compute_type_of(const Node& node) const {
+    const DType result = graph_.type(node.outputs[0]).dtype;
+    if (is_float(result)) return compute_type(result);
+    SmallVector<TypeRef, 4> types;
+    for (ValueId id : node.inputs)
+      types.push_back({&graph_.type(id).shape, graph_.type(id).dtype, false});
+    return compute_type(promote_types(types));
+  }
+
+  ComputeType natural_type_of(ValueId id) const {
+    const auto found = made_.find(id.value);
+    return found != made_.end() ? found->second.type : compute_type(graph_.type(id).dtype);
+  }
+
+  int new_slot(ComputeType type) {
+    program_.slot_types_.push_back(type);
+    return program_.slots_++;
+  }
+
+  int add_through(int slot, ComputeType from, DType dtype) {
+    TileStep step{.kind = TileStep::Kind::through, .inputs = {slot}, .type = from, .dtype = dtype};
+    step.output = new_slot(compute_type(dtype));
+    program_.steps_.push_back(step);
+    return step.output;
+  }
+
+  void define(ValueId id, int slot, ComputeType type) {
+    made_[id.value] = {type, slot};
+    slots_[{id.value, type}] = slot;
+  }
+
+  int slot_of(ValueId id, ComputeType type) {
+    const auto [found, is_new] = slots_.emplace(std::pair(id.value, type), -1);
+    if (!is_new) return found->second;
+    if (const auto made = made_.find(id.value); made != made_.end())
+      return found->second = add_through(made->second.slot, made->second.type, natural_dtype(type));
+    const int slot = new_slot(type);
+    program_.loads_.push_back({operands_.at(id.value), slot, type});
+    return found->second = slot;
+  }
+
+  struct Made {
+    ComputeType type;
+    int slot;
+  };
+  const Graph& graph_;
+  TileProgram& program_;
+  std::map<int32_t, int> operands_;                       // values from outside
+  std::map<int32_t, Made> made_;                          // values of the region
+  std::map<std::pair<int32_t, ComputeType>, int> slots_;  // where a value is, in a type
+};
+
+// Loaded slots stay for the whole tile (constants are filled once), stored ones until the end.
+void TileProgramBuilder::share_slots() {
+  const size_t never = program_.steps_.size();
+  std::vector<size_t> last_use(static_cast<size_t>(program_.slots_), 0);
+  for (size_t s = 0; s < program_.steps_.size(); ++s) {
+    for (int slot : program_.steps_[s].inputs) last_use[static_cast<size_t>(slot)] = s;
+  }
+  std::vector<bool> is_fixed(last_use.size(), false);
+  for (const TileTransfer& load : program_.loads_) is_fixed[static_cast<size_t>(load.slot)] = true;
+  for (const TileTransfer& store : program_.stores_)
+    is_fixed[static_cast<size_t>(store.slot)] = true;
+
+  std::vector<int> renamed(last_use.size(), -1);
+  std::vector<ComputeType> types;
+  std::vector<size_t> free_after;
+  const auto place = [&](int slot, size_t begin, bool fixed) {
+    const auto old = static_cast<size_t>(slot);
+    for (size_t r = 0; r < types.size() && !fixed; ++r) {
+      if (types[r] != program_.slot_types_[old] || free_after[r] >= begin) continue;
+      free_after[r] = last_use[old];
+      renamed[old] = static_cast<int>(r);
+      return;
+    }
+    renamed[old] = static_cast<int>(types.size());
+    types.push_back(program_.slot_types_[old]);
+    free_after.push_back(fixed ? never : last_use[old]);
+  };
+  for (TileTransfer& load : program_.loads_) {
+    place(load.slot, 0, true);
+    load.slot = renamed[static_cast<size_t>(load.slot)];
+  }
+  for (size_t s = 0; s < program_.steps_.size(); ++s) {
+    TileStep& step = program_.steps_[s];
+    for (int& slot : step.inputs) slot = renamed[static_cast<size_t>(slot)];
+    place(step.output, s, is_fixed[static_cast<size_t>(step.output)]);
+    step.output = renamed[static_cast<size_t>(step.output)];
+  }
+  for (TileTransfer& store : program_.stores_)
+    store.slot = renamed[static_cast<size_t>(store.slot)];
+  program_.slot_types_ = std::move(types);
+  program_.slots_ = static_cast<int>(program_.slot_types_.size());
+}
+
+TileProgram::TileProgram(const Graph& graph, const Region& region,
+                         const std::vector<ValueId>& inputs, const std::vector<ValueId>& outputs)
+    : shape_(graph.type(graph.node(region.nodes.front()).outputs[0]).shape) {
+  invariant(inputs.size() <= kMaxOperands && outputs.size() <= kMaxOperands, "a tile program of ",
+            inputs.size(), " inputs and ", outputs.size(), " outputs");
+  TileProgramBuilder builder(graph, *this);
+  for (size_t i = 0; i < inputs.size(); ++i) builder.add_input(inputs[i], static_cast<int>(i));
+  for (NodeId node : region.nodes) builder.add_node(graph.node(node));
+  for (size_t i = 0; i < outputs.size(); ++i) builder.add_output(outputs[i], static_cast<int>(i));
+  builder.share_slots();
+}
+
+}  // namespace brrr

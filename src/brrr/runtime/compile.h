@@ -1,0 +1,114 @@
+// compile(fn): traces fn once for every combination of input types, and runs the compiled program.
+//
+//   auto step = compile([&](Tensor tokens, Tensor targets) {
+//     Tensor loss = model.loss(tokens, targets);
+//     auto grads = grad(loss, parameters);
+//     for (size_t i = 0; i < grads.size(); ++i)
+//       parameters[i].copy_from(parameters[i] - 0.1 * grads[i]);
+//     return loss;
+//   });
+//   Tensor loss = step(tokens, targets);
+//
+// Tensors that fn captures are states: the program reads them where they are, and writes into them.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "brrr/runtime/executable.h"
+
+namespace brrr {
+
+class CompiledFunction {
+ public:
+  using Function = std::function<Tensors(std::span<const Tensor>)>;
+  CompiledFunction(Function function, const PipelineOptions& options);
+
+  Tensors run(std::span<const Tensor> inputs);
+  // The program for inputs like these; traced now if there is none yet.
+  Executable& executable(std::span<const Tensor> inputs);
+  int programs() const { return static_cast<int>(programs_.size()); }
+
+ private:
+  struct Program {
+    std::vector<TensorType> types;
+    std::unique_ptr<Executable> executable;
+  };
+  Function function_;
+  PipelineOptions options_;
+  std::vector<Program> programs_;
+};
+
+namespace compile_detail {
+
+template <typename Result>
+Tensors as_tensors(Result&& result) {
+  if constexpr (std::is_same_v<std::decay_t<Result>, Tensor>) {
+    return {result};
+  } else {
+    Tensors all;
+    for (const Tensor& x : result) all.push_back(x);
+    return all;
+  }
+}
+
+template <typename Signature>
+struct Arity;
+template <typename Class, typename Result, typename... Args>
+struct Arity<Result (Class::*)(Args...) const> {
+  using ResultType = Result;
+  static constexpr size_t kCount = sizeof...(Args);
+};
+template <typename Class, typename Result, typename... Args>
+struct Arity<Result (Class::*)(Args...)> : Arity<Result (Class::*)(Args...) const> {};
+
+}  // namespace compile_detail
+
+// A compiled function of tensors that returns what `fn` returns: a tensor, several, or nothing.
+template <typename Fn>
+class Compiled {
+  using Traits = compile_detail::Arity<decltype(&Fn::operator())>;
+  using Result = typename Traits::ResultType;
+
+ public:
+  Compiled(Fn fn, const PipelineOptions& options)
+      : function_(
+            [fn = std::move(fn)](std::span<const Tensor> inputs) mutable {
+              return call(fn, inputs, std::make_index_sequence<Traits::kCount>());
+            },
+            options) {}
+
+  template <typename... Args>
+  Result operator()(const Args&... args) {
+    static_assert(sizeof...(Args) == Traits::kCount, "one tensor for each parameter");
+    const std::array<Tensor, sizeof...(Args)> inputs{args...};
+    Tensors results = function_.run(inputs);
+    if constexpr (std::is_same_v<Result, Tensor>) return results[0];
+    if constexpr (std::is_same_v<Result, Tensors>) return results;
+    if constexpr (std::is_same_v<Result, std::vector<Tensor>>)
+      return {results.begin(), results.end()};
+  }
+  CompiledFunction& function() { return function_; }
+
+ private:
+  template <size_t... I>
+  static Tensors call(Fn& fn, std::span<const Tensor> inputs, std::index_sequence<I...>) {
+    if constexpr (std::is_void_v<Result>) {
+      fn(inputs[I]...);
+      return {};
+    } else {
+      return compile_detail::as_tensors(fn(inputs[I]...));
+    }
+  }
+  CompiledFunction function_;
+};
+
+template <typename Fn>
+Compiled<Fn> compile(Fn fn, const PipelineOptions& options = {}) {
+  return Compiled<Fn>(std::move(fn), options);
+}
+
+}  // namespace brrr
