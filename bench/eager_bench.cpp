@@ -1,8 +1,6 @@
 // What one small op costs in eager mode: dispatch, allocation and the tape, hardly any arithmetic.
 // bench/peers/torch_eager.py measures the same under the same names; bench/compare.py runs both.
-#include <benchmark/benchmark.h>
-
-#include "brrr/brrr.h"
+#include "harness.h"
 
 namespace {
 
@@ -45,4 +43,4 @@ BENCHMARK(matmul_16x16);
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return brrr::bench::run_all(argc, argv); }

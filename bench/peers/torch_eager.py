@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""The small eager ops of bench/eager_bench.cpp in PyTorch. Prints {"peer": ..., "ns": {name: ns}}."""
-import json
+"""The small eager ops of bench/eager_bench.cpp in PyTorch."""
 import time
 
 import torch
 
+from peer import serve
+from torch_facts import facts
 
-def nanoseconds(function, seconds=0.2, trials=5):
+
+def best_ns(function, seconds=0.2, trials=5):
     """Best of several trials: the cost without what else the machine does."""
     count, spent = 1, 0.0
     while spent < seconds / 4:
@@ -25,7 +27,6 @@ def nanoseconds(function, seconds=0.2, trials=5):
 
 
 def main():
-    torch.set_num_threads(2)
     one, other = torch.ones(1), torch.ones(1)
     square, leaf = torch.ones(32, 32), torch.ones(32, 32, requires_grad=True)
     a, b = torch.ones(16, 16), torch.ones(16, 16)
@@ -41,8 +42,7 @@ def main():
         "scale_sum_backward_32x32": scale_sum_backward,
         "matmul_16x16": lambda: a @ b,
     }
-    print(json.dumps({"peer": f"torch {torch.__version__} eager", "threads": torch.get_num_threads(),
-                      "ns": {name: nanoseconds(case) for name, case in cases.items()}}))
+    serve(**facts(), cases={name: lambda case=case: {"eager": best_ns(case)} for name, case in cases.items()})
 
 
 if __name__ == "__main__":

@@ -1,35 +1,29 @@
 #!/usr/bin/env python3
-"""The products of bench/matmul_bench.cpp in PyTorch. Prints {"peer": ..., "ns": {name: ns}}."""
-import json
-import statistics
-import time
-
+"""The products of bench/matmul_bench.cpp in PyTorch."""
 import torch
+
+from peer import median_ns, serve
+from torch_facts import facts
 
 LAYERS = {"qkv": (768, 2304), "projection": (768, 768), "up": (768, 3072), "down": (3072, 768), "head": (768, 50304)}
 
 
-def nanoseconds(function, seconds=0.3):
-    function()
-    times, end = [], time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < 3:
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e9
+def product(rows, inner, columns, transpose_a=False, transpose_b=False):
+    def time_it():
+        a = torch.randn(inner, rows).T if transpose_a else torch.randn(rows, inner)
+        b = torch.randn(columns, inner).T if transpose_b else torch.randn(inner, columns)
+        return {"eager": median_ns(lambda: a @ b)}
+    return time_it
 
 
 def main():
-    torch.set_num_threads(2)
-    torch.set_float32_matmul_precision("highest")
-    result = {}
+    cases = {}
     for tokens in (256, 1024):
         for name, (inputs, outputs) in LAYERS.items():
-            x, dy, weight = torch.randn(tokens, inputs), torch.randn(tokens, outputs), torch.randn(outputs, inputs)
-            result[f"{name}_{tokens}_forward"] = nanoseconds(lambda: x @ weight.T)
-            result[f"{name}_{tokens}_dx"] = nanoseconds(lambda: dy @ weight)
-            result[f"{name}_{tokens}_dw"] = nanoseconds(lambda: dy.T @ x)
-    print(json.dumps({"peer": f"torch {torch.__version__} eager", "threads": torch.get_num_threads(), "ns": result}))
+            cases[f"{name}_{tokens}_forward"] = product(tokens, inputs, outputs, transpose_b=True)
+            cases[f"{name}_{tokens}_dx"] = product(tokens, outputs, inputs)
+            cases[f"{name}_{tokens}_dw"] = product(outputs, tokens, inputs, transpose_a=True)
+    serve(**facts(), cases=cases)
 
 
 if __name__ == "__main__":
