@@ -17,14 +17,18 @@ namespace brrr::bench {
 
 inline constexpr int kThreads = 2;  // as in bench/peers
 
+inline std::string compiler() {
+#ifdef __clang__
+  return std::string("clang ") + __clang_version__;
+#else
+  return std::string("g++ ") + __VERSION__;
+#endif
+}
+
 // Facts for the report; then what BENCHMARK_MAIN does.
 inline int run_all(int argc, char** argv) {
   set_num_threads(kThreads);
-#ifdef __clang__
-  benchmark::AddCustomContext("compiler", std::string("clang ") + __clang_version__);
-#else
-  benchmark::AddCustomContext("compiler", std::string("g++ ") + __VERSION__);
-#endif
+  benchmark::AddCustomContext("compiler", compiler());
   benchmark::AddCustomContext("threads", std::to_string(kThreads));
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;

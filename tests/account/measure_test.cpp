@@ -5,9 +5,11 @@
 
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "brrr/account/measure_cpu.h"
 #include "brrr/base/error.h"
+#include "brrr/base/thread_pool.h"
 #include "brrr/device/ledger.h"
 #include "brrr/tensor/tensor.h"
 
@@ -59,12 +61,17 @@ TEST(MeasureCpu, ChainsComputeWhatTheySay) {
   EXPECT_DOUBLE_EQ(run_f64_chains(1000), static_cast<double>(f64_chain_flops_per_step()));
 }
 
-TEST(MeasureCpu, SumsAndCopiesEveryElement) {
+TEST(MeasureCpu, SumsCopiesAndFillsEveryElement) {
   const Tensor x = empty({256}), y = empty({256});
   for (int64_t i = 0; i < 256; ++i) x.data<float>()[i] = static_cast<float>(i);
   EXPECT_EQ(sum_floats(x.data<float>(), 256), 255 * 256 / 2);
-  copy_floats(y.data<float>(), x.data<float>(), 256);
-  EXPECT_EQ(y.to_vector<float>(), x.to_vector<float>());
+  for (Stores stores : {Stores::ordinary, Stores::streaming}) {
+    y.fill(-1);
+    copy_floats(y.data<float>(), x.data<float>(), 256, stores);
+    EXPECT_EQ(y.to_vector<float>(), x.to_vector<float>());
+    fill_floats(y.data<float>(), 7, 256, stores);
+    EXPECT_EQ(y.to_vector<float>(), std::vector<float>(256, 7));
+  }
 }
 
 TEST(MeasureMemory, GivesRatesAndLeavesNothingBehind) {
@@ -73,8 +80,19 @@ TEST(MeasureMemory, GivesRatesAndLeavesNothingBehind) {
   EXPECT_GT(rates.read, BytesPerSecond(1e7));
   EXPECT_LT(rates.read, BytesPerSecond(1e14));
   EXPECT_GT(rates.copy, BytesPerSecond(1e7));
+  EXPECT_GT(rates.write, BytesPerSecond(1e7));
   EXPECT_GE(rates.working_set, 64_MiB);
   EXPECT_EQ(ledger().live(), before);
+}
+
+TEST(MeasureCache, GivesEachThreadTwoArraysOfItsOwn) {
+  const MemoryRates rates = measure_cache(64_KiB);
+  EXPECT_EQ(rates.working_set, 32_KiB * thread_pool().threads());
+  for (BytesPerSecond rate : {rates.read, rates.write, rates.copy}) {
+    EXPECT_GT(rate, BytesPerSecond(1e7));
+    EXPECT_LT(rate, BytesPerSecond(1e14));
+  }
+  EXPECT_THAT([] { measure_cache(1_B); }, ThrowsMessage<Error>(HasSubstr("1 KiB")));
 }
 
 }  // namespace

@@ -47,6 +47,42 @@ Bytes memory_working_set() {
 
 constexpr int64_t kPieceFloats = int64_t{1} << 18;  // 1 MiB: long enough to hide the hand-over
 
+// Two arrays of `pieces` pieces. One thread goes `repeats` times through a piece before it takes
+// another.
+struct Arrays {
+  int64_t pieces, piece_floats;
+  int64_t repeats = 1;
+  int trials = 3;
+  Stores stores;
+};
+
+MemoryRates measure_arrays(const Arrays& arrays) {
+  CategoryScope scope(Category::workspace);
+  const int64_t length = arrays.piece_floats;
+  const Tensor source = empty({arrays.pieces * length}), target = empty({arrays.pieces * length});
+  const auto* x = source.data<float>();
+  auto* y = target.data<float>();
+  const auto time = [&](const auto& body) {
+    return time_best(
+        [&] {
+          thread_pool().for_each_piece(arrays.pieces, [&](int64_t piece) {
+            for (int64_t i = 0; i < arrays.repeats; ++i) body(piece * length);
+          });
+        },
+        arrays.trials);
+  };
+  source.fill(1.0);  // pages of zeros that were never written are all one page
+  const Seconds read = time([&](int64_t at) { use(sum_floats(x + at, length)); });
+  const Seconds write = time([&](int64_t at) { fill_floats(y + at, 1, length, arrays.stores); });
+  const Seconds copy =
+      time([&](int64_t at) { copy_floats(y + at, x + at, length, arrays.stores); });
+  const Bytes bytes = source.bytes() * arrays.repeats;
+  return {.read = bytes / read,
+          .write = bytes / write,
+          .copy = bytes * 2 / copy,
+          .working_set = source.bytes()};
+}
+
 }  // namespace
 
 Seconds time_median(const std::function<void()>& work, int trials) {
@@ -75,33 +111,21 @@ FlopsPerSecond measure_peak(DType dtype) {
   return Flops(step_flops * kSteps * pieces) / time;
 }
 
-MemoryRates measure_memory() {
-  constexpr int kTrials = 3;
-  CategoryScope scope(Category::workspace);
-  const Bytes size = memory_working_set();
-  const int64_t pieces = size.value() / (kPieceFloats * static_cast<int64_t>(sizeof(float)));
-  const int64_t count = pieces * kPieceFloats;
-  const Tensor source = empty({count}), target = empty({count});
-  const auto* x = source.data<float>();
-  auto* y = target.data<float>();
-  const auto each_piece = [&](const auto& body) { thread_pool().for_each_piece(pieces, body); };
-  each_piece([&](int64_t piece) {  // pages of zeros that were never written are all one page
-    std::fill_n(source.data<float>() + piece * kPieceFloats, kPieceFloats, 1.0F);
-  });
-  const Seconds read_time = time_best(
-      [&] {
-        each_piece([&](int64_t piece) { use(sum_floats(x + piece * kPieceFloats, kPieceFloats)); });
-      },
-      kTrials);
-  const Seconds copy_time = time_best(
-      [&] {
-        each_piece([&](int64_t piece) {
-          copy_floats(y + piece * kPieceFloats, x + piece * kPieceFloats, kPieceFloats);
-        });
-      },
-      kTrials);
-  const Bytes bytes = source.bytes();
-  return {.read = bytes / read_time, .copy = (bytes * 2) / copy_time, .working_set = bytes};
+MemoryRates measure_memory(Stores stores) {
+  const int64_t pieces =
+      memory_working_set().value() / (kPieceFloats * static_cast<int64_t>(sizeof(float)));
+  return measure_arrays({.pieces = pieces, .piece_floats = kPieceFloats, .stores = stores});
+}
+
+MemoryRates measure_cache(Bytes per_thread) {
+  // sum_floats takes 128 at a time; the repeats of a trial take about a millisecond.
+  const int64_t floats = per_thread.value() / (2 * 128 * static_cast<int64_t>(sizeof(float))) * 128;
+  check(floats > 0, "measure_cache: two arrays of at least 512 B take 1 KiB, not ", per_thread);
+  return measure_arrays({.pieces = thread_pool().threads(),
+                         .piece_floats = floats,
+                         .repeats = std::max<int64_t>(1, (int64_t{1} << 23) / floats),
+                         .trials = 30,
+                         .stores = Stores::ordinary});
 }
 
 }  // namespace brrr

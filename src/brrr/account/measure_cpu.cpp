@@ -67,6 +67,27 @@ float sum_of(const float* HWY_RESTRICT x, int64_t count) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
 }
 
+void fill_with(float* HWY_RESTRICT y, float value, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto values = hn::Set(d, value);
+  for (int64_t i = 0; i < count; i += lanes) hn::Store(values, d, y + i);
+}
+
+void stream_fill(float* HWY_RESTRICT y, float value, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto values = hn::Set(d, value);
+  for (int64_t i = 0; i < count; i += lanes) hn::Stream(values, d, y + i);
+  hwy::FlushStream();
+}
+
+void copy_to(float* HWY_RESTRICT y, const float* HWY_RESTRICT x, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < count; i += lanes) hn::Store(hn::Load(d, x + i), d, y + i);
+}
+
 void stream_copy(float* HWY_RESTRICT y, const float* HWY_RESTRICT x, int64_t count) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -84,6 +105,9 @@ HWY_EXPORT(f64_chains);
 HWY_EXPORT(f32_chain_flops);
 HWY_EXPORT(f64_chain_flops);
 HWY_EXPORT(sum_of);
+HWY_EXPORT(fill_with);
+HWY_EXPORT(stream_fill);
+HWY_EXPORT(copy_to);
 HWY_EXPORT(stream_copy);
 
 float run_f32_chains(int64_t steps) { return HWY_DYNAMIC_DISPATCH(f32_chains)(steps); }
@@ -91,8 +115,17 @@ double run_f64_chains(int64_t steps) { return HWY_DYNAMIC_DISPATCH(f64_chains)(s
 int64_t f32_chain_flops_per_step() { return HWY_DYNAMIC_DISPATCH(f32_chain_flops)(); }
 int64_t f64_chain_flops_per_step() { return HWY_DYNAMIC_DISPATCH(f64_chain_flops)(); }
 float sum_floats(const float* x, int64_t count) { return HWY_DYNAMIC_DISPATCH(sum_of)(x, count); }
-void copy_floats(float* y, const float* x, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(stream_copy)(y, x, count);
+void fill_floats(float* y, float value, int64_t count, Stores stores) {
+  if (stores == Stores::ordinary)
+    HWY_DYNAMIC_DISPATCH(fill_with)(y, value, count);
+  else
+    HWY_DYNAMIC_DISPATCH(stream_fill)(y, value, count);
+}
+void copy_floats(float* y, const float* x, int64_t count, Stores stores) {
+  if (stores == Stores::ordinary)
+    HWY_DYNAMIC_DISPATCH(copy_to)(y, x, count);
+  else
+    HWY_DYNAMIC_DISPATCH(stream_copy)(y, x, count);
 }
 }  // namespace brrr
 #endif

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "brrr/account/measure.h"
+
 namespace brrr {
 
 // Twelve independent chains of multiply-adds over full vectors, `steps` long. Returns their sum, so
@@ -14,7 +16,7 @@ int64_t f64_chain_flops_per_step();
 
 // `count` is a multiple of 128; addresses are 64-byte aligned.
 float sum_floats(const float* x, int64_t count);
-// Stores past the caches: an ordinary store would first fetch the line that it overwrites.
-void copy_floats(float* y, const float* x, int64_t count);
+void fill_floats(float* y, float value, int64_t count, Stores stores);
+void copy_floats(float* y, const float* x, int64_t count, Stores stores);
 
 }  // namespace brrr

@@ -49,6 +49,7 @@ void print_json(const CpuRates& rates) {
                           {"measured_f32_flops_per_second", rates.f32.value()},
                           {"measured_f64_flops_per_second", rates.f64.value()},
                           {"measured_read_bytes_per_second", rates.memory.read.value()},
+                          {"measured_write_bytes_per_second", rates.memory.write.value()},
                           {"measured_copy_bytes_per_second", rates.memory.copy.value()},
                           {"ridge_flops_per_byte", rates.ridge()}}},
                         {"gpus", nlohmann::json::array()}};
@@ -73,6 +74,7 @@ void print_tables(const CpuRates& rates) {
   cpu.row("f32 peak, measured", to_text(rates.f32));
   cpu.row("f64 peak, measured", to_text(rates.f64));
   cpu.row("memory read, measured", to_text(rates.memory.read));
+  cpu.row("memory write, measured", to_text(rates.memory.write));
   cpu.row("memory copy, measured", to_text(rates.memory.copy));
   cpu.row("ridge point",
           join_text(std::lround(rates.ridge()), " FLOP per byte: below it memory is the bound"));

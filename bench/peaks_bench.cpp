@@ -1,0 +1,67 @@
+// The limits that kernels are held against, measured: multiply-adds between registers, and reading,
+// writing and copying within the L2 caches and through memory, with one thread and with two.
+// Prints JSON; takes about five seconds. bench/results/peaks_bench.json is such an output.
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "brrr/account/measure.h"
+#include "brrr/base/thread_pool.h"
+#include "harness.h"
+
+namespace {
+
+using namespace brrr;
+
+constexpr Bytes kCachePerThread = 1_MiB;  // half of a 2 MiB L2: what else runs needs a place too
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+// A shared machine only ever makes things slower, so of several measurements the best counts.
+template <typename Measure>
+MemoryRates best_of(int times, Measure measure) {
+  MemoryRates best = measure();
+  for (int i = 1; i < times; ++i) {
+    const MemoryRates next = measure();
+    best.read = std::max(best.read, next.read);
+    best.write = std::max(best.write, next.write);
+    best.copy = std::max(best.copy, next.copy);
+  }
+  return best;
+}
+
+void print_rates(const char* name, const MemoryRates& rates, const char* end) {
+  std::printf(
+      "   \"%s\": {\"read_bytes_per_second\": %.4g, \"write_bytes_per_second\": %.4g, "
+      "\"copy_bytes_per_second\": %.4g, \"array_bytes\": %lld}%s\n",
+      name, rates.read.value(), rates.write.value(), rates.copy.value(),
+      static_cast<long long>(rates.working_set.value()), end);
+}
+
+void print_limits(int threads, const char* end) {
+  set_num_threads(threads);
+  std::printf("  {\n   \"threads\": %d,\n", threads);
+  std::printf("   \"f32_flops_per_second\": %.4g,\n   \"f64_flops_per_second\": %.4g,\n",
+              measure_peak(DType::f32).value(), measure_peak(DType::f64).value());
+  print_rates("l2", best_of(3, [] { return measure_cache(kCachePerThread); }), ",");
+  print_rates("memory", best_of(2, [] { return measure_memory(Stores::ordinary); }), ",");
+  print_rates("memory_streaming", best_of(2, [] { return measure_memory(Stores::streaming); }), "");
+  std::printf("  }%s\n", end);
+}
+
+}  // namespace
+
+int main() {
+  std::printf("{\n \"benchmark\": \"peaks_bench\",\n \"cpu\": \"%s\",\n \"compiler\": \"%s\",\n",
+              cpu_name().c_str(), bench::compiler().c_str());
+  std::puts(" \"limits\": [");
+  print_limits(1, ",");
+  print_limits(bench::kThreads, "");
+  std::puts(" ]\n}");
+}
