@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "brrr/ops/binary_tiles.h"
+#include "brrr/ops/binary_function.h"
 #include "brrr/ops/convert_cpu.h"
 #include "brrr/ops/copy.h"
-#include "brrr/ops/elementwise_cpu.h"
-#include "brrr/ops/infer.h"
 #include "brrr/ops/loop_nest.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
-#include "brrr/ops/samples.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
 
@@ -133,18 +130,6 @@ std::vector<Sample> modulo_samples() {
   return samples;
 }
 
-std::vector<Sample> logical_samples() {
-  std::vector<Sample> samples = binary_samples(-2, 2);
-  for (Sample& sample : samples) {
-    for (Tensor& input : sample.inputs) {
-      double* values = input.data<double>();
-      for (int64_t i = 0; i < input.numel(); ++i)
-        values[i] = std::fabs(values[i]) < 1 ? 0 : values[i];
-    }
-  }
-  return samples;
-}
-
 std::vector<Sample> where_samples() {
   std::vector<Sample> samples;
   for (Sample& pair : binary_samples(-2, 2)) {
@@ -156,23 +141,6 @@ std::vector<Sample> where_samples() {
   return samples;
 }
 
-// What functions of several operands have in common.
-template <Binary kFunction, auto kInfer = infer_promoted, auto kSamples = samples_pairs>
-constexpr OpDef pair_function(OpDef op) {
-  op.kind = OpKind::elementwise;
-  op.infer = kInfer;
-  op.tiles = binary_tiles<kFunction>;
-  op.cpu = run_elementwise;
-  op.samples = kSamples;
-  return op;
-}
-
-template <Binary kFunction>
-constexpr OpDef comparison(OpDef op) {
-  op.dtypes = kAnyDType;
-  return pair_function<kFunction, infer_comparison>(op);
-}
-
 template <Binary kFunction>
 constexpr OpDef modulo(OpDef op) {
   op.dtypes = kNumbers;
@@ -181,12 +149,6 @@ constexpr OpDef modulo(OpDef op) {
   op = pair_function<kFunction, infer_promoted, modulo_samples>(op);
   op.cpu = modulo_cpu;
   return op;
-}
-
-template <Binary kFunction>
-constexpr OpDef logical(OpDef op) {
-  op.dtypes = kAnyDType;
-  return pair_function<kFunction, infer_comparison, logical_samples>(op);
 }
 
 }  // namespace
@@ -287,53 +249,6 @@ constinit const OpDef remainder_op = modulo<Binary::remainder>(
        return rest != 0 && std::signbit(rest) != std::signbit(x[1]) ? rest + x[1] : rest;
      }});
 
-constinit const OpDef logical_and_op = logical<Binary::logical_and>(
-    {.name = "logical_and", .formula = "a and b", .scalar = [](const double* x, const Attrs&) {
-       return x[0] != 0 && x[1] != 0 ? 1.0 : 0.0;
-     }});
-
-constinit const OpDef logical_or_op = logical<Binary::logical_or>(
-    {.name = "logical_or", .formula = "a or b", .scalar = [](const double* x, const Attrs&) {
-       return x[0] != 0 || x[1] != 0 ? 1.0 : 0.0;
-     }});
-
-constinit const OpDef logical_xor_op =
-    logical<Binary::logical_xor>({.name = "logical_xor",
-                                  .formula = "a or b, not both",
-                                  .scalar = [](const double* x, const Attrs&) {
-                                    return (x[0] != 0) != (x[1] != 0) ? 1.0 : 0.0;
-                                  }});
-
-constinit const OpDef equal_op = comparison<Binary::equal>(
-    {.name = "equal", .formula = "a == b", .scalar = [](const double* x, const Attrs&) {
-       return x[0] == x[1] ? 1.0 : 0.0;
-     }});
-
-constinit const OpDef not_equal_op = comparison<Binary::not_equal>(
-    {.name = "not_equal", .formula = "a != b", .scalar = [](const double* x, const Attrs&) {
-       return x[0] != x[1] ? 1.0 : 0.0;
-     }});
-
-constinit const OpDef less_op = comparison<Binary::less>(
-    {.name = "less", .formula = "a < b", .scalar = [](const double* x, const Attrs&) {
-       return x[0] < x[1] ? 1.0 : 0.0;
-     }});
-
-constinit const OpDef less_equal_op = comparison<Binary::less_equal>(
-    {.name = "less_equal", .formula = "a <= b", .scalar = [](const double* x, const Attrs&) {
-       return x[0] <= x[1] ? 1.0 : 0.0;
-     }});
-
-constinit const OpDef greater_op = comparison<Binary::greater>(
-    {.name = "greater", .formula = "a > b", .scalar = [](const double* x, const Attrs&) {
-       return x[0] > x[1] ? 1.0 : 0.0;
-     }});
-
-constinit const OpDef greater_equal_op = comparison<Binary::greater_equal>(
-    {.name = "greater_equal", .formula = "a >= b", .scalar = [](const double* x, const Attrs&) {
-       return x[0] >= x[1] ? 1.0 : 0.0;
-     }});
-
 constinit const OpDef where_op = pair_function<Binary::where, infer_where, where_samples>(
     {.name = "where",
      .formula = "condition ? a : b",
@@ -349,20 +264,8 @@ Tensor div(const Arg& a, const Arg& b) { return call_elementwise(div_op, a, b); 
 Tensor pow(const Arg& a, const Arg& b) { return call_elementwise(pow_op, a, b); }
 Tensor maximum(const Arg& a, const Arg& b) { return call_elementwise(maximum_op, a, b); }
 Tensor minimum(const Arg& a, const Arg& b) { return call_elementwise(minimum_op, a, b); }
-Tensor equal(const Arg& a, const Arg& b) { return call_elementwise(equal_op, a, b); }
-Tensor not_equal(const Arg& a, const Arg& b) { return call_elementwise(not_equal_op, a, b); }
-Tensor less(const Arg& a, const Arg& b) { return call_elementwise(less_op, a, b); }
-Tensor less_equal(const Arg& a, const Arg& b) { return call_elementwise(less_equal_op, a, b); }
-Tensor greater(const Arg& a, const Arg& b) { return call_elementwise(greater_op, a, b); }
-Tensor greater_equal(const Arg& a, const Arg& b) {
-  return call_elementwise(greater_equal_op, a, b);
-}
 Tensor fmod(const Arg& a, const Arg& b) { return call_elementwise(fmod_op, a, b); }
 Tensor remainder(const Arg& a, const Arg& b) { return call_elementwise(remainder_op, a, b); }
-Tensor logical_and(const Arg& a, const Arg& b) { return call_elementwise(logical_and_op, a, b); }
-Tensor logical_or(const Arg& a, const Arg& b) { return call_elementwise(logical_or_op, a, b); }
-Tensor logical_xor(const Arg& a, const Arg& b) { return call_elementwise(logical_xor_op, a, b); }
-
 Tensor where(const Tensor& condition, const Arg& a, const Arg& b) {
   const Device device = condition.device();
   return call_one(where_op, {condition, a.on(device), b.on(device)});

@@ -3,7 +3,9 @@
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
 #include "brrr/ops/index.h"
+#include "brrr/ops/index_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
@@ -54,11 +56,18 @@ TensorTypes infer_nll(const InferCall& call) {
   return {{{rows[0]}, loss_dtype(call.dtype(0))}};
 }
 
-// A target that names no class is refused by gather.
 Tensors nll_compose(const ComposeCall& call) {
   const Tensor index = unsqueeze(cast(call.input(1), DType::i64), -1);
   const Tensor chosen = squeeze(gather(call.input(0), -1, index), -1);
   return {-cast(chosen, loss_dtype(call.input(0).dtype()))};
+}
+
+// dx = -dy at the place of the target, 0 elsewhere.
+Tensors nll_grad(const GradCall& call) {
+  const Tensor &x = call.input(0), &dy = call.output_grad(0);
+  const Tensor index = unsqueeze(cast(call.input(1), DType::i64), -1);
+  const Tensor source = -cast(unsqueeze(dy, -1), x.dtype());
+  return {scatter_add(zeros(x.shape(), {x.dtype(), dy.device()}), -1, index, source), Tensor()};
 }
 
 std::vector<Sample> nll_samples() {
@@ -84,7 +93,10 @@ const OpDef nll_op{.name = "nll",
                    .formula = "-log_probabilities[target]",
                    .kind = OpKind::gather,
                    .infer = infer_nll,
+                   .grad = nll_grad,
+                   .grad_reads = {.inputs = 0b10},
                    .compose = nll_compose,
+                   .cpu = nll_cpu,
                    .samples = nll_samples};
 
 Tensor mse(const Tensor& prediction, const Tensor& target) {

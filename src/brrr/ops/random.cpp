@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "brrr/graph/call.h"
-#include "brrr/graph/trace.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/random_cpu.h"
+#include "brrr/ops/random_reference.h"
 
 namespace brrr {
 namespace {
@@ -90,98 +89,6 @@ TensorTypes infer_bernoulli(const InferCall& call) {
   const double p = call.attrs.number("p");
   check(p >= 0 && p <= 1, "bernoulli: p = ", p, " must be a probability, 0 to 1");
   return infer_random(call);
-}
-
-// ---- element by element, for the sweep ---------------------------------------------------------
-
-// The 64 bits of element i, with nothing shared between elements.
-uint64_t bits_of(const Tensor& key, int64_t i) {
-  const std::vector<int64_t> words = key.to_vector<int64_t>();
-  const PhiloxCounter counter =
-      philox_counter(static_cast<uint64_t>(i / 2), static_cast<uint32_t>(words[1]),
-                     static_cast<uint32_t>(words[2]));
-  const PhiloxBlock block = philox4x32(counter, philox_key(static_cast<uint64_t>(words[0])));
-  return static_cast<uint64_t>(block.v[2 * (i % 2)]) << 32 | block.v[2 * (i % 2) + 1];
-}
-
-template <typename Value>
-Tensors by_element(const ComposeCall& call, Value value) {
-  const Tensor y = empty(call.attrs.list("shape"), call.attrs.get<DType>("dtype"));
-  for (int64_t i = 0; i < y.numel(); ++i) store_float(y, i, value(i));
-  return {y};
-}
-
-Tensors uniform_reference(const ComposeCall& call) {
-  const double low = call.attrs.number("low"), high = call.attrs.number("high");
-  const Interval within = representable_below(call.attrs.get<DType>("dtype"), {low, high});
-  return by_element(call, [&](int64_t i) {
-    const double u = static_cast<double>(bits_of(call.input(0), i) >> 11) * 0x1p-53;
-    return std::clamp(low + (high - low) * u, within.low, within.high);
-  });
-}
-
-Tensors normal_reference(const ComposeCall& call) {
-  return by_element(call, [&](int64_t i) {
-    const double u = static_cast<double>((bits_of(call.input(0), i / 2 * 2) >> 11) + 1) * 0x1p-53;
-    const double v = static_cast<double>(bits_of(call.input(0), i / 2 * 2 + 1) >> 11) * 0x1p-53;
-    const double angle = 2 * std::numbers::pi * v;
-    const double z = std::sqrt(-2 * std::log(u)) * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
-    return call.attrs.number("mean") + call.attrs.number("std") * z;
-  });
-}
-
-// Solves P(low < x < z) = u P(low < x < high) for z by bisection.
-Tensors truncated_normal_reference(const ComposeCall& call) {
-  const double mean = call.attrs.number("mean"), sigma = call.attrs.number("std");
-  const Interval bounds{call.attrs.number("low"), call.attrs.number("high")};
-  const Interval within = representable_inside(call.attrs.get<DType>("dtype"), bounds);
-  const auto between = [](double a, double b) {  // from the tail that both are nearer to
-    return a > 0 ? normal_cdf(-a) - normal_cdf(-b) : normal_cdf(b) - normal_cdf(a);
-  };
-  return by_element(call, [&](int64_t i) {
-    if (sigma == 0) return std::clamp(mean, within.low, within.high);
-    const double u = (static_cast<double>(bits_of(call.input(0), i) >> 12) + 0.5) * 0x1p-52;
-    const double a = (bounds.low - mean) / sigma, b = (bounds.high - mean) / sigma;
-    double left = std::max(a, -40.0), right = std::min(b, 40.0);
-    for (int halving = 0; halving < 60; ++halving) {
-      const double middle = 0.5 * (left + right);
-      (between(a, middle) * (1 - u) < between(middle, b) * u ? left : right) = middle;
-    }
-    return std::clamp(mean + sigma * left, within.low, within.high);
-  });
-}
-
-Tensors randint_reference(const ComposeCall& call) {
-  const Tensor y = empty(call.attrs.list("shape"), call.attrs.get<DType>("dtype"));
-  const auto low = static_cast<uint64_t>(call.attrs.integer("low"));
-  const uint64_t range = static_cast<uint64_t>(call.attrs.integer("high")) - low;
-  for (int64_t i = 0; i < y.numel(); ++i) {
-    const auto product = static_cast<unsigned __int128>(bits_of(call.input(0), i)) * range;
-    store_int(y, i, static_cast<int64_t>(low + static_cast<uint64_t>(product >> 64)));
-  }
-  return {y};
-}
-
-Tensors bernoulli_reference(const ComposeCall& call) {
-  return by_element(call, [&](int64_t i) {
-    const double u = static_cast<double>(bits_of(call.input(0), i) >> 11) * 0x1p-53;
-    return u < call.attrs.number("p") ? 1.0 : 0.0;
-  });
-}
-
-Tensors permutation_reference(const ComposeCall& call) {
-  const Tensor y = empty(call.attrs.list("shape"), DType::i64);
-  std::vector<uint64_t> bits;
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < y.numel(); ++i) {
-    bits.push_back(bits_of(call.input(0), i));
-    places.push_back(i);
-  }
-  std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
-    return bits[static_cast<size_t>(a)] < bits[static_cast<size_t>(b)];
-  });
-  for (int64_t i = 0; i < y.numel(); ++i) store_int(y, i, places[static_cast<size_t>(i)]);
-  return {y};
 }
 
 // ---- attributes and samples --------------------------------------------------------------------
@@ -332,62 +239,6 @@ const OpDef permutation_op{.name = "permutation",
                                samples.push_back({{sample_key()}, permutation_attrs(count)});
                              return samples;
                            }};
-
-// ---- keys --------------------------------------------------------------------------------------
-
-void require_key(const InferCall& call, int i) {
-  check(call.shape(i) == Shape{3} && call.dtype(i) == DType::i64, call.op.name,
-        ": the key must be i64[3] ", "(seed, stream, draw), not ", call.dtype(i), call.shape(i),
-        "; make it with key_tensor()");
-}
-
-Tensor key_tensor(const RandomKey& key, Device device) {
-  check(!Tracer::current(),
-        "random: a key made inside a compiled function would give the same numbers at every call; ",
-        "make it outside with key_tensor(stream.next()) and pass it as an input");
-  CategoryScope scope(Category::data);
-  const Tensor words = empty({3}, DType::i64, device);
-  if (device.has_data()) {
-    const int64_t values[] = {static_cast<int64_t>(key.seed), key.stream, key.draw};
-    for (int i = 0; i < 3; ++i) store_int(words, i, values[i]);
-  }
-  return words;
-}
-
-RandomKey RandomStream::next() {
-  const uint32_t draw = draws_.fetch_add(1);
-  check(draw != UINT32_MAX, "random: a stream has drawn 2^32 tensors and would repeat itself; ",
-        "take a stream of another name");
-  return {seed_, stream_, draw};
-}
-
-RandomStream& Random::stream(std::string_view name) {
-  std::lock_guard lock(mutex_);
-  if (const auto found = streams_.find(name); found != streams_.end()) return found->second;
-  for (const auto& [other, stream] : streams_) {
-    check(stream.stream_ != stream_id(name), "random: the streams \"", other, "\" and \"", name,
-          "\" have the same number and would draw the same values; rename one of them");
-  }
-  return streams_
-      .emplace(std::piecewise_construct, std::forward_as_tuple(name),
-               std::forward_as_tuple(seed_, name))
-      .first->second;
-}
-
-void Random::reseed(uint64_t seed) {
-  std::lock_guard lock(mutex_);
-  seed_ = seed;
-  for (auto& [name, stream] : streams_) {
-    stream.seed_ = seed;
-    stream.resume_at(0);
-  }
-}
-
-Random& default_random() {
-  static Random random(0);
-  return random;
-}
-void seed_all(uint64_t seed) { default_random().reseed(seed); }
 
 // ---- draws -------------------------------------------------------------------------------------
 

@@ -18,8 +18,6 @@ struct Exact {
 };
 std::string to_text(const Exact& exact) { return fmt::format("{:.17g}", exact.value); }
 
-bool is_main_operand(const Tensor& x) { return x.dtype() == DType::f64; }
-
 // Elementwise, index by index: broadcasts the inputs and applies the scalar definition.
 Tensor scalar_oracle(const Case& c, const TensorType& type) {
   std::vector<std::vector<double>> values;
@@ -61,12 +59,18 @@ std::string to_text(const Case& c) {
   return text + to_text(c.attrs) + ")";
 }
 
+Tensors run_case(const Case& c) { return call_op(*c.op, c.inputs, c.attrs); }
+
+bool is_large(const Case& c) { return !c.inputs.empty() && c.inputs[0].numel() > 5000; }
+
 std::vector<Case> cases_of(const OpDef& op, DType dtype) {
   std::vector<Case> cases;
   for (const Sample& sample : op.samples()) {
     Case c{&op, static_cast<int>(cases.size()), {}, sample.attrs, dtype};
-    for (const Tensor& input : sample.inputs)
-      c.inputs.push_back(is_main_operand(input) ? cast(input, dtype) : input);
+    for (const Tensor& input : sample.inputs) {
+      c.takes_dtype.push_back(input.dtype() == DType::f64);
+      c.inputs.push_back(c.takes_dtype.back() ? cast(input, dtype) : input);
+    }
     cases.push_back(std::move(c));
   }
   return cases;
@@ -78,10 +82,11 @@ Tensors oracle(const Case& c) {
   for (const Tensor& input : c.inputs) types.push_back({&input.shape(), input.dtype(), false});
   const TensorTypes promised = c.op->infer({*c.op, types, c.attrs});
   Tensors inputs;
-  for (const Tensor& input : c.inputs) {
+  for (int i = 0; i < c.inputs.size(); ++i) {
     // Functions that turn integers into floats are defined on the numbers, not on wrapping integers.
-    const bool as_number =
-        is_float(input.dtype()) || (input.dtype() == c.dtype && is_float(promised[0].dtype));
+    const Tensor& input = c.inputs[i];
+    const bool as_number = is_float(input.dtype()) ||
+                           (c.takes_dtype[static_cast<size_t>(i)] && is_float(promised[0].dtype));
     inputs.push_back(as_number ? cast(input, DType::f64) : input);
   }
   Tensors results;

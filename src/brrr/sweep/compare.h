@@ -15,8 +15,13 @@ struct Case {
   Tensors inputs;
   Attrs attrs;
   DType dtype;
+  // Which inputs are f64 in the sample and so have `dtype` here. The others, masks, ids and keys, stay
+  // what they are whatever the dtype.
+  std::vector<bool> takes_dtype = {};
 };
 std::string to_text(const Case& c);
+Tensors run_case(const Case& c);
+bool is_large(const Case& c);  // so large that threads share it
 
 // The samples of an op with their f64 operands cast to `dtype`.
 std::vector<Case> cases_of(const OpDef& op, DType dtype);

@@ -1,30 +1,20 @@
 #include "brrr/sweep/sweep.h"
 
-#include <cmath>
 #include <cstring>
-#include <functional>
 
-#include "brrr/autodiff/grad.h"
 #include "brrr/graph/call.h"
-#include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/samples.h"
-#include "brrr/ops/unary.h"
 #include "brrr/sweep/compare.h"
+#include "brrr/sweep/gradients.h"
 
 namespace brrr::sweep {
 namespace {
-
-Tensors run_case(const Case& c) { return call_op(*c.op, c.inputs, c.attrs); }
 
 // The dtype in which an op is swept where one is enough.
 DType main_dtype(const OpDef& op) {
   return op.dtypes.contains(DType::f32) ? DType::f32 : DType::i64;
 }
-
-bool is_large(const Case& c) { return !c.inputs.empty() && c.inputs[0].numel() > 5000; }
 
 // ---- The description itself.
 
@@ -229,115 +219,6 @@ void check_guards(const OpDef& op) {
   }
 }
 
-// ---- Gradients: the rule agrees with central differences in f64, and so does the rule's own gradient.
-
-using LossFn = std::function<Tensor(const Tensors& inputs)>;
-
-// A fixed weighted sum of all float results: one number that depends on each element differently.
-Tensor weighted_sum(const Tensors& results) {
-  Tensor total = zeros({}, {.dtype = DType::f64});
-  uint32_t seed = 500;
-  for (const Tensor& result : results) {
-    if (is_float(result.dtype()))
-      total = total + sum(cast(result, DType::f64) * sample_values(result.shape(), seed++, -1, 1));
-  }
-  return total;
-}
-
-// Compares d loss / d input_i along a fixed direction with central differences. One direction tests all
-// elements at once: a wrong element would have to cancel against its random weight.
-void check_along_direction(const Case& c, int i, const Tensor& gradient, const LossFn& loss,
-                           std::string_view what) {
-  constexpr double kStep = 1e-6;
-  const Tensor direction =
-      sample_values(c.inputs[i].shape(), 600 + static_cast<uint32_t>(i), -1, 1);
-  const double slope = sum(gradient * direction).item<double>();
-  NoGrad no_tape;
-  Tensors plus = c.inputs, minus = c.inputs;
-  plus[i] = c.inputs[i].detach() + direction * kStep;
-  minus[i] = c.inputs[i].detach() - direction * kStep;
-  const double difference = (loss(plus).item<double>() - loss(minus).item<double>()) / (2 * kStep);
-  const double scale = 1 + std::fabs(slope) + sum(abs(gradient)).item<double>();
-  check(std::fabs(slope - difference) <= 1e-6 * scale, c, ": ", what, " for input ", i,
-        " gives slope ", slope, ", central differences give ", difference);
-}
-
-// A result that is rounded to fewer bits moves in steps that differences of 1e-6 do not see.
-bool is_smooth(const Case& c) {
-  NoGrad no_tape;
-  for (const Tensor& result : run_case(c)) {
-    if (is_float(result.dtype()) && result.dtype() != DType::f64) return false;
-  }
-  return true;
-}
-
-// Leaves that want gradients, in place of the float inputs.
-Case with_leaves(const Case& c) {
-  Case leaves = c;
-  for (Tensor& input : leaves.inputs) {
-    input = clone(input);
-    if (is_float(input.dtype())) input.require_grad();
-  }
-  return leaves;
-}
-
-std::vector<Tensor> wanting(const Tensors& inputs) {
-  std::vector<Tensor> result;
-  for (const Tensor& input : inputs) {
-    if (input.requires_grad()) result.push_back(input);
-  }
-  return result;
-}
-
-void check_gradients(const OpDef& op) {
-  if (!is_differentiable(op)) return;
-  for (const Case& c : cases_of(op, DType::f64)) {
-    const Case leaves = with_leaves(c);
-    if (wanting(leaves.inputs).empty() || !is_smooth(c)) continue;
-    const LossFn loss = [&](const Tensors& inputs) {
-      return weighted_sum(call_op(op, inputs, c.attrs));
-    };
-    const Tensor result = loss(leaves.inputs);
-    if (!result.requires_grad()) continue;
-    const std::vector<Tensor> gradients = grad(result, wanting(leaves.inputs));
-    size_t next = 0;
-    for (int i = 0; i < leaves.inputs.size(); ++i) {
-      if (is_float(leaves.inputs[i].dtype()))
-        check_along_direction(leaves, i, gradients[next++], loss, "the gradient rule");
-    }
-  }
-}
-
-void check_second_gradients(const OpDef& op) {
-  if (!is_differentiable(op)) return;
-  for (const Case& c : cases_of(op, DType::f64)) {
-    const Case leaves = with_leaves(c);
-    if (wanting(leaves.inputs).empty() || is_large(c) || !is_smooth(c)) continue;
-    // The first gradient, squashed to one number, is a function like any other.
-    const LossFn loss = [&](const Tensors& inputs) {
-      NoGrad record(true);
-      Tensors fresh = inputs;
-      for (Tensor& input : fresh) {
-        if (is_float(input.dtype()) && !input.requires_grad())
-          input = clone(input.detach()).require_grad();
-      }
-      const Tensor first = weighted_sum(call_op(op, fresh, c.attrs));
-      Tensors gradients;
-      for (const Tensor& gradient : grad(square(first), wanting(fresh), {.create_graph = true}))
-        gradients.push_back(gradient);
-      return weighted_sum(gradients);
-    };
-    if (!weighted_sum(call_op(op, leaves.inputs, c.attrs)).requires_grad()) continue;
-    const Tensor result = loss(leaves.inputs);
-    const std::vector<Tensor> gradients = grad(result, wanting(leaves.inputs));
-    size_t next = 0;
-    for (int i = 0; i < leaves.inputs.size(); ++i) {
-      if (is_float(leaves.inputs[i].dtype()))
-        check_along_direction(leaves, i, gradients[next++], loss, "the gradient of the gradient");
-    }
-  }
-}
-
 // ---- The null device: the same types and a price, without elements.
 
 void check_null_device(const OpDef& op) {
@@ -396,10 +277,10 @@ void check_refusals(const OpDef& op) {
   }
   for (const Case& c : cases_of(op, main_dtype(op))) {
     if (c.inputs.empty() || c.inputs[0].numel() == 0 || op.view) continue;
-    if (!op.dtypes.contains(DType::i4) && c.inputs[0].dtype() == c.dtype) {
+    if (!op.dtypes.contains(DType::i4) && c.takes_dtype[0]) {
       Tensors packed = c.inputs;
-      for (Tensor& input : packed)
-        input = input.dtype() == c.dtype ? cast(input, DType::i4) : input;
+      for (int i = 0; i < packed.size(); ++i)
+        packed[i] = c.takes_dtype[static_cast<size_t>(i)] ? cast(packed[i], DType::i4) : packed[i];
       refuses("packed i4 operands", packed, c.attrs);
     }
     if (c.inputs.size() > 1) {
