@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian/Ubuntu packages brrr is built from; silent and quick when nothing is missing.
 #   tools/install_packages.sh            what a build and its tests need
-#   tools/install_packages.sh --checks   clang-format and clang-tidy as well (large, so only on request)
+#   tools/install_packages.sh --checks   also clang-format, clang-tidy and what fuzzers need (large, so only
+#                                        on request)
 set -euo pipefail
 
 packages=(
@@ -13,7 +14,8 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 if [[ "${1:-}" == "--checks" ]]; then
-  packages+=(clang-format clang-tidy-19)  # clang-tidy 14, the default, cannot parse our C++20
+  packages+=(clang-format clang-tidy-19)       # clang-tidy 14, the default, cannot parse our C++20
+  packages+=(clang-19 libclang-rt-19-dev)      # libFuzzer; the package of clang itself has no runtime
 fi
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -1,6 +1,6 @@
 // libFuzzer on the parser of patterns: it parses, or it throws Error, and nothing else.
-// The first byte says which function the pattern is for. Built with -DBRRR_FUZZ=ON and clang; the
-// same promise is held in every build by EinopsParse.EitherParsesOrThrowsError on fixed seeds.
+// The first byte says which function the pattern is for. Built by the preset fuzz (cmake/BrrrFuzz.cmake);
+// the same promise is held in every build by EinopsParse.EitherParsesOrThrowsError on fixed seeds.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

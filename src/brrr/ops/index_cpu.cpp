@@ -152,7 +152,7 @@ void nll_cpu(const KernelCall& call) {
     load_tile(nest, 0, targets, begin, count, ComputeType::i64, classes);
     visit_dtype(x.dtype, [&]<typename T>() {
       const T* in = x.data<T>();
-      visit_dtype(output.dtype, [&]<typename Loss>() {
+      visit_compute(compute_type(output.dtype), [&]<typename Loss>() {
         Loss* out = output.data<Loss>();
         for (int64_t i = 0; i < count; ++i) {
           const T chosen = in[(begin + i) * row_step + classes[i] * class_step];

@@ -1,0 +1,31 @@
+# Fuzzers: build/fuzz/bin/*_fuzz, one for each tests/fuzz/*_fuzz.cpp, with only the sources that are
+# fuzzed, compiled for coverage and under the address and undefined-behaviour sanitizers.
+#   cmake --preset fuzz && cmake --build --preset fuzz && build/fuzz/bin/einops_fuzz -max_total_time=60
+
+include(CheckCXXSourceCompiles)
+set(CMAKE_REQUIRED_FLAGS -fsanitize=fuzzer)
+check_cxx_source_compiles("extern \"C\" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long)
+                           { return 0; }" BRRR_HAS_FUZZER)
+unset(CMAKE_REQUIRED_FLAGS)
+if(NOT BRRR_HAS_FUZZER)
+  message(FATAL_ERROR "BRRR_FUZZ: ${CMAKE_CXX_COMPILER} has no -fsanitize=fuzzer; use a clang 16 or "
+                      "newer that comes with libclang_rt (Debian: clang-19 libclang-rt-19-dev)")
+endif()
+
+add_custom_target(fuzzers)
+
+function(brrr_add_fuzzer name)  # brrr_add_fuzzer(<name> <source of src/brrr>...)
+  list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/src/brrr/")
+  add_executable(${name} "${PROJECT_SOURCE_DIR}/tests/fuzz/${name}.cpp" ${ARGN})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_compile_features(${name} PRIVATE cxx_std_20)
+  target_compile_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined
+                                         -fno-sanitize-recover=undefined -g -O1)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
+  target_link_libraries(${name} PRIVATE fmt::fmt)
+  add_dependencies(fuzzers ${name})
+endfunction()
+
+brrr_add_fuzzer(einops_fuzz ops/einops_parse.cpp base/error.cpp)
+brrr_add_fuzzer(shape_spec_fuzz)
