@@ -140,7 +140,7 @@ TEST(Einsum, ThreadsShareItsTables) {
   for (size_t t = 0; t < good.size(); ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 200; ++i) {
-        const std::string name = "n" + std::to_string(i % 40);
+        const std::string name = join_text("n", i % 40);
         const Tensor x = ones({2, 3});
         const Tensor y = einsum("a " + name + ", b " + name + " -> a b", {x, x});
         const Tensor z = rearrange(y, "a " + name + " -> (a " + name + ")");

@@ -38,6 +38,25 @@ TEST(UserOp, HasAGradientFromItsComposition) {
   EXPECT_NEAR(x.grad().to_vector<double>()[1], 1, 1e-12);
 }
 
+// A key is i64 whatever dtype the op is swept in, and has bits that f64 does not hold; uniform refuses
+// any other.
+const OpDef noise_op{.name = "test_noise",
+                     .formula = "uniform in [0, 1)",
+                     .kind = OpKind::random,
+                     .dtypes = kAnyDType,
+                     .infer = [](const InferCall&) -> TensorTypes {
+                       return {{{4}, DType::f32}};
+                     },
+                     .compose = [](const ComposeCall& call) -> Tensors {
+                       const Tensor& key = call.input(0);
+                       return {uniform({4}, key, {}, {.device = key.device()})};
+                     },
+                     .samples = []() -> std::vector<Sample> {
+                       return {{{key_tensor({.seed = 0x8000'0000'0000'0005})}, {}}};
+                     }};
+
+TEST(UserOp, KeepsTheBitsOfItsKeyInTheSweep) { EXPECT_NO_THROW(sweep::run(noise_op)); }
+
 // Faults that the sweep must find: a check that cannot fail checks nothing.
 std::string failure_of(const OpDef& op) {
   try {
