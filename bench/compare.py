@@ -120,6 +120,8 @@ def main():
     args = parser.parse_args()
 
     load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"the load is {load:.1f}: other work runs here, and threads that wait for each other suffer most from it")
     ours, peer = Ours(args.ours), Peer(args.python, args.peer)
     cases = [case for case in ours.cases if re.search(args.filter, case) and case in peer.facts["cases"]]
     our_times, peer_times = measure(ours, peer, cases, args.rounds)

@@ -5,7 +5,7 @@ import time
 import torch
 
 from peer import serve
-from torch_facts import facts
+from torch_peer import facts
 
 
 def best_ns(function, seconds=0.2, trials=5):

@@ -3,7 +3,7 @@
 import torch
 
 from peer import median_ns, serve
-from torch_facts import facts
+from torch_peer import facts
 
 LAYERS = {"qkv": (768, 2304), "projection": (768, 768), "up": (768, 3072), "down": (3072, 768), "head": (768, 50304)}
 
