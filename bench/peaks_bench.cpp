@@ -1,6 +1,6 @@
 // The limits that kernels are held against, measured: multiply-adds between registers, and reading,
 // writing and copying within the L2 caches and through memory, with one thread and with two.
-// Prints JSON; takes about five seconds. bench/results/peaks_bench.json is such an output.
+// Prints JSON; takes about ten seconds. Its output on an idle machine belongs in bench/results.
 #include <cstdio>
 #include <fstream>
 #include <string>
