@@ -5,6 +5,7 @@
 #include "brrr/base/units.h"
 #include "brrr/device/ledger.h"
 #include "brrr/graph/call.h"
+#include "brrr/ops/attention.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/conv.h"
 #include "brrr/ops/copy.h"

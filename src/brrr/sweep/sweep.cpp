@@ -238,8 +238,11 @@ Tensor weighted_sum(const Tensors& results) {
   Tensor total = zeros({}, {.dtype = DType::f64});
   uint32_t seed = 500;
   for (const Tensor& result : results) {
-    if (is_float(result.dtype()))
-      total = total + sum(cast(result, DType::f64) * sample_values(result.shape(), seed++, -1, 1));
+    if (!is_float(result.dtype())) continue;
+    const Tensor wide = cast(result, DType::f64);
+    const Tensor finite =
+        where(isfinite(wide), wide, 0.0);  // the logsumexp of nothing has no slope
+    total = total + sum(finite * sample_values(result.shape(), seed++, -1, 1));
   }
   return total;
 }
