@@ -27,6 +27,7 @@
 #include "brrr/ops/random.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/rms_norm.h"
+#include "brrr/ops/rope.h"
 #include "brrr/ops/softmax.h"
 #include "brrr/ops/sort.h"
 #include "brrr/ops/triangle.h"

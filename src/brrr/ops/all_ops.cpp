@@ -64,7 +64,8 @@ std::span<const OpDef* const> builtin_ops() {
                                           &rms_norm_op,      &mse_op,
                                           &nll_op,           &dropout_op,
                                           &bernoulli_op,     &permutation_op,
-                                          &attention_op,     &attention_backward_op};
+                                          &attention_op,     &attention_backward_op,
+                                          &rope_op};
   return kOps;
 }
 
