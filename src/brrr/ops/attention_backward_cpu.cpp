@@ -53,9 +53,7 @@ struct Plan {
   HeadRows<const T> q, k, v, out, logsumexp, dout, dlogsumexp;
   HeadRows<T> dq;
   KeySums<T> dk, dv;
-  WorkGroups work;
-  int64_t group_bytes;
-  std::byte* groups;
+  WorkPieces work;
 
   Plan(const KernelCall& call, Scratch& scratch)
       : sizes(attention_sizes(call.input(0).shape(), call.input(1).shape(), call.input(2).shape())),
@@ -74,13 +72,12 @@ struct Plan {
         dq(result_rows<T>(call.output(0), scratch)),
         dk(key_sums<T>(call.output(1), kernel.padded(sizes.head_dim), units, parts == 1, scratch)),
         dv(key_sums<T>(call.output(2), kernel.padded(sizes.value_dim), units, parts == 1, scratch)),
-        work(cut_work(units, flops())) {
-    group_bytes = scratch_elements<T>(kernel, sizes.head_dim, sizes.value_dim) *
-                  static_cast<int64_t>(sizeof(T));
-    group_bytes = (group_bytes + 63) / 64 * 64;
-    groups = scratch.take(group_bytes * work.groups);
-  }
+        work(cut_work(units, flops())) {}
 
+  int64_t block_bytes() const {
+    return scratch_elements<T>(kernel, sizes.head_dim, sizes.value_dim) *
+           static_cast<int64_t>(sizeof(T));
+  }
   double flops() const {
     return 2.0 * static_cast<double>(visible_pairs(rule, sizes)) *
            static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim);
@@ -162,11 +159,13 @@ template <typename T>
 void run(const KernelCall& call) {
   Scratch scratch(call.workspace.data());
   const Plan<T> plan(call, scratch);
+  ScratchSlots slots(call.pool, plan.block_bytes(), scratch);
   const Visibility visibility(call, plan.sizes, 7);
-  call.pool.for_each_piece(plan.work.groups, [&](int64_t group) {
-    T* const memory = reinterpret_cast<T*>(plan.groups + group * plan.group_bytes);
-    for (int64_t u = plan.work.begin(group); u < plan.work.begin(group + 1); ++u)
-      run_unit(plan, visibility, u, memory);
+  call.pool.for_each_piece(plan.work.count(), [&](int64_t piece) {
+    slots.use([&](std::byte* memory) {
+      for (int64_t u = plan.work.begin(piece); u < plan.work.begin(piece + 1); ++u)
+        run_unit(plan, visibility, u, reinterpret_cast<T*>(memory));
+    });
   });
   finish_result(call, call.output(0), plan.dq);
   for (int i : {1, 2}) {
@@ -181,6 +180,7 @@ template <typename T>
 int64_t workspace(const KernelCall& call) {
   Scratch scratch;
   const Plan<T> plan(call, scratch);
+  const ScratchSlots slots(call.pool, plan.block_bytes(), scratch);
   return scratch.used();
 }
 

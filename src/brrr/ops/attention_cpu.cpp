@@ -26,9 +26,7 @@ struct Plan {
   HeadRows<const T> q, k, v;
   HeadRows<T> out, logsumexp;
   int64_t blocks;  // of one head
-  WorkGroups work;
-  int64_t group_bytes;
-  std::byte* groups;
+  WorkPieces work;
 
   Plan(const KernelCall& call, Scratch& scratch)
       : sizes(attention_sizes(call.input(0).shape(), call.input(1).shape(), call.input(2).shape())),
@@ -39,13 +37,13 @@ struct Plan {
         out(result_rows<T>(call.output(0), scratch)),
         logsumexp{call.output(1).data<T>(), sizes.heads * sizes.queries, sizes.queries, 1},
         blocks((sizes.queries + kernel.width - 1) / kernel.width) {
-    const double pairs = static_cast<double>(visible_pairs(rule, sizes));
-    work = cut_work(sizes.batch * sizes.heads * blocks,
-                    2 * pairs * static_cast<double>(sizes.head_dim + sizes.value_dim));
-    group_bytes = scratch_elements<T>(kernel, sizes.head_dim, sizes.value_dim) *
-                  static_cast<int64_t>(sizeof(T));
-    group_bytes = (group_bytes + 63) / 64 * 64;
-    groups = scratch.take(group_bytes * work.groups);
+    const double flops = 2.0 * static_cast<double>(visible_pairs(rule, sizes)) *
+                         static_cast<double>(sizes.head_dim + sizes.value_dim);
+    work = cut_work(sizes.batch * sizes.heads * blocks, flops);
+  }
+  int64_t block_bytes() const {
+    return scratch_elements<T>(kernel, sizes.head_dim, sizes.value_dim) *
+           static_cast<int64_t>(sizeof(T));
   }
 };
 
@@ -79,13 +77,16 @@ void run(const KernelCall& call) {
   if (call.output(1).count() == 0) return;
   Scratch scratch(call.workspace.data());
   const Plan<T> plan(call, scratch);
+  ScratchSlots slots(call.pool, plan.block_bytes(), scratch);
   const Visibility visibility(call, plan.sizes, 3);
-  call.pool.for_each_piece(plan.work.groups, [&](int64_t group) {
-    for (int64_t u = plan.work.begin(group); u < plan.work.begin(group + 1); ++u) {
-      AttentionForward<T> block = block_at(plan, visibility, u);
-      block.scratch = reinterpret_cast<T*>(plan.groups + group * plan.group_bytes);
-      plan.kernel.run(block);
-    }
+  call.pool.for_each_piece(plan.work.count(), [&](int64_t piece) {
+    slots.use([&](std::byte* memory) {
+      for (int64_t u = plan.work.begin(piece); u < plan.work.begin(piece + 1); ++u) {
+        AttentionForward<T> block = block_at(plan, visibility, u);
+        block.scratch = reinterpret_cast<T*>(memory);
+        plan.kernel.run(block);
+      }
+    });
   });
   finish_result(call, call.output(0), plan.out);
 }
@@ -95,6 +96,7 @@ int64_t workspace(const KernelCall& call) {
   if (call.output(1).count() == 0) return 0;
   Scratch scratch;
   const Plan<T> plan(call, scratch);
+  const ScratchSlots slots(call.pool, plan.block_bytes(), scratch);
   return scratch.used();
 }
 

@@ -6,8 +6,7 @@
 namespace brrr {
 namespace {
 
-constexpr double kGroupFlops = 4e6;  // about 25 us: worth waking a thread
-constexpr int64_t kMaxGroups = 64;   // each has scratch of its own
+constexpr double kPieceFlops = 4e6;  // about 25 us: worth waking a thread
 
 // [batch, heads, rows] as [batch, heads, 1, rows].
 Layout with_four_axes(Layout layout) {
@@ -94,9 +93,21 @@ VisibleKeys Visibility::of(int64_t batch) const {
   return visible_keys(rule_, sizes_, length, documents);
 }
 
-WorkGroups cut_work(int64_t units, double flops) {
-  const auto worth = static_cast<int64_t>(flops / kGroupFlops);
-  return {units, std::clamp<int64_t>(worth, 1, std::clamp<int64_t>(units, 1, kMaxGroups))};
+ScratchSlots::ScratchSlots(const ThreadPool& pool, int64_t bytes, Scratch& scratch)
+    : bytes_((bytes + 63) / 64 * 64), taken_(static_cast<size_t>(pool.threads())) {
+  memory_ = scratch.take(bytes_ * pool.threads());
+}
+
+int64_t ScratchSlots::take() {
+  for (size_t slot = 0;; slot = (slot + 1) % taken_.size()) {
+    if (!taken_[slot].test_and_set(std::memory_order_acquire)) return static_cast<int64_t>(slot);
+  }
+}
+
+WorkPieces cut_work(int64_t units, double flops) {
+  const double each = flops / static_cast<double>(std::max<int64_t>(1, units));
+  return {units, std::clamp<int64_t>(static_cast<int64_t>(kPieceFlops / std::max(each, 1.0)), 1,
+                                     std::max<int64_t>(1, units))};
 }
 
 }  // namespace brrr

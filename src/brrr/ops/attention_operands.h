@@ -2,6 +2,7 @@
 // stride, taken from the caller's memory where that is possible and from a converted copy elsewhere.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "brrr/ops/attention_rule.h"
@@ -61,11 +62,40 @@ class Visibility {
   std::vector<int64_t> values_;  // documents or lengths
 };
 
-// Units of work in [begin, end) ranges, each with scratch of its own, cut by the size of the work alone.
-struct WorkGroups {
-  int64_t units, groups;
-  int64_t begin(int64_t group) const { return units * group / groups; }
+// Scratch for the pieces that run at the same time, as many as there are threads. Which of them a piece
+// gets does not matter for its results.
+class ScratchSlots {
+ public:
+  ScratchSlots(const ThreadPool& pool, int64_t bytes, Scratch& scratch);
+  // Calls body(memory) with a slot that nobody else has meanwhile.
+  template <typename Body>
+  void use(const Body& body) {
+    const Claim claim(*this);
+    body(memory_ + claim.slot * bytes_);
+  }
+
+ private:
+  struct Claim {
+    ScratchSlots& slots;
+    int64_t slot;
+    explicit Claim(ScratchSlots& all) : slots(all), slot(all.take()) {}
+    ~Claim() { slots.taken_[static_cast<size_t>(slot)].clear(std::memory_order_release); }
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+  };
+  int64_t take();
+
+  int64_t bytes_;
+  std::vector<std::atomic_flag> taken_;
+  std::byte* memory_;
 };
-WorkGroups cut_work(int64_t units, double flops);
+
+// Units of work in pieces of some each, cut by the size of the work alone.
+struct WorkPieces {
+  int64_t units, units_a_piece;
+  int64_t count() const { return (units + units_a_piece - 1) / units_a_piece; }
+  int64_t begin(int64_t piece) const { return std::min(units, piece * units_a_piece); }
+};
+WorkPieces cut_work(int64_t units, double flops);
 
 }  // namespace brrr

@@ -186,13 +186,42 @@ struct KeyTile {
 
 // ---- Scores -------------------------------------------------------------------------------------------
 
+// out[c, r] = scale * x[r, c] for four rows and four columns.
+#if HWY_TARGET != HWY_SCALAR
+HWY_INLINE void transpose_4x4(const float* x, int64_t stride, float scale, float* out,
+                              int64_t out_stride) {
+  const hn::CappedTag<float, 4> d;
+  const auto factor = hn::Set(d, scale);
+  const auto row = [&](int64_t i) { return hn::Mul(factor, hn::LoadU(d, x + i * stride)); };
+  const auto r0 = row(0), r1 = row(1), r2 = row(2), r3 = row(3);
+  const auto low_01 = hn::InterleaveLower(d, r0, r1), high_01 = hn::InterleaveUpper(d, r0, r1);
+  const auto low_23 = hn::InterleaveLower(d, r2, r3), high_23 = hn::InterleaveUpper(d, r2, r3);
+  hn::StoreU(hn::ConcatLowerLower(d, low_23, low_01), d, out);
+  hn::StoreU(hn::ConcatUpperUpper(d, low_23, low_01), d, out + out_stride);
+  hn::StoreU(hn::ConcatLowerLower(d, high_23, high_01), d, out + 2 * out_stride);
+  hn::StoreU(hn::ConcatUpperUpper(d, high_23, high_01), d, out + 3 * out_stride);
+}
+#endif
+
 // scale * x^T [columns, width] from rows of x; lanes behind the last row become 0.
 template <typename T>
-void pack_transposed(const T* HWY_RESTRICT x, int64_t stride, int64_t rows, int64_t columns,
-                     T scale, T* HWY_RESTRICT out) {
+void pack_transposed(const T* x, int64_t stride, int64_t rows, int64_t columns, T scale, T* out) {
+  int64_t whole_rows = 0, whole_columns = 0;  // what goes by blocks of 4 x 4
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == 4) {
+    whole_rows = rows / 4 * 4;
+    whole_columns = columns / 4 * 4;
+    for (int64_t i = 0; i < whole_rows; i += 4) {
+      for (int64_t d = 0; d < whole_columns; d += 4)
+        transpose_4x4(x + i * stride + d, stride, scale, out + d * kWidth<T> + i, kWidth<T>);
+    }
+  }
+#endif
   for (int64_t d = 0; d < columns; ++d) {
-    for (int64_t i = 0; i < rows; ++i) out[d * kWidth<T> + i] = scale * x[i * stride + d];
-    for (int64_t i = rows; i < kWidth<T>; ++i) out[d * kWidth<T> + i] = T(0);
+    T* HWY_RESTRICT lane = out + d * kWidth<T>;
+    for (int64_t i = d < whole_columns ? whole_rows : 0; i < rows; ++i)
+      lane[i] = scale * x[i * stride + d];
+    for (int64_t i = rows; i < kWidth<T>; ++i) lane[i] = T(0);
   }
 }
 
