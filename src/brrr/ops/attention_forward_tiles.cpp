@@ -73,22 +73,29 @@ void cap(const KeyTile<T>& tile, const Strip& strip, double soft_cap, T* scores)
 
 template <typename T>
 void rescale(const Lanes<T>& lanes, const T* factor, T* sums, int64_t columns) {
+  const Tag<T> d;
   for (int64_t i = 0; i < lanes.count; ++i) {
-    if (factor[i] == T(1)) continue;  // most rows: the largest score comes early
-    T* HWY_RESTRICT row = sums + i * columns;
-    for (int64_t d = 0; d < columns; ++d) row[d] *= factor[i];
+    if (factor[i] == T(1)) continue;  // most rows of long sequences: the largest score comes early
+    const auto by = hn::Set(d, factor[i]);
+    for (T *at = sums + i * columns, *end = at + columns; at < end; at += kLanes<T>)
+      hn::StoreU(hn::Mul(by, hn::LoadU(d, at)), d, at);
   }
 }
 
 template <typename T>
 void write_block(const AttentionForward<T>& call, const Softmax<T>& state, const T* sums) {
   const int64_t columns = padded<T>(call.value_dim);
+  alignas(64) T inverse[kWidth<T>], total[kWidth<T>];
+  for (int64_t j = 0; j < kWidth<T>; ++j) {
+    inverse[j] = state.l[j] == T(0) ? T(0) : T(1) / state.l[j];
+    total[j] = state.m[j] + math::log(state.l[j]);  // -inf where nothing was seen
+  }
+  std::copy_n(total, call.count, call.logsumexp);
   for (int64_t i = 0; i < call.count; ++i) {
-    const T l = state.l[i], inverse = l == T(0) ? T(0) : T(1) / l;
     const T* HWY_RESTRICT row = sums + i * columns;
     T* HWY_RESTRICT out = call.out + i * call.out_stride;
-    for (int64_t d = 0; d < call.value_dim; ++d) out[d] = row[d] * inverse;
-    call.logsumexp[i] = l == T(0) ? kHidden<T> : state.m[i] + math::log(l);
+    const T by = inverse[i];
+    for (int64_t d = 0; d < call.value_dim; ++d) out[d] = row[d] * by;
   }
 }
 
@@ -115,7 +122,7 @@ void forward_block(const AttentionForward<T>& call) {
     }
     raise_maxima(tile, scores, state);
     exponentiate(tile, scores, state);
-    rescale(lanes, state.factor, sums, columns);
+    if (key > lanes.first_key()) rescale(lanes, state.factor, sums, columns);
     add_to_queries(lanes, tile, scores, call.v, call.v_stride, sums, columns);
   }
   write_block(call, state, sums);

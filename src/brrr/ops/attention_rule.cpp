@@ -64,6 +64,7 @@ AttentionSizes check_attention(const InferCall& call, int extra) {
         "; expand them to one batch");
   check(k[1] == v[1] && k[2] == v[2], call.op.name, ": k ", k, " and v ", v,
         " must have the same heads and the same number of keys");
+  check(k[2] < int64_t{1} << 31, call.op.name, ": k ", k, " has too many keys; use less than 2^31");
   check(q[3] == k[3], call.op.name, ": head sizes differ: q ", q, ", k ", k);
   check(k[1] == 0 ? q[1] == 0 : q[1] % k[1] == 0, call.op.name, ": ", q[1], " query heads of q ", q,
         " do not share ", k[1], " heads of k ", k, " evenly; use a multiple");

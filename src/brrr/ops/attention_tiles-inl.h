@@ -123,7 +123,7 @@ void multiply(const Product<T>& p) {
 template <typename T>
 struct Lanes {
   int64_t count, vectors;
-  int64_t begin[kWidth<T>], end[kWidth<T>];
+  int32_t begin[kWidth<T>], end[kWidth<T>];  // keys are fewer than 2^31
   int64_t document[kWidth<T>], lowest = 0, highest = 0;
 
   explicit Lanes(const AttentionBlock<T>& block)
@@ -131,8 +131,8 @@ struct Lanes {
     const VisibleKeys& visible = block.visible;
     for (int64_t j = 0; j < kWidth<T>; ++j) {
       const int64_t query = block.first + std::min(j, count - 1);
-      begin[j] = visible.begin(query);
-      end[j] = visible.end(query);
+      begin[j] = static_cast<int32_t>(visible.begin(query));
+      end[j] = static_cast<int32_t>(visible.end(query));
       document[j] = visible.documents ? visible.documents[query] : 0;
     }
     const auto [low, high] = std::minmax_element(document, document + count);
@@ -249,8 +249,8 @@ void add_to_queries(const Lanes<T>& lanes, const KeyTile<T>& tile, const T* weig
                     int64_t stride, T* sums, int64_t columns) {
   for (int64_t i = 0; i < lanes.count; i += kStrip) {
     const int64_t queries = std::min(kStrip, lanes.count - i);
-    const int64_t first = std::max(tile.key, lanes.begin[i]);
-    const int64_t behind = std::min(tile.key + tile.keys, lanes.end[i + queries - 1]);
+    const int64_t first = std::max<int64_t>(tile.key, lanes.begin[i]);
+    const int64_t behind = std::min<int64_t>(tile.key + tile.keys, lanes.end[i + queries - 1]);
     if (first >= behind) continue;
     multiply<T>({.rows = queries,
                  .vectors = columns / kLanes<T>,
@@ -269,14 +269,18 @@ void add_to_queries(const Lanes<T>& lanes, const KeyTile<T>& tile, const T* weig
 template <typename T>
 void hide(const AttentionBlock<T>& block, const Lanes<T>& lanes, const KeyTile<T>& tile,
           const Strip& strip, T* scores) {
-  const int64_t *begin = lanes.begin, *end = lanes.end, *document = lanes.document;
+  const int64_t first = strip.first * kLanes<T>, count = (strip.last - strip.first) * kLanes<T>;
+  const int32_t *begin = lanes.begin + first, *end = lanes.end + first;
+  const int64_t* document = lanes.document + first;
   for (int64_t k = strip.key; k < strip.key + strip.keys; ++k) {
-    T* HWY_RESTRICT row = scores + tile.row(k);
-    const int64_t key_document = block.visible.documents ? block.visible.documents[k] : 0;
-    for (int64_t j = strip.first * kLanes<T>; j < strip.last * kLanes<T>; ++j) {
-      const bool seen = (k >= begin[j]) & (k < end[j]) & (document[j] == key_document);
-      row[j] = seen ? row[j] : kHidden<T>;
-    }
+    T* HWY_RESTRICT row = scores + tile.row(k) + first;
+    const auto key = static_cast<int32_t>(k);
+    for (int64_t j = 0; j < count; ++j)
+      row[j] = (key >= begin[j]) & (key < end[j]) ? row[j] : kHidden<T>;
+    if (!block.visible.documents) continue;
+    const int64_t key_document = block.visible.documents[k];
+    for (int64_t j = 0; j < count; ++j)
+      row[j] = document[j] == key_document ? row[j] : kHidden<T>;
   }
 }
 
