@@ -2,6 +2,8 @@
 // bench/peers/torch_attention.py measures the same under the same names.
 #include <benchmark/benchmark.h>
 
+#include <tuple>
+
 #include "brrr/brrr.h"
 
 namespace {
@@ -44,7 +46,19 @@ void run(benchmark::State& state, const Case& c, bool backward) {
       benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate);
 }
 
+void run_rope(benchmark::State& state, int64_t batch, int64_t seq) {
+  const Tensor x = random({batch, 12, seq, 64}, "x"), positions = arange(seq);
+  for (auto _ : state) benchmark::DoNotOptimize(rope(x, positions));
+}
+
 int register_all() {
+  for (const auto& [name, batch, seq] :
+       {std::tuple{"rope_b1_t256", 1, 256}, std::tuple{"rope_b4_t1024", 4, 1024}}) {
+    benchmark::RegisterBenchmark(
+        name, [batch, seq](benchmark::State& state) { run_rope(state, batch, seq); })
+        ->UseRealTime()
+        ->Unit(benchmark::kMicrosecond);
+  }
   for (const Case& c : kCases) {
     for (bool backward : {false, true}) {
       const std::string name = std::string(c.name) + (backward ? "_training" : "_forward");

@@ -147,21 +147,28 @@ void add_to_keys(const AttentionBackward<T>& call, const KeyTile<T>& tile, const
                .add = true});
 }
 
+// Step by step over all strips: what one product reads again and again stays in the L1 cache.
 template <typename T>
 void differentiate_tile(const AttentionBackward<T>& call, const Lanes<T>& lanes,
                         const KeyTile<T>& tile, const RowTerms<T>& terms, const Parts<T>& parts) {
   for (const Strip& strip : tile) {
     multiply_strip(tile, strip, call.k, call.k_stride, call.head_dim, parts.q_packed,
                    parts.probability);
-    multiply_strip(tile, strip, call.v, call.v_stride, call.value_dim, parts.dout_packed,
-                   parts.dscores);
     if (call.soft_cap > 0)
       cap_with_slope(tile, strip, call.soft_cap, parts.probability, parts.slope);
     if (strip.edge) hide(call, lanes, tile, strip, parts.probability);
+  }
+  for (const Strip& strip : tile) {
+    multiply_strip(tile, strip, call.v, call.v_stride, call.value_dim, parts.dout_packed,
+                   parts.dscores);
     differentiate(tile, strip, terms, parts.probability, parts.dscores);
     if (call.soft_cap > 0) multiply_by_slope(tile, strip, parts.slope, parts.dscores);
+  }
+  for (const Strip& strip : tile) {
     add_to_keys(call, tile, strip, parts.probability, parts.dout, parts.value_columns, call.dv,
                 call.dv_stride);
+  }
+  for (const Strip& strip : tile) {
     add_to_keys(call, tile, strip, parts.dscores, parts.q, parts.head_columns, call.dk,
                 call.dk_stride);
   }

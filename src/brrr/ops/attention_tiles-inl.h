@@ -279,8 +279,7 @@ void hide(const AttentionBlock<T>& block, const Lanes<T>& lanes, const KeyTile<T
       row[j] = (key >= begin[j]) & (key < end[j]) ? row[j] : kHidden<T>;
     if (!block.visible.documents) continue;
     const int64_t key_document = block.visible.documents[k];
-    for (int64_t j = 0; j < count; ++j)
-      row[j] = document[j] == key_document ? row[j] : kHidden<T>;
+    for (int64_t j = 0; j < count; ++j) row[j] = document[j] == key_document ? row[j] : kHidden<T>;
   }
 }
 
