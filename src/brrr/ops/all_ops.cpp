@@ -63,7 +63,9 @@ std::span<const OpDef* const> builtin_ops() {
                                           &cumsum_op,        &log_softmax_op,
                                           &rms_norm_op,      &mse_op,
                                           &nll_op,           &dropout_op,
-                                          &bernoulli_op,     &permutation_op};
+                                          &bernoulli_op,     &permutation_op,
+                                          &attention_op,     &attention_backward_op,
+                                          &rope_op};
   return kOps;
 }
 

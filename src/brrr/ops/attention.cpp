@@ -1,0 +1,165 @@
+#include "brrr/ops/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "brrr/graph/call.h"
+#include "brrr/ops/attention_cpu.h"
+#include "brrr/ops/attention_rule.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/samples.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+// Outputs: the values, and the logsumexp of each query's scores, from which the gradient makes the
+// probabilities again.
+TensorTypes infer_attention(const InferCall& call) {
+  const AttentionSizes sizes = check_attention(call, 3);
+  const Shape rows{sizes.batch, sizes.heads, sizes.queries};
+  Shape out = rows;
+  out.push_back(sizes.value_dim);
+  return {{out, call.dtype(0)}, {rows, score_dtype(call.dtype(0))}};
+}
+
+// The two products for every visible pair; what the softmax does to a pair does not grow with the head.
+Cost attention_cost(const CostCall& call) {
+  const InferCall& in = call.call;
+  const AttentionSizes sizes = attention_sizes(in.shape(0), in.shape(1), in.shape(2));
+  Cost cost{.flops = 2 * visible_pairs(attention_rule(in.attrs), sizes) *
+                     (sizes.head_dim + sizes.value_dim)};
+  for (int i = 0; i < in.size(); ++i)
+    cost.bytes_read += storage_bytes(in.dtype(i), numel(in.shape(i)));
+  for (const TensorType& output : call.outputs)
+    cost.bytes_written += storage_bytes(output.dtype, numel(output.shape));
+  return cost;
+}
+
+Tensors attention_compose(const ComposeCall& call) {
+  const Tensor &q = call.input(0), &k = call.input(1), &v = call.input(2);
+  const AttentionSizes sizes = attention_sizes(q.shape(), k.shape(), v.shape());
+  const DType wide = score_dtype(q.dtype());
+  const auto split = [&](const Tensor& x) { return split_heads(cast(x, wide), sizes); };
+  const Tensor extra = call.inputs.size() > 3 ? call.input(3) : Tensor();
+  const Tensor scores = attention_scores(split(q), split(k), extra, attention_rule(call.attrs));
+  const double hidden = -std::numeric_limits<double>::infinity();
+  const Shape rows{sizes.batch, sizes.heads, sizes.queries};
+  Shape shape = rows;
+  shape.push_back(sizes.value_dim);
+  const Tensor total = scores.numel() == 0 ? full(rows, hidden, {wide, q.device()})
+                                           : reshape(logsumexp(scores, {-1}), rows);
+  const Tensor shift = split_heads(where(equal(total, hidden), 0.0, total), sizes);
+  const Tensor out = matmul(exp(scores - unsqueeze(shift, -1)), split(v));
+  return {cast(reshape(out, shape), q.dtype()), total};
+}
+
+Tensors attention_grad(const GradCall& call) {
+  const Tensor &out = call.output(0), &total = call.output(1);
+  const auto given = [](const Tensor& grad, const Tensor& like) {
+    return grad.defined() ? grad : zeros(like.shape(), {like.dtype(), like.device()});
+  };
+  Tensors inputs{call.input(0),
+                 call.input(1),
+                 call.input(2),
+                 out,
+                 total,
+                 given(call.output_grad(0), out),
+                 given(call.output_grad(1), total)};
+  const bool has_extra = call.inputs.size() > 3;
+  if (has_extra) inputs.push_back(call.input(3));
+  Tensors grads = call_op(attention_backward_op, inputs, call.attrs);
+  if (has_extra) grads.push_back(Tensor());
+  return grads;
+}
+
+Attrs attrs_of(const AttentionOptions& options, int64_t head_dim) {
+  const double natural = head_dim > 0 ? 1 / std::sqrt(static_cast<double>(head_dim)) : 1;
+  Attrs attrs{{"scale", options.scale.value_or(natural)},
+              {"causal", options.causal},
+              {"window", options.window},
+              {"soft_cap", options.soft_cap}};
+  if (options.documents.defined()) attrs.add({"documents", true});
+  if (options.lengths.defined()) attrs.add({"lengths", true});
+  return attrs;
+}
+
+Tensor numbers(const std::vector<int64_t>& values, const Shape& shape) {
+  return from_values(values, shape);
+}
+
+// Every rule of visibility, heads that share keys, sizes that are no multiple of a vector, queries that
+// see nothing, several blocks and tiles, and no elements at all.
+std::vector<Sample> attention_samples() {
+  std::vector<Sample> samples;
+  uint32_t seed = 300;
+  const auto add = [&](const Shape& q, const Shape& k, int64_t value_dim,
+                       const AttentionOptions& options) {
+    Shape v = k;
+    v.back() = value_dim;
+    Tensors inputs{sample_values(q, seed, -1, 1), sample_values(k, seed + 1, -1, 1),
+                   sample_values(v, seed + 2, -1, 1)};
+    if (options.documents.defined()) inputs.push_back(options.documents);
+    if (options.lengths.defined()) inputs.push_back(options.lengths);
+    samples.push_back({inputs, attrs_of(options, q.back())});
+    seed += 3;
+  };
+  add({1, 1, 1, 1}, {1, 1, 1, 1}, 1, {});
+  add({2, 2, 3, 5}, {2, 2, 4, 5}, 5, {});
+  add({1, 2, 5, 4}, {1, 2, 5, 4}, 3, {.causal = true});
+  add({2, 4, 3, 5}, {2, 2, 6, 5}, 6, {.scale = 0.7, .causal = true});  // queries continue the keys
+  add({1, 2, 5, 3}, {1, 1, 3, 3}, 3, {.causal = true});  // the first two queries see nothing
+  add({1, 2, 20, 17}, {1, 2, 20, 17}, 9, {.window = 3});
+  add({1, 1, 4, 3}, {1, 1, 6, 3}, 3, {.soft_cap = 0.8});
+  add({1, 2, 9, 8}, {1, 1, 9, 8}, 8, {.causal = true, .soft_cap = 1.5});
+  add({2, 2, 6, 4}, {2, 1, 6, 4}, 4,
+      {.causal = true, .documents = numbers({0, 0, 1, 1, 1, 2, 5, 7, 5, 7, 7, 5}, {2, 6})});
+  add({2, 1, 5, 4}, {2, 1, 5, 4}, 4,
+      {.documents = numbers({3, 3, 3, 3, 3, 1, 2, 1, 2, 2}, {2, 5})});
+  add({3, 2, 2, 4}, {3, 1, 7, 4}, 4, {.lengths = numbers({7, 0, 3}, {3})});
+  add({3, 2, 3, 4}, {3, 2, 9, 4}, 4, {.causal = true, .lengths = numbers({9, 2, 5}, {3})});
+  add({2, 1, 1, 4}, {2, 1, 12, 4}, 4, {.window = 4, .lengths = numbers({12, 6}, {2})});
+  add({0, 2, 3, 4}, {0, 2, 3, 4}, 4, {});
+  add({1, 2, 0, 4}, {1, 2, 3, 4}, 4, {.causal = true});
+  add({1, 2, 3, 4}, {1, 2, 0, 4}, 4, {});
+  add({1, 1, 2, 0}, {1, 1, 3, 0}, 2, {});
+  add({1, 2, 130, 24}, {1, 1, 150, 24}, 24, {.causal = true});
+  add({2, 2, 90, 32}, {2, 2, 90, 32}, 16, {.window = 37});
+  return samples;
+}
+
+}  // namespace
+
+const OpDef attention_op{.name = "attention",
+                         .formula = "softmax(scale * q k^T over the visible keys) v",
+                         .kind = OpKind::contraction,
+                         .infer = infer_attention,
+                         .cost = attention_cost,
+                         .grad = attention_grad,
+                         .grad_reads = {.inputs = 0b1111, .outputs = 0b11},
+                         .compose = attention_compose,
+                         .cpu = attention_cpu,
+                         .workspace = attention_workspace,
+                         .samples = attention_samples};
+
+AttentionResult attention_with_logsumexp(const Tensor& q, const Tensor& k, const Tensor& v,
+                                         const AttentionOptions& options) {
+  Tensors inputs{q, k, v};
+  if (options.documents.defined()) inputs.push_back(options.documents);
+  if (options.lengths.defined()) inputs.push_back(options.lengths);
+  Tensors outputs = call_op(attention_op, inputs, attrs_of(options, q.rank() > 0 ? q.dim(-1) : 1));
+  return {std::move(outputs[0]), std::move(outputs[1])};
+}
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options) {
+  return attention_with_logsumexp(q, k, v, options).out;
+}
+
+}  // namespace brrr

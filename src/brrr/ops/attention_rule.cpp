@@ -1,0 +1,140 @@
+#include "brrr/ops/attention_rule.h"
+
+#include <cmath>
+#include <limits>
+
+#include "brrr/ops/binary.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/infer.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+void check_extra(const InferCall& call, int extra, const AttentionSizes& sizes,
+                 const AttentionRule& rule) {
+  const int expected = extra + (rule.documents || rule.lengths ? 1 : 0);
+  check(call.size() == expected, call.op.name, ": got ", call.size(), " operands instead of ",
+        expected);
+  if (rule.documents) {
+    check(sizes.queries == sizes.keys, call.op.name,
+          ": documents need as many queries as keys, not ", sizes.queries, " and ", sizes.keys,
+          "; give the whole sequence to both");
+    check(call.dtype(extra) == DType::i64 && call.shape(extra) == Shape{sizes.batch, sizes.keys},
+          call.op.name, ": documents are ", call.dtype(extra), " of shape ", call.shape(extra),
+          "; they must be i64 [batch, seq] = [", sizes.batch, ", ", sizes.keys, "]");
+  }
+  if (rule.lengths) {
+    check(call.dtype(extra) == DType::i64 && call.shape(extra) == Shape{sizes.batch}, call.op.name,
+          ": lengths are ", call.dtype(extra), " of shape ", call.shape(extra),
+          "; they must be i64 [batch] = [", sizes.batch, "]");
+  }
+}
+
+void check_settings(const InferCall& call, const AttentionRule& rule) {
+  check(std::isfinite(rule.scale), call.op.name, ": scale ", rule.scale, " must be finite");
+  check(rule.window >= 0, call.op.name, ": window ", rule.window,
+        " must be positive, or 0 for none");
+  check(rule.soft_cap >= 0 && std::isfinite(rule.soft_cap), call.op.name, ": soft_cap ",
+        rule.soft_cap, " must be positive, or 0 for none");
+  check(!(rule.documents && rule.lengths), call.op.name,
+        ": documents and lengths do not mix; give padding a document of its own");
+}
+
+}  // namespace
+
+AttentionSizes attention_sizes(const Shape& q, const Shape& k, const Shape& v) {
+  return {.batch = q[0],
+          .heads = q[1],
+          .kv_heads = k[1],
+          .queries = q[2],
+          .keys = k[2],
+          .head_dim = q[3],
+          .value_dim = v[3]};
+}
+
+AttentionSizes check_attention(const InferCall& call, int extra) {
+  check(call.size() >= extra, call.op.name, ": got ", call.size(), " operands");
+  const Shape &q = call.shape(0), &k = call.shape(1), &v = call.shape(2);
+  check(q.size() == 4 && k.size() == 4 && v.size() == 4, call.op.name, ": q ", q, ", k ", k, ", v ",
+        v, " must be [batch, heads, seq, head_dim]; unsqueeze or transpose them");
+  check(q[0] == k[0] && k[0] == v[0], call.op.name, ": batches differ: q ", q, ", k ", k, ", v ", v,
+        "; expand them to one batch");
+  check(k[1] == v[1] && k[2] == v[2], call.op.name, ": k ", k, " and v ", v,
+        " must have the same heads and the same number of keys");
+  check(k[2] < int64_t{1} << 31, call.op.name, ": k ", k, " has too many keys; use less than 2^31");
+  check(q[3] == k[3], call.op.name, ": head sizes differ: q ", q, ", k ", k);
+  check(k[1] == 0 ? q[1] == 0 : q[1] % k[1] == 0, call.op.name, ": ", q[1], " query heads of q ", q,
+        " do not share ", k[1], " heads of k ", k, " evenly; use a multiple");
+  for (int i : {1, 2}) {
+    check(call.dtype(i) == call.dtype(0), call.op.name, ": q is ", call.dtype(0), " and ",
+          i == 1 ? "k " : "v ", call.dtype(i), "; cast one of them");
+  }
+  require_dtype(call, call.dtype(0));
+  const AttentionSizes sizes = attention_sizes(q, k, v);
+  const AttentionRule rule = attention_rule(call.attrs);
+  check_settings(call, rule);
+  check_extra(call, extra, sizes, rule);
+  return sizes;
+}
+
+AttentionRule attention_rule(const Attrs& attrs) {
+  const int64_t window = attrs.integer("window");
+  return {.causal = attrs.flag("causal") || window > 0,
+          .documents = attrs.has("documents"),
+          .lengths = attrs.has("lengths"),
+          .window = window,
+          .scale = attrs.number("scale"),
+          .soft_cap = attrs.number("soft_cap")};
+}
+
+VisibleKeys visible_keys(const AttentionRule& rule, const AttentionSizes& sizes, int64_t length,
+                         const int64_t* documents) {
+  const int64_t any_distance = sizes.keys + sizes.queries;
+  return {.length = length,
+          .shift = length - sizes.queries,
+          .window = rule.window > 0 ? std::min(rule.window, any_distance) : any_distance,
+          .causal = rule.causal,
+          .documents = documents};
+}
+
+int64_t visible_pairs(const AttentionRule& rule, const AttentionSizes& sizes) {
+  const VisibleKeys keys = visible_keys(rule, sizes, sizes.keys, nullptr);
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < sizes.queries; ++i) pairs += keys.end(i) - keys.begin(i);
+  return pairs * sizes.batch * sizes.heads;
+}
+
+DType score_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+Tensor split_heads(const Tensor& x, const AttentionSizes& sizes) {
+  Shape shape = x.shape();
+  shape[1] = sizes.kv_heads;
+  shape.insert(2, sizes.kv_heads == 0 ? 1 : x.dim(1) / sizes.kv_heads);
+  return reshape(x, shape);
+}
+
+Tensor attention_scores(const Tensor& q, const Tensor& k, const Tensor& extra,
+                        const AttentionRule& rule) {
+  Tensor scores = matmul(q, transpose(k)) * rule.scale;
+  if (rule.soft_cap > 0) scores = tanh(scores * (1 / rule.soft_cap)) * rule.soft_cap;
+  const int64_t queries = q.dim(-2), keys = k.dim(-2), batch = q.dim(0);
+  const TensorOptions options{DType::i64, q.device()};
+  const Tensor key = arange(0, static_cast<double>(keys), 1, options);
+  const Tensor row = unsqueeze(arange(0, static_cast<double>(queries), 1, options), 1);
+  const Tensor length = rule.lengths ? reshape(extra, {batch, 1, 1, 1, 1})
+                                     : full({}, static_cast<double>(keys), options);
+  const Tensor position = row + (length - queries);
+  Tensor visible = key < length;
+  if (rule.causal) visible = logical_and(visible, key <= position);
+  if (rule.window > 0) visible = logical_and(visible, position - key < rule.window);
+  if (rule.documents) {
+    const Tensor of_query = reshape(extra, {batch, 1, 1, queries, 1});
+    visible = logical_and(visible, equal(of_query, reshape(extra, {batch, 1, 1, 1, keys})));
+  }
+  return where(visible, scores, -std::numeric_limits<double>::infinity());
+}
+
+}  // namespace brrr

@@ -1,0 +1,113 @@
+// Turns rows by a table of cosines and sines, which is made once a call, one row a position, and shared
+// by all heads.
+#include "brrr/ops/rope_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "brrr/ops/convert_cpu.h"
+#include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/rope_tiles.h"
+
+namespace brrr {
+namespace {
+
+template <typename T>
+RopeKernels<T> kernels_for() {
+  if constexpr (sizeof(T) == 4)
+    return rope_kernels_f32();
+  else
+    return rope_kernels_f64();
+}
+
+// Rows of the table: [seq], or [batch, seq] where positions differ by batch.
+template <typename T>
+void fill_table(const KernelCall& call, T* table) {
+  const Operand& positions = call.input(1);
+  const int64_t pairs = call.attrs.integer("rotary_dim") / 2, count = positions.count();
+  const std::vector<double> frequencies = rope_frequencies(call.attrs.number("base"), pairs);
+  const RopeKernels<T> kernels = kernels_for<T>();
+  const bool inverse = call.attrs.flag("inverse");
+  const Layout& layout = *positions.layout;
+  const int64_t seq = layout.shape.back();
+  // A sine costs about as much as moving ten elements.
+  const int64_t rows = std::max<int64_t>(1, kPieceElements / 10 / std::max<int64_t>(1, pairs));
+  call.pool.for_each_piece((count + rows - 1) / rows, [&](int64_t piece) {
+    for (int64_t r = piece * rows; r < std::min(count, (piece + 1) * rows); ++r) {
+      const int64_t batch_offset = layout.rank() == 2 ? r / seq * layout.strides[0] : 0;
+      const int64_t place = batch_offset + r % seq * layout.strides.back();
+      kernels.fill_table(static_cast<double>(positions.data<int64_t>()[place]), frequencies.data(),
+                         pairs, inverse, table + r * 2 * pairs);
+    }
+  });
+}
+
+// Some rows of one head, from and to memory of any dtype, through buffers where that is not T's own.
+template <typename T>
+void turn_rows(const KernelCall& call, const T* table, int64_t head_of_all, int64_t first,
+               int64_t rows) {
+  const Operand &x = call.input(0), &y = call.output(0);
+  const Layout& in = *x.layout;
+  const int64_t seq = in.shape[2], columns = in.shape[3], batch = head_of_all / in.shape[1];
+  const int64_t x_start = in.offset + batch * in.strides[0] +
+                          head_of_all % in.shape[1] * in.strides[1] + first * in.strides[2];
+  const int64_t y_start = y.layout->offset + (head_of_all * seq + first) * columns;
+  const int64_t pairs = call.attrs.integer("rotary_dim") / 2;
+  const int64_t table_row = (call.input(1).shape().size() == 2 ? batch * seq : 0) + first;
+  RopeRows<T> part{reinterpret_cast<const T*>(x.base) + x_start,
+                   in.strides[2],
+                   reinterpret_cast<T*>(y.base) + y_start,
+                   columns,
+                   table + table_row * 2 * pairs,
+                   rows,
+                   columns,
+                   pairs,
+                   call.attrs.flag("interleaved")};
+  const RopeKernels<T> kernels = kernels_for<T>();
+  if (is_natural(x.dtype) && in.strides[3] == 1) return kernels.turn(part);
+  const ComputeType type = compute_type(x.dtype);
+  std::vector<T> before(static_cast<size_t>(columns)), after(static_cast<size_t>(columns));
+  part.x = before.data();
+  part.y = after.data();
+  part.rows = 1;
+  for (int64_t r = 0; r < rows; ++r, part.table += 2 * pairs) {
+    load_elements(x.dtype, x.base, x_start + r * in.strides[2], in.strides[3], columns, type,
+                  before.data());
+    kernels.turn(part);
+    store_elements(type, after.data(), y.dtype, y.base, y_start + r * columns, 1, columns);
+  }
+}
+
+template <typename T>
+void run(const KernelCall& call) {
+  T* const table = reinterpret_cast<T*>(call.workspace.data());
+  fill_table(call, table);
+  const Shape& shape = call.input(0).shape();
+  const int64_t seq = shape[2], rows = std::clamp<int64_t>(kPieceElements / shape[3], 1, seq),
+                parts = (seq + rows - 1) / rows;
+  call.pool.for_each_piece(shape[0] * shape[1] * parts, [&](int64_t piece) {
+    const int64_t first = piece % parts * rows;
+    turn_rows(call, table, piece / parts, first, std::min(rows, seq - first));
+  });
+}
+
+}  // namespace
+
+std::vector<double> rope_frequencies(double base, int64_t pairs) {
+  std::vector<double> frequencies;
+  for (int64_t i = 0; i < pairs; ++i)
+    frequencies.push_back(std::pow(base, -static_cast<double>(i) / static_cast<double>(pairs)));
+  return frequencies;
+}
+
+int64_t rope_workspace(const KernelCall& call) {
+  return call.input(1).count() * call.attrs.integer("rotary_dim") *
+         compute_bytes(compute_type(call.input(0).dtype));
+}
+
+void rope_cpu(const KernelCall& call) {
+  if (call.output(0).count() == 0) return;
+  call.input(0).dtype == DType::f64 ? run<double>(call) : run<float>(call);
+}
+
+}  // namespace brrr

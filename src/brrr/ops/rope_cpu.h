@@ -1,0 +1,16 @@
+// The CPU kernel of rope.
+#pragma once
+
+#include <vector>
+
+#include "brrr/graph/op_def.h"
+
+namespace brrr {
+
+// base^(-i / pairs) for every pair i: what a position is multiplied by.
+std::vector<double> rope_frequencies(double base, int64_t pairs);
+
+int64_t rope_workspace(const KernelCall& call);
+void rope_cpu(const KernelCall& call);
+
+}  // namespace brrr

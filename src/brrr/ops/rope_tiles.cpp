@@ -1,0 +1,84 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "brrr/ops/rope_tiles.cpp"
+#include "brrr/ops/rope_tiles.h"
+
+#include <algorithm>
+
+#include "brrr/base/scalar_math.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace brrr::HWY_NAMESPACE {
+
+// Angles in f64 whatever T is: at position 100,000 an f32 angle would be wrong in its second digit.
+template <typename T>
+void fill_rope_table(double position, const double* HWY_RESTRICT frequencies, int64_t pairs,
+                     bool inverse, T* HWY_RESTRICT row) {
+  T* HWY_RESTRICT sines = row + pairs;
+  const double turn = inverse ? -position : position;
+  double largest = 0;
+  for (int64_t i = 0; i < pairs; ++i) largest = std::max(largest, math::abs(turn * frequencies[i]));
+  if (largest <= math::kTrigLimit<double>) {
+    for (int64_t i = 0; i < pairs; ++i) {
+      const double angle = turn * frequencies[i];
+      row[i] = static_cast<T>(math::cos_reduced(angle));
+      sines[i] = static_cast<T>(math::sin_reduced(angle));
+    }
+    return;
+  }
+  for (int64_t i = 0; i < pairs; ++i) {
+    row[i] = static_cast<T>(math::cos(turn * frequencies[i]));
+    sines[i] = static_cast<T>(math::sin(turn * frequencies[i]));
+  }
+}
+
+template <typename T>
+void turn_halves(const T* HWY_RESTRICT x, const T* HWY_RESTRICT cosine, const T* HWY_RESTRICT sine,
+                 int64_t pairs, T* HWY_RESTRICT y) {
+  for (int64_t i = 0; i < pairs; ++i) {
+    const T a = x[i], b = x[i + pairs];
+    y[i] = a * cosine[i] - b * sine[i];
+    y[i + pairs] = b * cosine[i] + a * sine[i];
+  }
+}
+
+template <typename T>
+void turn_neighbours(const T* HWY_RESTRICT x, const T* HWY_RESTRICT cosine,
+                     const T* HWY_RESTRICT sine, int64_t pairs, T* HWY_RESTRICT y) {
+  for (int64_t i = 0; i < pairs; ++i) {
+    const T a = x[2 * i], b = x[2 * i + 1];
+    y[2 * i] = a * cosine[i] - b * sine[i];
+    y[2 * i + 1] = b * cosine[i] + a * sine[i];
+  }
+}
+
+template <typename T>
+void turn_rows(const RopeRows<T>& rows) {
+  for (int64_t r = 0; r < rows.rows; ++r) {
+    const T* x = rows.x + r * rows.x_stride;
+    T* y = rows.y + r * rows.y_stride;
+    const T* table = rows.table + r * 2 * rows.pairs;
+    if (rows.interleaved) {
+      turn_neighbours(x, table, table + rows.pairs, rows.pairs, y);
+    } else {
+      turn_halves(x, table, table + rows.pairs, rows.pairs, y);
+    }
+    std::copy(x + 2 * rows.pairs, x + rows.columns, y + 2 * rows.pairs);
+  }
+}
+
+RopeKernels<float> rope_f32() { return {&fill_rope_table<float>, &turn_rows<float>}; }
+RopeKernels<double> rope_f64() { return {&fill_rope_table<double>, &turn_rows<double>}; }
+
+}  // namespace brrr::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace brrr {
+HWY_EXPORT(rope_f32);
+HWY_EXPORT(rope_f64);
+RopeKernels<float> rope_kernels_f32() { return HWY_DYNAMIC_DISPATCH(rope_f32)(); }
+RopeKernels<double> rope_kernels_f64() { return HWY_DYNAMIC_DISPATCH(rope_f64)(); }
+}  // namespace brrr
+#endif

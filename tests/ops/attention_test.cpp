@@ -1,0 +1,194 @@
+#include "brrr/ops/attention.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "brrr/brrr.h"
+#include "brrr/ops/op_list.h"
+#include "support/error_of.h"
+
+namespace brrr {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Inputs {
+  Tensor q, k, v;
+};
+
+Inputs random_inputs(const Shape& q, const Shape& k, uint64_t seed = 5) {
+  Random random(seed);
+  return {normal(q, random.stream("q")), normal(k, random.stream("k")),
+          normal(k, random.stream("v"))};
+}
+
+// The op's definition in plain ops, in f64.
+Tensors composed(const OpDef& op, const Tensors& inputs, const Attrs& attrs) {
+  Tensors wide;
+  for (const Tensor& x : inputs) wide.push_back(is_float(x.dtype()) ? cast(x, DType::f64) : x);
+  return op.compose({wide, attrs});
+}
+
+double largest_difference(const Tensor& a, const Tensor& b) {
+  return max(abs(cast(a, DType::f64) - cast(b, DType::f64))).item<double>();
+}
+
+TEST(Attention, OfEqualScoresIsTheMeanOfTheVisibleValues) {
+  const Tensor q = zeros({1, 1, 3, 2}), v = reshape(tensor({1, 3, 8}), {1, 1, 3, 1});
+  const Tensor k = ones({1, 1, 3, 2});
+  EXPECT_THAT(attention(q, k, v).to_vector<float>(), ElementsAre(4, 4, 4));
+  EXPECT_THAT(attention(q, k, v, {.causal = true}).to_vector<float>(), ElementsAre(1, 2, 4));
+  EXPECT_THAT(attention(q, k, v, {.window = 2}).to_vector<float>(), ElementsAre(1, 2, 5.5));
+}
+
+TEST(Attention, AlignsQueriesAtTheLastKey) {
+  const Tensor q = zeros({1, 1, 2, 1}), k = ones({1, 1, 4, 1});
+  const Tensor v = reshape(tensor({3, 6, 9, 2}), {1, 1, 4, 1});
+  EXPECT_THAT(attention(q, k, v, {.causal = true}).to_vector<float>(), ElementsAre(6, 5));
+  // Of two valid keys the queries stand at positions 0 and 1.
+  const Tensor lengths = tensor({2}, DType::i64);
+  EXPECT_THAT(attention(q, k, v, {.causal = true, .lengths = lengths}).to_vector<float>(),
+              ElementsAre(3, 4.5));
+}
+
+TEST(Attention, OfAQueryThatSeesNothingIsZeroAndHasNoGradient) {
+  const Inputs in = random_inputs({1, 2, 4, 8}, {1, 2, 2, 8});
+  in.q.require_grad(), in.k.require_grad(), in.v.require_grad();
+  const auto [out, total] = attention_with_logsumexp(in.q, in.k, in.v, {.causal = true});
+  const float hidden = -std::numeric_limits<float>::infinity();
+  EXPECT_THAT(slice(out, 2, {0, 2}).to_vector<float>(), Each(0));
+  EXPECT_THAT(slice(total, 2, {0, 2}).to_vector<float>(), Each(hidden));
+  const std::vector<Tensor> grads = grad(sum(square(out)), {in.q, in.k, in.v});
+  EXPECT_THAT(slice(grads[0], 2, {0, 2}).to_vector<float>(), Each(0));
+  for (const Tensor& g : grads) EXPECT_TRUE(all(isfinite(g)).item<bool>());
+}
+
+TEST(Attention, StaysInsideADocument) {
+  const Inputs in = random_inputs({1, 2, 200, 16}, {1, 2, 200, 16});
+  std::vector<int64_t> ids(200, 0);
+  std::fill(ids.begin() + 70, ids.end(), 1);
+  const Tensor both =
+      attention(in.q, in.k, in.v, {.causal = true, .documents = from_values(ids, {1, 200})});
+  const auto alone = [&](Slice part) {
+    return attention(slice(in.q, 2, part), slice(in.k, 2, part), slice(in.v, 2, part),
+                     {.causal = true});
+  };
+  EXPECT_LT(largest_difference(slice(both, 2, {0, 70}), alone({0, 70})), 2e-6);
+  EXPECT_LT(largest_difference(slice(both, 2, {70, 200}), alone({70, 200})), 2e-6);
+}
+
+TEST(Attention, PartsOfTheKeysPutTogetherGiveTheWhole) {
+  const Inputs in = random_inputs({1, 2, 5, 16}, {1, 2, 100, 16});
+  const auto part = [&](Slice keys) {
+    return attention_with_logsumexp(in.q, slice(in.k, 2, keys), slice(in.v, 2, keys));
+  };
+  const AttentionResult a = part({0, 37}), b = part({37, 100});
+  const Tensor weight = unsqueeze(sigmoid(a.logsumexp - b.logsumexp), -1);
+  const Tensor joined = a.out * weight + b.out * (1.0 - weight);
+  EXPECT_LT(largest_difference(joined, attention(in.q, in.k, in.v)), 1e-6);
+}
+
+// Several blocks and tiles with ragged ends, against the definition in f64. f32 sums of 700 terms of size
+// 1 carry about sqrt(700) roundings of 6e-8.
+TEST(Attention, OfLongSequencesAgreesWithItsDefinition) {
+  const Shape q{1, 4, 700, 40}, k{1, 2, 700, 40};
+  const Inputs in = random_inputs(q, k);
+  for (const AttentionOptions& options :
+       {AttentionOptions{}, AttentionOptions{.causal = true}, AttentionOptions{.window = 129},
+        AttentionOptions{.causal = true, .soft_cap = 2}}) {
+    const auto [out, total] = attention_with_logsumexp(in.q, in.k, in.v, options);
+    const Attrs attrs{{"scale", 1 / std::sqrt(40.0)},
+                      {"causal", options.causal},
+                      {"window", options.window},
+                      {"soft_cap", options.soft_cap}};
+    const Tensors expected = composed(attention_op, {in.q, in.k, in.v}, attrs);
+    EXPECT_LT(largest_difference(out, expected[0]), 4e-6);
+    EXPECT_LT(largest_difference(total, expected[1]), 4e-6);
+    Random random(9);
+    const Tensors all{in.q,
+                      in.k,
+                      in.v,
+                      out,
+                      total,
+                      normal(out.shape(), random.stream("dout")),
+                      normal(total.shape(), random.stream("dtotal"))};
+    const Tensors grads = call_op(attention_backward_op, all, attrs);
+    const Tensors wanted = composed(attention_backward_op, all, attrs);
+    for (int i = 0; i < 3; ++i) EXPECT_LT(largest_difference(grads[i], wanted[i]), 4e-5) << i;
+  }
+}
+
+// Scores of 2048 x 2048 would take 16 MiB a head; what is live at most stays a few times the operands.
+TEST(Attention, NeverHoldsAllScores) {
+  const Inputs in = random_inputs({1, 1, 2048, 16}, {1, 1, 2048, 16});
+  in.q.require_grad(), in.k.require_grad(), in.v.require_grad();
+  const Bytes before = ledger().live();
+  ledger().reset_peak();
+  const Tensor out = attention(in.q, in.k, in.v, {.causal = true});
+  grad(sum(out), {in.q, in.k, in.v});
+  EXPECT_LT((ledger().peak() - before).value(), 6 << 20);
+}
+
+TEST(Attention, IsTheSameForAnyNumberOfThreads) {
+  const Inputs in = random_inputs({1, 4, 600, 64}, {1, 2, 600, 64});
+  in.q.require_grad(), in.k.require_grad(), in.v.require_grad();
+  const int before = thread_pool().threads();
+  std::vector<std::vector<float>> results;
+  for (int threads : {1, 2, 5}) {
+    set_num_threads(threads);
+    const Tensor out = attention(in.q, in.k, in.v, {.causal = true});
+    std::vector<float> values = out.to_vector<float>();
+    for (const Tensor& g : grad(sum(square(out)), {in.q, in.k, in.v})) {
+      const std::vector<float> more = g.to_vector<float>();
+      values.insert(values.end(), more.begin(), more.end());
+    }
+    results.push_back(values);
+  }
+  set_num_threads(before);
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+TEST(Attention, CountsTheVisiblePairs) {
+  const Inputs in = random_inputs({1, 2, 6, 4}, {1, 2, 6, 4});
+  const auto flops = [&](const AttentionOptions& options) {
+    CostCounter counter;
+    attention(in.q, in.k, in.v, options);
+    return counter.contractions().flops;
+  };
+  EXPECT_EQ(flops({}), 2 * 36 * 2 * (4 + 4));
+  EXPECT_EQ(flops({.causal = true}), 2 * 21 * 2 * (4 + 4));
+  EXPECT_EQ(flops({.window = 2}), 2 * 11 * 2 * (4 + 4));
+}
+
+TEST(Attention, SaysWhyOperandsDoNotFit) {
+  const Tensor q = ones({1, 4, 3, 8}), k = ones({1, 3, 5, 8});
+  EXPECT_THAT(error_of([&] { attention(q, k, k); }), HasSubstr("4 query heads"));
+  EXPECT_THAT(error_of([&] {
+                attention(ones({3, 8}), k, k);
+              }),
+              HasSubstr("must be [batch, heads, seq, head_dim]"));
+  const Tensor k4 = ones({1, 4, 5, 8});
+  EXPECT_THAT(error_of([&] {
+                attention(ones({1, 4, 3, 6}), k4, k4);
+              }),
+              HasSubstr("head sizes differ: q [1, 4, 3, 6], k [1, 4, 5, 8]"));
+  const Tensor ids = zeros({1, 5}, {.dtype = DType::i64});
+  EXPECT_THAT(error_of([&] { attention(q, k4, k4, {.documents = ids}); }),
+              HasSubstr("as many queries as keys"));
+  const Tensor lengths = tensor({6}, DType::i64);
+  EXPECT_THAT(error_of([&] { attention(q, k4, k4, {.lengths = lengths}); }),
+              HasSubstr("length 6 of batch 0 is out of range; there are 5 keys"));
+  EXPECT_THAT(error_of([&] {
+                attention(k4, k4, k4, {.documents = ids, .lengths = tensor({5}, DType::i64)});
+              }),
+              HasSubstr("do not mix"));
+}
+
+}  // namespace
+}  // namespace brrr
