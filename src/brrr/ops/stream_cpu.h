@@ -1,0 +1,19 @@
+// Stores that go past the caches. A result larger than the caches is gone from them before anybody
+// reads it; an ordinary store would still fetch every line from memory before it overwrites it, a
+// third of the traffic of y = f(x).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace brrr {
+
+// From this size on a result is streamed. Below, the next op is likely to find it in a cache.
+inline constexpr int64_t kStreamBytes = int64_t{32} << 20;
+
+// Copies `bytes` (a multiple of 4) past the caches, any alignment of 4. finish_stream() must follow
+// on the same thread before another one reads the result.
+void stream_copy(void* to, const void* from, int64_t bytes);
+void finish_stream();
+
+}  // namespace brrr
