@@ -157,6 +157,9 @@ bool run_flat(const KernelCall& call, ComputeType type, TileFn tile) {
     alignas(64) Buffer buffer;
     for (int64_t first = begin; first < end; first += kTileElements) {
       const int64_t last = std::min(end, first + kTileElements);
+      const int64_t next = std::min(kTileElements, end - last) * bytes;
+      for (const Operand& input : call.inputs)
+        prefetch_bytes(input.base + (input.layout->offset + last) * bytes, next);
       run_range(first, last, buffer);
       stream_copy(out + first * bytes, buffer, (last - first) * bytes);
     }

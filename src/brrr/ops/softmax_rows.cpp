@@ -21,7 +21,7 @@ void softmax_row(const void* input, void* scratch, void* output, int64_t count, 
   });
   double total = 0;
   for_each_tile(count, [&](int64_t begin, int64_t end) HWY_ATTR {
-    for (int64_t i = begin; i < end; ++i) work[i] = math::exp(x[i] - largest);
+    for (int64_t i = begin; i < end; ++i) work[i] = exp_below(x[i] - largest);
     total += static_cast<double>(
         tile_sum<T>(begin, end, [work](int64_t i) HWY_ATTR { return work[i]; }));
   });
@@ -49,11 +49,9 @@ HWY_INLINE void add_exponentials(const T* x, int64_t count, double& largest, Shi
     if (sum.total != 0) sum.total *= std::exp(sum.shift - shift);
     sum.shift = shift;
   }
-  alignas(64) T exponentials[kTileElements];
   const T shift = static_cast<T>(sum.shift);
-  for (int64_t i = 0; i < count; ++i) exponentials[i] = math::exp(x[i] - shift);
   sum.total += static_cast<double>(
-      tile_sum<T>(0, count, [&exponentials](int64_t i) HWY_ATTR { return exponentials[i]; }));
+      tile_sum<T>(0, count, [x, shift](int64_t i) HWY_ATTR { return exp_below(x[i] - shift); }));
 }
 
 template <typename T>
@@ -91,7 +89,7 @@ void log_softmax_backward_row(const void* result, const void* gradient, void* ou
 }
 
 template <typename T>
-T capped(T x, T cap) {
+HWY_INLINE T capped(T x, T cap) {
   return cap * math::tanh(x / cap);
 }
 

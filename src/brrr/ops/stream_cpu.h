@@ -16,4 +16,10 @@ inline constexpr int64_t kStreamBytes = int64_t{32} << 20;
 void stream_copy(void* to, const void* from, int64_t bytes);
 void finish_stream();
 
+// Asks for bytes that will be read soon. Streamed stores and the reads of the next tile then overlap;
+// the hardware looks no further than the end of a page, which is a tile of f32.
+inline void prefetch_bytes(const std::byte* from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, /*write=*/0, /*locality=*/2);
+}
+
 }  // namespace brrr
