@@ -55,18 +55,6 @@ HWY_INLINE T tile_max(const T* x, int64_t begin, int64_t end) {
       [](T a, T b) HWY_ATTR { return b > a ? b : a; }, [x](int64_t i) HWY_ATTR { return x[i]; });
 }
 
-// e^x for x <= 0, up to rounding; what is too small for a normal number becomes 0. A third fewer
-// instructions than math::exp, which reaches subnormal numbers and infinity.
-template <typename T>
-HWY_INLINE T exp_below(T x) {
-  using F = math::Format<T>;
-  constexpr T smallest = sizeof(T) == 4 ? T(-87.3) : T(-708.3);
-  const auto [shifted, r] = math::reduce_by_ln2(x, T(F::bias));
-  const T power = math::from_bits<T>(math::to_bits(shifted) << F::mantissa_bits);
-  const T y = math::exp_polynomial(r) * power;
-  return x < smallest ? T(0) : y;  // -infinity too; NaN stays
-}
-
 template <typename Body>
 HWY_INLINE void for_each_tile(int64_t count, const Body& body) {
   for (int64_t begin = 0; begin < count; begin += kTileElements)

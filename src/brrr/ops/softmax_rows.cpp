@@ -21,7 +21,7 @@ void softmax_row(const void* input, void* scratch, void* output, int64_t count, 
   });
   double total = 0;
   for_each_tile(count, [&](int64_t begin, int64_t end) HWY_ATTR {
-    for (int64_t i = begin; i < end; ++i) work[i] = exp_below(x[i] - largest);
+    for (int64_t i = begin; i < end; ++i) work[i] = math::exp_below(x[i] - largest);
     total += static_cast<double>(
         tile_sum<T>(begin, end, [work](int64_t i) HWY_ATTR { return work[i]; }));
   });
@@ -50,8 +50,8 @@ HWY_INLINE void add_exponentials(const T* x, int64_t count, double& largest, Shi
     sum.shift = shift;
   }
   const T shift = static_cast<T>(sum.shift);
-  sum.total += static_cast<double>(
-      tile_sum<T>(0, count, [x, shift](int64_t i) HWY_ATTR { return exp_below(x[i] - shift); }));
+  sum.total += static_cast<double>(tile_sum<T>(
+      0, count, [x, shift](int64_t i) HWY_ATTR { return math::exp_below(x[i] - shift); }));
 }
 
 template <typename T>
