@@ -236,6 +236,28 @@ TYPED_TEST(ScalarMath, SigmoidError) {
       [](auto x) { return decltype(x)(1) / (decltype(x)(1) + std::exp(-x)); }, points);
 }
 
+// From its smallest argument on, as good as exp; below it, exactly 0.
+TYPED_TEST(ScalarMath, ExpBelowError) {
+  using T = TypeParam;
+  const T smallest = sizeof(T) == 4 ? T(-87.3) : T(-708.3);
+  expect_within<T>(
+      1.0, [](T x) { return math::exp_below(x); }, [](auto x) { return std::exp(x); },
+      Points<T>().uniform(T(-2), T(0)).uniform(smallest, T(0)));
+  EXPECT_EQ(math::exp_below(T(0)), T(1));
+  for (T x : {2 * smallest, -this->max, -this->infinity})
+    EXPECT_TRUE(same(math::exp_below(x), T(0)));
+  EXPECT_TRUE(std::isnan(math::exp_below(this->nan)));
+}
+
+// Relative error of at most one unit: a product with it stays within two.
+TYPED_TEST(ScalarMath, ReciprocalTo2Error) {
+  using T = TypeParam;
+  for (T d : Points<T>().uniform(T(1), T(2), 100000).around(T(1)).list()) {
+    if (d < T(1) || d > T(2)) continue;
+    EXPECT_NEAR(math::reciprocal_to_2(d) * Wider<T>(d), 1, std::numeric_limits<T>::epsilon());
+  }
+}
+
 TYPED_TEST(ScalarMath, ErfError) {
   using T = TypeParam;
   const auto points = Points<T>()

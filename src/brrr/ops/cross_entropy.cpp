@@ -1,93 +1,83 @@
 #include "brrr/ops/cross_entropy.h"
 
-#include <cmath>
-
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
+#include "brrr/ops/cross_entropy_call.h"
 #include "brrr/ops/index.h"
-#include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
-#include "brrr/ops/row_tiles.h"
 #include "brrr/ops/rows_cpu.h"
-#include "brrr/ops/samples.h"
+#include "brrr/ops/softmax_rows.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
 
 namespace brrr {
 namespace {
 
-DType loss_dtype(DType logits) { return logits == DType::f64 ? DType::f64 : DType::f32; }
-
-// Outputs: the loss of each row, and the logsumexp of its logits, which the gradient uses.
+// Outputs: the loss of each row, and the logsumexp of its logits, which the gradient uses; both are 0
+// where the row is ignored.
 TensorTypes infer_cross_entropy(const InferCall& call) {
-  const Shape &logits = call.shape(0), &targets = call.shape(1);
-  check(logits.size() == 2 && targets.size() == 1 && logits[0] == targets[0],
-        "cross_entropy: logits ", logits, " and targets ", targets,
-        " must be [rows, classes] and [rows]");
-  check(is_integer(call.dtype(1)), "cross_entropy: targets must be integers, not ", call.dtype(1),
-        "; cast them to i64");
-  check(logits[1] > 0 || logits[0] == 0, "cross_entropy: logits ", logits,
-        " have no classes to choose from");
-  require_dtype(call, call.dtype(0));
-  const TensorType row{{logits[0]}, loss_dtype(call.dtype(0))};
+  require_rows(call, 0, 1);
+  const TensorType row{{call.shape(0)[0]}, loss_dtype(call.dtype(0))};
   return {row, row};
 }
 
 Tensors cross_entropy_compose(const ComposeCall& call) {
-  const Tensor logits = cast(call.input(0), loss_dtype(call.input(0).dtype()));
+  const CrossEntropyOptions options = options_of(call.attrs);
+  const Tensor counted = counted_rows(call.input(1), options);
+  // Zeros in place of ignored logits: whatever these were, NaN too, must not reach a gradient.
+  Tensor logits =
+      where(unsqueeze(counted, -1), cast(call.input(0), loss_dtype(call.input(0).dtype())), 0);
+  const Tensor targets = where(counted, cast(call.input(1), DType::i64), 0);
+  if (options.soft_cap != 0) logits = options.soft_cap * tanh(logits / options.soft_cap);
   const Tensor total = logsumexp(logits, {-1});
-  const Tensor chosen =
-      squeeze(gather(logits, -1, unsqueeze(cast(call.input(1), DType::i64), -1)), -1);
-  return {total - chosen, total};
+  const Tensor chosen = squeeze(gather(logits, -1, unsqueeze(targets, -1)), -1);
+  Tensor loss = total - (1 - options.label_smoothing) * chosen;
+  if (options.label_smoothing != 0) loss = loss - options.label_smoothing * mean(logits, {-1});
+  if (options.z_loss != 0) loss = loss + options.z_loss * square(total);
+  return {where(counted, loss, 0), where(counted, total, 0)};
 }
 
-// d loss / d logits = softmax - onehot(target);  d logsumexp / d logits = softmax
 Tensors cross_entropy_grad(const GradCall& call) {
   const Tensor &logits = call.input(0), &targets = call.input(1), &total = call.output(1);
-  const Tensor probability = exp(cast(logits, total.dtype()) - unsqueeze(total, -1));
-  const Tensor classes =
-      arange(0, static_cast<double>(logits.dim(-1)), 1, {DType::i64, logits.device()});
-  Tensor grad = zeros(logits.shape(), {total.dtype(), logits.device()});
-  if (call.output_grad(0).defined()) {
-    const Tensor is_target = equal(classes, unsqueeze(targets, -1));
-    grad = where(is_target, probability - 1.0, probability) * unsqueeze(call.output_grad(0), -1);
-  }
-  if (call.output_grad(1).defined()) grad = grad + probability * unsqueeze(call.output_grad(1), -1);
-  return {cast(grad, logits.dtype()), Tensor()};
+  Tensor dloss = call.output_grad(0);
+  const Tensor& dtotal = call.output_grad(1);
+  if (!dloss.defined()) dloss = zeros(total.shape(), {total.dtype(), dtotal.device()});
+  const Tensor inputs[] = {logits, targets, total, dloss, dtotal};
+  const std::span<const Tensor> all(inputs);
+  return {call_op(cross_entropy_backward_op, all.first(dtotal.defined() ? 5 : 4), call.attrs)[0],
+          Tensor()};
 }
 
-// Before anything is written: every target must name a class.
-std::vector<int64_t> read_targets(const Operand& targets, int64_t classes) {
-  std::vector<int64_t> values(static_cast<size_t>(targets.count()));
-  load_elements(targets.dtype, targets.base, targets.layout->offset, targets.layout->strides[0],
-                targets.count(), ComputeType::i64, values.data());
-  for (size_t row = 0; row < values.size(); ++row) {
-    check(values[row] >= 0 && values[row] < classes, "cross_entropy: target ", values[row],
-          " at row ", row, " is out of range; there are ", classes, " classes, 0 to ", classes - 1);
-  }
-  return values;
+double loss_of(const LogitTotals& totals, const CrossEntropyOptions& options, int64_t classes) {
+  double loss = totals.logsumexp - (1 - options.label_smoothing) * totals.target;
+  if (options.label_smoothing != 0)
+    loss -= options.label_smoothing * (totals.sum / static_cast<double>(classes));
+  return loss + options.z_loss * totals.logsumexp * totals.logsumexp;
 }
 
 void cross_entropy_cpu(const KernelCall& call) {
   const Rows logits(call.input(0));
-  const std::vector<int64_t> targets = read_targets(call.input(1), logits.cols());
-  const ComputeType type = compute_type(call.output(0).dtype);
-  const RowKernels kernels = find_row_kernels(type);
   const int64_t cols = logits.cols();
-  for_each_row(call.pool, logits.rows(), cols, 2, [&](int64_t row, double* buffer) {
-    void *values = buffer, *exps = buffer + cols;
-    logits.read(row, type, values);
-    const double largest = kernels.max(values, cols), shift = std::isfinite(largest) ? largest : 0;
-    kernels.exp_shifted(values, shift, exps, cols);
-    const double total = std::log(kernels.sum(exps, cols)) + shift;
-    const auto target = static_cast<size_t>(targets[static_cast<size_t>(row)]);
-    const double chosen = type == ComputeType::f64
-                              ? buffer[target]
-                              : static_cast<double>(static_cast<float*>(values)[target]);
-    const double results[] = {total - chosen, total};
+  const CrossEntropyOptions options = options_of(call.attrs);
+  const std::vector<int64_t> targets = read_targets(call.input(1), cols, options);
+  const ComputeType type = compute_type(call.output(0).dtype);
+  const CrossEntropyRows kernels = find_cross_entropy_rows(type);
+  const int buffers = logits.is_direct(type) ? 0 : 1;
+  for_each_row(call.pool, logits.rows(), cols, buffers, [&](int64_t row, double* buffer) {
+    double results[] = {0, 0};
+    const int64_t target = targets[static_cast<size_t>(row)];
+    if (target >= 0) {
+      const LogitTotals totals = kernels.forward({.logits = logits.view(row, type, buffer),
+                                                  .count = cols,
+                                                  .target = target,
+                                                  .soft_cap = options.soft_cap,
+                                                  .wants_sum = options.label_smoothing != 0});
+      results[0] = loss_of(totals, options, cols);
+      results[1] = totals.logsumexp;
+    }
     for (int i : {0, 1}) {
       const Operand& output = call.output(i);
       store_elements(ComputeType::f64, &results[i], output.dtype, output.base,
@@ -96,48 +86,50 @@ void cross_entropy_cpu(const KernelCall& call) {
   });
 }
 
+Cost cross_entropy_cost(const CostCall& call) {
+  const Shape& logits = call.call.shape(0);
+  return {.flops = 4 * numel(logits),
+          .bytes_read = storage_bytes(call.call.dtype(0), numel(logits)) +
+                        storage_bytes(call.call.dtype(1), logits[0]),
+          .bytes_written = 2 * storage_bytes(call.outputs[0].dtype, logits[0])};
+}
+
 std::vector<Sample> cross_entropy_samples() {
   std::vector<Sample> samples;
-  for (const Shape& shape :
-       {Shape{1, 1}, Shape{4, 3}, Shape{0, 5}, Shape{33, 17}, Shape{40, 1300}}) {
-    samples.push_back(
-        {{sample_values(shape, 130, -3, 3), sample_indices({shape[0]}, 131, shape[1])}, {}});
-  }
+  for (const CrossEntropySample& sample : cross_entropy_cases())
+    samples.push_back({{sample.logits, sample.targets}, sample.attrs});
   return samples;
 }
 
 }  // namespace
 
-const OpDef cross_entropy_op{
-    .name = "cross_entropy",
-    .formula = "logsumexp(logits) - logits[target]",
-    .kind = OpKind::reduce,
-    .flops_per_element = 1,
-    .infer = infer_cross_entropy,
-    .cost =
-        [](const CostCall& call) {
-          const Shape& logits = call.call.shape(0);
-          return Cost{.flops = 4 * numel(logits),
-                      .bytes_read = storage_bytes(call.call.dtype(0), numel(logits)) +
-                                    storage_bytes(call.call.dtype(1), logits[0]),
-                      .bytes_written = 2 * storage_bytes(call.outputs[0].dtype, logits[0])};
-        },
-    .grad = cross_entropy_grad,
-    .grad_reads = {.inputs = 0b11, .outputs = 0b10},
-    .compose = cross_entropy_compose,
-    .cpu = cross_entropy_cpu,
-    .samples = cross_entropy_samples};
+const OpDef cross_entropy_op{.name = "cross_entropy",
+                             .formula = "logsumexp(logits) - logits[target]",
+                             .kind = OpKind::reduce,
+                             .infer = infer_cross_entropy,
+                             .cost = cross_entropy_cost,
+                             .grad = cross_entropy_grad,
+                             .grad_reads = {.inputs = 0b11, .outputs = 0b10},
+                             .compose = cross_entropy_compose,
+                             .cpu = cross_entropy_cpu,
+                             .samples = cross_entropy_samples};
 
-Tensor cross_entropy_each(const Tensor& logits, const Tensor& targets) {
+Tensor cross_entropy_each(const Tensor& logits, const Tensor& targets,
+                          const CrossEntropyOptions& options) {
   check(logits.rank() == targets.rank() + 1, "cross_entropy: logits ", logits.shape(),
         " need one axis more than targets ", targets.shape(), ": the classes");
   const Tensor rows = reshape(logits, {targets.numel(), logits.dim(-1)});
-  return reshape(call_one(cross_entropy_op, {rows, reshape(targets, {targets.numel()})}),
-                 targets.shape());
+  const Tensor losses =
+      call_one(cross_entropy_op, {rows, reshape(targets, {targets.numel()})}, to_attrs(options));
+  return reshape(losses, targets.shape());
 }
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
-  return mean(cross_entropy_each(logits, targets));
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
+                     const CrossEntropyOptions& options) {
+  const Tensor losses = cross_entropy_each(logits, targets, options);
+  if (!options.ignore_index) return mean(losses);
+  const Tensor counted = maximum(sum(counted_rows(targets, options)), 1);
+  return sum(losses) / cast(counted, losses.dtype());
 }
 
 }  // namespace brrr

@@ -2,6 +2,7 @@
 
 #include "brrr/ops/convert_cpu.h"
 #include "brrr/ops/loop_nest.h"
+#include "brrr/ops/stream_cpu.h"
 
 namespace brrr {
 namespace {
@@ -19,6 +20,7 @@ struct Plan {
   LoopNest nest;
   int64_t count;
   std::array<Access, kMaxNestOperands> access;
+  bool streamed;  // the result goes past the caches
 };
 
 using Buffer = std::byte[kTileElements * sizeof(double)];
@@ -40,7 +42,8 @@ Plan make_plan(const KernelCall& call, ComputeType type, TileFn tile) {
             .tile = tile,
             .nest = make_nest(output.shape(), layouts),
             .count = output.count(),
-            .access = {}};
+            .access = {},
+            .streamed = output.count() * compute_bytes(type) >= kStreamBytes};
   for (int o = 0; o < plan.nest.operands; ++o) {
     const bool is_output = o + 1 == plan.nest.operands;
     const DType dtype = is_output ? output.dtype : call.input(o).dtype;
@@ -79,6 +82,19 @@ std::byte* direct_address(const Plan& plan, const Operand& operand, int64_t elem
   return operand.base + (operand.layout->offset + element) * compute_bytes(plan.type);
 }
 
+// Brings a tile of the result from where it was computed to where it belongs.
+void deliver(const Plan& plan, const Operand& output, int o, int64_t begin, int64_t count,
+             const std::byte* values) {
+  const int64_t bytes = count * compute_bytes(plan.type);
+  if (plan.access[static_cast<size_t>(o)] != Access::direct) {
+    scatter(plan, output, o, begin, count, values);
+  } else if (plan.streamed) {
+    stream_copy(direct_address(plan, output, begin), values, bytes);
+  } else {
+    std::copy_n(values, bytes, direct_address(plan, output, begin));
+  }
+}
+
 void run_tile(const KernelCall& call, const Plan& plan, int64_t begin, int64_t count,
               Buffer* buffers) {
   const int inputs = static_cast<int>(call.inputs.size());
@@ -89,19 +105,13 @@ void run_tile(const KernelCall& call, const Plan& plan, int64_t begin, int64_t c
     tile.inputs[o] =
         access == Access::direct ? direct_address(plan, call.input(o), begin) : buffers[o];
   }
-  const bool direct_output = plan.access[static_cast<size_t>(inputs)] == Access::direct;
-  tile.output = direct_output ? direct_address(plan, call.output(0), begin) : buffers[inputs];
-  const void* result = tile.output;
-  if (plan.tile) {
-    plan.tile(tile);
-  } else if (direct_output) {
-    std::copy_n(static_cast<const std::byte*>(tile.inputs[0]), count * compute_bytes(plan.type),
-                static_cast<std::byte*>(tile.output));
-  } else {
-    result = tile.inputs[0];
-  }
-  if (!direct_output)
-    scatter(plan, call.output(0), inputs, begin, count, static_cast<const std::byte*>(result));
+  const bool in_place =
+      plan.access[static_cast<size_t>(inputs)] == Access::direct && !plan.streamed;
+  tile.output = in_place ? direct_address(plan, call.output(0), begin) : buffers[inputs];
+  if (plan.tile) plan.tile(tile);
+  const void* result = plan.tile ? tile.output : tile.inputs[0];  // of a copy: the input
+  if (!in_place || !plan.tile)
+    deliver(plan, call.output(0), inputs, begin, count, static_cast<const std::byte*>(result));
 }
 
 void run_piece(const KernelCall& call, const Plan& plan, int64_t begin, int64_t end) {
@@ -115,6 +125,7 @@ void run_piece(const KernelCall& call, const Plan& plan, int64_t begin, int64_t 
   for (int64_t tile = begin; tile < end; tile += kTileElements) {
     run_tile(call, plan, tile, std::min(kTileElements, end - tile), buffers);
   }
+  if (plan.streamed) finish_stream();
 }
 
 // The common case without a plan: every operand lies flat, in the compute type, in the result's shape.
@@ -128,21 +139,32 @@ bool run_flat(const KernelCall& call, ComputeType type, TileFn tile) {
   if (!is_flat(output) || !std::all_of(call.inputs.begin(), call.inputs.end(), is_flat))
     return false;
   const int64_t bytes = compute_bytes(type), count = output.count();
-  const auto run_range = [&](int64_t begin, int64_t end) {
-    TileCall part{.inputs = {}, .output = nullptr, .count = end - begin, .attrs = &call.attrs};
+  const auto run_range = [&](int64_t begin, int64_t end, std::byte* into) {
+    TileCall part{.inputs = {}, .output = into, .count = end - begin, .attrs = &call.attrs};
     for (size_t o = 0; o < call.inputs.size(); ++o) {
       part.inputs[o] = call.inputs[o].base + (call.inputs[o].layout->offset + begin) * bytes;
     }
-    part.output = output.base + (output.layout->offset + begin) * bytes;
     tile(part);
   };
+  std::byte* out = output.base + output.layout->offset * bytes;
   if (count <= kPieceElements) {
-    run_range(0, count);
-  } else {
-    call.pool.for_each_piece((count + kPieceElements - 1) / kPieceElements, [&](int64_t piece) {
-      run_range(piece * kPieceElements, std::min(count, (piece + 1) * kPieceElements));
-    });
+    run_range(0, count, out);
+    return true;
   }
+  call.pool.for_each_piece((count + kPieceElements - 1) / kPieceElements, [&](int64_t piece) {
+    const int64_t begin = piece * kPieceElements, end = std::min(count, begin + kPieceElements);
+    if (count * bytes < kStreamBytes) return run_range(begin, end, out + begin * bytes);
+    alignas(64) Buffer buffer;
+    for (int64_t first = begin; first < end; first += kTileElements) {
+      const int64_t last = std::min(end, first + kTileElements);
+      const int64_t next = std::min(kTileElements, end - last) * bytes;
+      for (const Operand& input : call.inputs)
+        prefetch_bytes(input.base + (input.layout->offset + last) * bytes, next);
+      run_range(first, last, buffer);
+      stream_copy(out + first * bytes, buffer, (last - first) * bytes);
+    }
+    finish_stream();
+  });
   return true;
 }
 

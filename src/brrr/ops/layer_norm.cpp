@@ -1,16 +1,13 @@
 #include "brrr/ops/layer_norm.h"
 
-#include <cmath>
-
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/infer.h"
+#include "brrr/ops/norm_cpu.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
-#include "brrr/ops/row_tiles.h"
-#include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -18,6 +15,7 @@
 namespace brrr {
 namespace {
 
+// Outputs: the result, and the mean and 1 / standard deviation of each row, for the gradient.
 TensorTypes infer_layer_norm(const InferCall& call) {
   const Shape& x = call.shape(0);
   check(!x.empty(), "layer_norm: a scalar has no axis to normalise over");
@@ -30,66 +28,47 @@ TensorTypes infer_layer_norm(const InferCall& call) {
   }
   check(call.attrs.number("eps") >= 0, "layer_norm: eps ", call.attrs.number("eps"),
         " must not be negative");
-  return infer_same(call);
-}
-
-DType wide_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
-
-// x centred and scaled to unit variance, and 1 / its standard deviation, per row.
-struct Normalized {
-  Tensor x_hat, inverse_std;
-};
-Normalized normalize_rows(const Tensor& x, double eps) {
-  const Tensor centered = x - mean(x, {-1}, KeepDims::yes);
-  const Tensor inverse_std = rsqrt(mean(square(centered), {-1}, KeepDims::yes) + eps);
-  return {centered * inverse_std, inverse_std};
+  const TensorType statistic = row_statistic_type(x, call.dtype(0));
+  return {infer_same(call)[0], statistic, statistic};
 }
 
 Tensors layer_norm_compose(const ComposeCall& call) {
-  const DType wide = wide_dtype(call.input(0));
+  const DType wide = wide_dtype(call.input(0).dtype());
   const Tensor x = cast(call.input(0), wide), weight = cast(call.input(1), wide),
                bias = cast(call.input(2), wide);
-  const Tensor x_hat = normalize_rows(x, call.attrs.number("eps")).x_hat;
-  return {cast(x_hat * weight + bias, call.input(0).dtype())};
+  const Tensor center = mean(x, {-1}, KeepDims::yes), centered = x - center;
+  const Tensor inverse_std =
+      rsqrt(mean(square(centered), {-1}, KeepDims::yes) + call.attrs.number("eps"));
+  return {cast(centered * inverse_std * weight + bias, call.input(0).dtype()), squeeze(center, -1),
+          squeeze(inverse_std, -1)};
 }
 
-// With g = dy * weight:  dx = (g - mean(g) - x_hat * mean(g * x_hat)) / std     (means over the row)
-Tensors layer_norm_grad(const GradCall& call) {
-  const DType wide = wide_dtype(call.input(0));
-  const Tensor x = cast(call.input(0), wide), weight = cast(call.input(1), wide),
-               dy = cast(call.output_grad(0), wide);
-  const auto [x_hat, inverse_std] = normalize_rows(x, call.attrs.number("eps"));
-  Tensors grads(3);
-  if (call.wants(0)) {
-    const Tensor g = dy * weight;
-    const Tensor along = x_hat * mean(g * x_hat, {-1}, KeepDims::yes);
-    grads[0] =
-        cast((g - mean(g, {-1}, KeepDims::yes) - along) * inverse_std, call.input(0).dtype());
+// d mean / dx = 1 / n  and  d inverse_std / dx = -inverse_std^2 x_hat / n, should anybody ask.
+Tensor statistics_grad(const GradCall& call) {
+  const Tensor x = cast(call.input(0), call.output(1).dtype());
+  const double n = static_cast<double>(x.dim(-1));
+  Tensor dx;
+  if (call.output_grad(1).defined()) dx = unsqueeze(call.output_grad(1) / n, -1);
+  if (call.output_grad(2).defined()) {
+    const Tensor r = call.output(2), x_hat = (x - unsqueeze(call.output(1), -1)) * unsqueeze(r, -1);
+    const Tensor part = unsqueeze(call.output_grad(2) * square(r) / -n, -1) * x_hat;
+    dx = dx.defined() ? dx + part : part;
   }
-  if (call.wants(1)) grads[1] = reduce_like(dy * x_hat, call.input(1));
-  if (call.wants(2)) grads[2] = reduce_like(dy, call.input(2));
-  return grads;
+  return cast(expand(dx, x.shape()), call.input(0).dtype());
 }
 
-void layer_norm_cpu(const KernelCall& call) {
-  const Rows x(call.input(0)), weight(call.input(1)), bias(call.input(2)), y(call.output(0));
-  const ComputeType type = compute_type(call.output(0).dtype);
-  const RowKernels kernels = find_row_kernels(type);
-  const int64_t cols = x.cols();
-  if (cols == 0) return;
-  std::vector<double> affine(
-      static_cast<size_t>(2 * cols));  // weight, then bias, in the compute type
-  weight.read(0, type, affine.data());
-  bias.read(0, type, affine.data() + cols);
-  for_each_row(call.pool, x.rows(), cols, 1, [&](int64_t row, void* values) {
-    x.read(row, type, values);
-    const double center = kernels.sum(values, cols) / static_cast<double>(cols);
-    const double variance =
-        kernels.sum_of_squares(values, center, cols) / static_cast<double>(cols);
-    const double scale = 1 / std::sqrt(variance + call.attrs.number("eps"));
-    kernels.normalize(values, center, scale, affine.data(), affine.data() + cols, values, cols);
-    y.write(row, type, values);
-  });
+Tensors layer_norm_grad(const GradCall& call) {
+  Tensors grads(3);
+  if (call.output_grad(0).defined()) {
+    const Tensor inputs[] = {call.input(0), call.input(1), call.output(1), call.output(2),
+                             call.output_grad(0)};
+    grads = call_op(layer_norm_backward_op, inputs);
+  }
+  if (call.wants(0) && (call.output_grad(1).defined() || call.output_grad(2).defined())) {
+    const Tensor more = statistics_grad(call);
+    grads[0] = grads[0].defined() ? grads[0] + more : more;
+  }
+  return grads;
 }
 
 std::vector<Sample> layer_norm_samples() {
@@ -112,9 +91,9 @@ const OpDef layer_norm_op{.name = "layer_norm",
                           .flops_per_element = 8,
                           .infer = infer_layer_norm,
                           .grad = layer_norm_grad,
-                          .grad_reads = {.inputs = 0b011},
+                          .grad_reads = {.inputs = 0b011, .outputs = 0b110},
                           .compose = layer_norm_compose,
-                          .cpu = layer_norm_cpu,
+                          .cpu = [](const KernelCall& call) { run_norm(call, Norm::layer); },
                           .samples = layer_norm_samples};
 
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {

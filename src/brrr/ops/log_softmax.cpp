@@ -1,16 +1,14 @@
 #include "brrr/ops/log_softmax.h"
 
-#include <cmath>
-
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
-#include "brrr/ops/row_tiles.h"
 #include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
+#include "brrr/ops/softmax_rows.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
 
@@ -32,25 +30,22 @@ Tensors log_softmax_compose(const ComposeCall& call) {
   return {cast(shifted - total, call.input(0).dtype())};
 }
 
-Tensors log_softmax_grad(const GradCall& call) {  // dx = dy - exp(y) * sum(dy)
-  const DType wide = wide_dtype(call.output(0));
-  const Tensor y = cast(call.output(0), wide), dy = cast(call.output_grad(0), wide);
-  return {cast(dy - exp(y) * sum(dy, {-1}, KeepDims::yes), call.output(0).dtype())};
+Tensors log_softmax_grad(const GradCall& call) {
+  return {call_one(log_softmax_backward_op, {call.output(0), call.output_grad(0)})};
 }
 
 void log_softmax_cpu(const KernelCall& call) {
   const Rows x(call.input(0)), y(call.output(0));
-  const ComputeType type = compute_type(call.output(0).dtype);
-  const RowKernels kernels = find_row_kernels(type);
   const int64_t cols = x.cols();
   if (cols == 0) return;
-  for_each_row(call.pool, x.rows(), cols, 2, [&](int64_t row, double* buffer) {
-    void *values = buffer, *exps = buffer + cols;
-    x.read(row, type, values);
-    const double largest = kernels.max(values, cols);
-    kernels.exp_shifted(values, largest, exps, cols);
-    kernels.subtract_both(values, largest, std::log(kernels.sum(exps, cols)), cols);
-    y.write(row, type, values);
+  const ComputeType type = compute_type(call.output(0).dtype);
+  const SoftmaxRows kernels = find_softmax_rows(type);
+  const bool in_place = x.is_direct(type) && y.is_direct(type);
+  for_each_row(call.pool, x.rows(), cols, in_place ? 0 : 2, [&](int64_t row, double* buffer) {
+    const void* values = x.view(row, type, buffer);
+    void* result = y.target(row, type, buffer + cols);
+    kernels.log_softmax(values, result, cols, y.store(type));
+    y.deliver(row, type, result);
   });
 }
 

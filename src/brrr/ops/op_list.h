@@ -51,6 +51,10 @@ extern const OpDef attention_op, attention_backward_op, rope_op;
 extern const OpDef softmax_op, layer_norm_op, cross_entropy_op;
 // log_softmax.cpp, rms_norm.cpp, losses.cpp, dropout.cpp
 extern const OpDef log_softmax_op, rms_norm_op, mse_op, nll_op, dropout_op;
+// softmax_backward.cpp, norm_backward.cpp, cross_entropy_backward.cpp, activation_backward.cpp
+extern const OpDef softmax_backward_op, log_softmax_backward_op, layer_norm_backward_op,
+    rms_norm_backward_op, cross_entropy_backward_op;
+extern const OpDef gelu_backward_op, gelu_tanh_backward_op, silu_backward_op;
 // random.cpp
 extern const OpDef uniform_op, normal_op, truncated_normal_op, randint_op;
 extern const OpDef bernoulli_op, permutation_op;

@@ -55,6 +55,10 @@ std::byte* partial_address(const ReducePlan& plan, int64_t tile, int64_t output)
 
 // Position in storage of output element `output`, at the first reduced element.
 int64_t output_position(const ReducePlan& plan, int64_t output) {
+  if (plan.kept.rank <= 1) {
+    const int64_t stride = plan.kept.rank == 0 ? 0 : plan.kept.strides[0][0];
+    return plan.input.layout->offset + output * stride;
+  }
   int64_t start = 0;
   for_each_run(plan.kept, 0, output, 1,
                [&](int64_t position, int64_t, int64_t) { start = position; });

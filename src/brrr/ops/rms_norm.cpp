@@ -1,22 +1,21 @@
 #include "brrr/ops/rms_norm.h"
 
-#include <cmath>
-
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/infer.h"
+#include "brrr/ops/norm_cpu.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
-#include "brrr/ops/row_tiles.h"
-#include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
 
 namespace brrr {
 namespace {
 
+// Outputs: the result, and 1 / rms of each row, for the gradient.
 TensorTypes infer_rms_norm(const InferCall& call) {
   const Shape& x = call.shape(0);
   check(!x.empty(), "rms_norm: a scalar has no axis to normalise over");
@@ -27,53 +26,34 @@ TensorTypes infer_rms_norm(const InferCall& call) {
         call.dtype(1), "; cast one of them");
   check(call.attrs.number("eps") >= 0, "rms_norm: eps ", call.attrs.number("eps"),
         " must not be negative");
-  return infer_same(call);
-}
-
-DType wide_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
-
-Tensor inverse_rms(const Tensor& x, double eps) {
-  return rsqrt(mean(square(x), {-1}, KeepDims::yes) + eps);
+  return {infer_same(call)[0], row_statistic_type(x, call.dtype(0))};
 }
 
 Tensors rms_norm_compose(const ComposeCall& call) {
-  const DType wide = wide_dtype(call.input(0));
+  const DType wide = wide_dtype(call.input(0).dtype());
   const Tensor x = cast(call.input(0), wide), weight = cast(call.input(1), wide);
-  return {cast(x * inverse_rms(x, call.attrs.number("eps")) * weight, call.input(0).dtype())};
+  const Tensor inverse_rms = rsqrt(mean(square(x), {-1}, KeepDims::yes) + call.attrs.number("eps"));
+  return {cast(x * inverse_rms * weight, call.input(0).dtype()), squeeze(inverse_rms, -1)};
 }
 
-// With g = dy * weight:  dx = (g - x_hat * mean(g * x_hat)) / rms     (mean over the row)
+// d inverse_rms / dx = -inverse_rms^3 x / n, should anybody ask.
+Tensor statistic_grad(const GradCall& call) {
+  const Tensor &r = call.output(1), x = cast(call.input(0), r.dtype());
+  const Tensor factor = call.output_grad(1) * (r * square(r)) / -static_cast<double>(x.dim(-1));
+  return cast(unsqueeze(factor, -1) * x, call.input(0).dtype());
+}
+
 Tensors rms_norm_grad(const GradCall& call) {
-  const DType wide = wide_dtype(call.input(0));
-  const Tensor x = cast(call.input(0), wide), weight = cast(call.input(1), wide),
-               dy = cast(call.output_grad(0), wide);
-  const Tensor scale = inverse_rms(x, call.attrs.number("eps")), x_hat = x * scale;
   Tensors grads(2);
-  if (call.wants(0)) {
-    const Tensor g = dy * weight;
-    const Tensor along = x_hat * mean(g * x_hat, {-1}, KeepDims::yes);
-    grads[0] = cast((g - along) * scale, call.input(0).dtype());
+  if (call.output_grad(0).defined()) {
+    const Tensor inputs[] = {call.input(0), call.input(1), call.output(1), call.output_grad(0)};
+    grads = call_op(rms_norm_backward_op, inputs);
   }
-  if (call.wants(1)) grads[1] = reduce_like(dy * x_hat, call.input(1));
+  if (call.wants(0) && call.output_grad(1).defined()) {
+    const Tensor more = statistic_grad(call);
+    grads[0] = grads[0].defined() ? grads[0] + more : more;
+  }
   return grads;
-}
-
-void rms_norm_cpu(const KernelCall& call) {
-  const Rows x(call.input(0)), weight(call.input(1)), y(call.output(0));
-  const ComputeType type = compute_type(call.output(0).dtype);
-  const RowKernels kernels = find_row_kernels(type);
-  const int64_t cols = x.cols();
-  if (cols == 0) return;
-  // weight, then a bias of 0, in the compute type
-  std::vector<double> affine(static_cast<size_t>(2 * cols), 0.0);
-  weight.read(0, type, affine.data());
-  for_each_row(call.pool, x.rows(), cols, 1, [&](int64_t row, void* values) {
-    x.read(row, type, values);
-    const double mean_square = kernels.sum_of_squares(values, 0, cols) / static_cast<double>(cols);
-    const double scale = 1 / std::sqrt(mean_square + call.attrs.number("eps"));
-    kernels.normalize(values, 0, scale, affine.data(), affine.data() + cols, values, cols);
-    y.write(row, type, values);
-  });
 }
 
 std::vector<Sample> rms_norm_samples() {
@@ -94,9 +74,9 @@ const OpDef rms_norm_op{.name = "rms_norm",
                         .flops_per_element = 4,
                         .infer = infer_rms_norm,
                         .grad = rms_norm_grad,
-                        .grad_reads = {.inputs = 0b11},
+                        .grad_reads = {.inputs = 0b11, .outputs = 0b10},
                         .compose = rms_norm_compose,
-                        .cpu = rms_norm_cpu,
+                        .cpu = [](const KernelCall& call) { run_norm(call, Norm::rms); },
                         .samples = rms_norm_samples};
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {

@@ -6,9 +6,9 @@
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
-#include "brrr/ops/row_tiles.h"
 #include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
+#include "brrr/ops/softmax_rows.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
 
@@ -29,21 +29,24 @@ Tensors softmax_compose(const ComposeCall& call) {
   return {cast(e / sum(e, {-1}, KeepDims::yes), call.input(0).dtype())};
 }
 
-Tensors softmax_grad(const GradCall& call) {  // dx = y * (dy - sum(dy * y))
-  const Tensor &y = call.output(0), &dy = call.output_grad(0);
-  return {y * (dy - sum(dy * y, {-1}, KeepDims::yes))};
+Tensors softmax_grad(const GradCall& call) {
+  return {call_one(softmax_backward_op, {call.output(0), call.output_grad(0)})};
 }
 
 void softmax_cpu(const KernelCall& call) {
   const Rows x(call.input(0)), y(call.output(0));
+  const int64_t cols = x.cols();
+  if (cols == 0) return;
   const ComputeType type = compute_type(call.output(0).dtype);
-  const RowKernels kernels = find_row_kernels(type);
-  if (x.cols() == 0) return;
-  for_each_row(call.pool, x.rows(), x.cols(), 1, [&](int64_t row, void* values) {
-    x.read(row, type, values);
-    kernels.exp_shifted(values, kernels.max(values, x.cols()), values, x.cols());
-    kernels.divide(values, kernels.sum(values, x.cols()), x.cols());
-    y.write(row, type, values);
+  const SoftmaxRows kernels = find_softmax_rows(type);
+  const RowStore store = y.store(type);
+  const bool in_place = x.is_direct(type) && y.is_direct(type) && store == RowStore::cached;
+  for_each_row(call.pool, x.rows(), cols, in_place ? 0 : 2, [&](int64_t row, double* buffer) {
+    const void* values = x.view(row, type, buffer);
+    void* result = y.target(row, type, buffer + cols);
+    void* work = store == RowStore::streamed ? buffer + cols : result;
+    kernels.softmax(values, work, result, cols, store);
+    y.deliver(row, type, result);
   });
 }
 

@@ -11,32 +11,14 @@
 namespace brrr {
 namespace {
 
-// d gelu / dx = Phi(x) + x phi(x), Phi and phi the normal distribution and its density.
-Tensors gelu_grad(const GradCall& call) {
-  const Tensor x = x_of(call);
-  const Tensor distribution = 0.5 * (1.0 + erf(x * std::numbers::sqrt2 * 0.5));
-  const Tensor density =
-      exp(-0.5 * square(x)) * (0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
-  return {dy_of(call) * (distribution + x * density)};
-}
-
-Tensors silu_grad(const GradCall& call) {  // s + x s (1 - s), s = sigmoid(x)
-  const Tensor x = x_of(call), s = sigmoid(x);
-  return {dy_of(call) * (s * (1.0 + x * (1.0 - s)))};
-}
-
-// x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3): (1 + tanh u) / 2 is sigmoid(2u).
-constexpr double kSqrt8OverPi = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+// u = sqrt(2/pi) (x + 0.044715 x^3) in gelu_tanh.
+constexpr double kSqrt2OverPi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
 constexpr double kCubic = 0.044715;
 
-Tensor gelu_tanh_gate(const Tensor& x) {
-  return sigmoid(kSqrt8OverPi * (x * (1.0 + kCubic * square(x))));
-}
-
-Tensors gelu_tanh_grad(const GradCall& call) {  // s + x s (1 - s) (2u)', s = sigmoid(2u)
-  const Tensor x = x_of(call), s = gelu_tanh_gate(x);
-  const Tensor slope = kSqrt8OverPi * (1.0 + 3 * kCubic * square(x));
-  return {dy_of(call) * (s * (1.0 + x * (1.0 - s) * slope))};
+// One pass through a kernel of its own (activation_backward.cpp).
+template <const OpDef& kBackward>
+Tensors fused_grad(const GradCall& call) {
+  return {call_one(kBackward, {x_of(call), dy_of(call)})};
 }
 
 Tensors leaky_relu_grad(const GradCall& call) {
@@ -189,7 +171,7 @@ constinit const OpDef gelu_op = float_function<Unary::gelu>(
     {.name = "gelu",
      .formula = "x (1 + erf(x / sqrt 2)) / 2",
      .flops_per_element = 4,
-     .grad = gelu_grad,
+     .grad = fused_grad<gelu_backward_op>,
      .grad_reads = kReadsInput,
      .compose = [](const ComposeCall& call) -> Tensors {
        const Tensor& x = call.input(0);
@@ -201,7 +183,7 @@ constinit const OpDef silu_op =
     float_function<Unary::silu>({.name = "silu",
                                  .formula = "x / (1 + exp(-x))",
                                  .flops_per_element = 4,
-                                 .grad = silu_grad,
+                                 .grad = fused_grad<silu_backward_op>,
                                  .grad_reads = kReadsInput,
                                  .compose = [](const ComposeCall& call) -> Tensors {
                                    return {call.input(0) * sigmoid(call.input(0))};
@@ -247,12 +229,12 @@ constinit const OpDef gelu_tanh_op =
     float_function<Unary::gelu_tanh>({.name = "gelu_tanh",
                                       .formula = "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2",
                                       .flops_per_element = 8,
-                                      .grad = gelu_tanh_grad,
+                                      .grad = fused_grad<gelu_tanh_backward_op>,
                                       .grad_reads = kReadsInput,
                                       .compose = [](const ComposeCall& call) -> Tensors {
                                         const Tensor& x = call.input(0);
                                         const Tensor u =
-                                            0.5 * kSqrt8OverPi * (x + kCubic * (x * square(x)));
+                                            kSqrt2OverPi * (x + kCubic * (x * square(x)));
                                         return {0.5 * x * (1.0 + tanh(u))};
                                       },
                                       .samples = samples_any});

@@ -1,0 +1,18 @@
+// Which tile functions dx = dy * f'(x) exist; activation_cpu.cpp has them.
+#pragma once
+
+#include "brrr/graph/op_def.h"
+
+namespace brrr {
+
+enum class Activation : uint8_t { gelu, gelu_tanh, silu };
+
+// Inputs x, dy; for the CPU that this runs on.
+TileKernels find_activation_backward_tiles(Activation function);
+
+template <Activation kFunction>
+TileKernels activation_backward_tiles() {
+  return find_activation_backward_tiles(kFunction);
+}
+
+}  // namespace brrr

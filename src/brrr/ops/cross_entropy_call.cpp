@@ -1,0 +1,96 @@
+#include "brrr/ops/cross_entropy_call.h"
+
+#include <cmath>
+
+#include "brrr/ops/binary.h"
+#include "brrr/ops/convert_cpu.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/infer.h"
+#include "brrr/ops/samples.h"
+
+namespace brrr {
+
+Attrs to_attrs(const CrossEntropyOptions& options) {
+  Attrs attrs;
+  if (options.ignore_index) attrs.add({"ignore_index", *options.ignore_index});
+  if (options.label_smoothing != 0) attrs.add({"label_smoothing", options.label_smoothing});
+  if (options.soft_cap != 0) attrs.add({"soft_cap", options.soft_cap});
+  if (options.z_loss != 0) attrs.add({"z_loss", options.z_loss});
+  return attrs;
+}
+
+CrossEntropyOptions options_of(const Attrs& attrs) {
+  const auto number = [&](std::string_view name) {
+    return attrs.has(name) ? attrs.number(name) : 0;
+  };
+  CrossEntropyOptions options{.ignore_index = {},
+                              .label_smoothing = number("label_smoothing"),
+                              .soft_cap = number("soft_cap"),
+                              .z_loss = number("z_loss")};
+  if (attrs.has("ignore_index")) options.ignore_index = attrs.integer("ignore_index");
+  return options;
+}
+
+void require_rows(const InferCall& call, int logits_input, int targets_input) {
+  const Shape &logits = call.shape(logits_input), &targets = call.shape(targets_input);
+  check(logits.size() == 2 && targets.size() == 1 && logits[0] == targets[0], call.op.name,
+        ": logits ", logits, " and targets ", targets, " must be [rows, classes] and [rows]");
+  check(is_integer(call.dtype(targets_input)), call.op.name, ": targets must be integers, not ",
+        call.dtype(targets_input), "; cast them to i64");
+  check(logits[1] > 0 || logits[0] == 0, call.op.name, ": logits ", logits,
+        " have no classes to choose from");
+  require_dtype(call, call.dtype(logits_input));
+  const CrossEntropyOptions options = options_of(call.attrs);
+  check(options.label_smoothing >= 0 && options.label_smoothing <= 1, call.op.name,
+        ": label_smoothing ", options.label_smoothing, " must be between 0 and 1");
+  check(options.soft_cap >= 0 && std::isfinite(options.soft_cap), call.op.name, ": soft_cap ",
+        options.soft_cap, " must be a positive number, or 0 for none");
+  check(options.z_loss >= 0 && std::isfinite(options.z_loss), call.op.name, ": z_loss ",
+        options.z_loss, " must be a positive number, or 0 for none");
+}
+
+std::vector<int64_t> read_targets(const Operand& targets, int64_t classes,
+                                  const CrossEntropyOptions& options) {
+  std::vector<int64_t> values(static_cast<size_t>(targets.count()));
+  load_elements(targets.dtype, targets.base, targets.layout->offset, targets.layout->strides[0],
+                targets.count(), ComputeType::i64, values.data());
+  for (size_t row = 0; row < values.size(); ++row) {
+    if (options.ignore_index && values[row] == *options.ignore_index) {
+      values[row] = -1;
+      continue;
+    }
+    check(values[row] >= 0 && values[row] < classes, "cross_entropy: target ", values[row],
+          " at row ", row, " is out of range; there are ", classes, " classes, 0 to ", classes - 1,
+          "; to leave such rows out, name the target as ignore_index");
+  }
+  return values;
+}
+
+Tensor counted_rows(const Tensor& targets, const CrossEntropyOptions& options) {
+  const Tensor wide = cast(targets, DType::i64);
+  return options.ignore_index ? not_equal(wide, *options.ignore_index) : equal(wide, wide);
+}
+
+std::vector<CrossEntropySample> cross_entropy_cases() {
+  std::vector<CrossEntropySample> cases;
+  const auto add = [&](const Shape& shape, const CrossEntropyOptions& options) {
+    cases.push_back({sample_values(shape, 130, -3, 3), sample_indices({shape[0]}, 131, shape[1]),
+                     to_attrs(options)});
+  };
+  for (const Shape& shape :
+       {Shape{1, 1}, Shape{4, 3}, Shape{0, 5}, Shape{33, 17}, Shape{40, 1300}}) {
+    add(shape, {});
+  }
+  add({9, 5}, {.ignore_index = 2});
+  add({9, 5}, {.label_smoothing = 0.1});
+  add({9, 5}, {.soft_cap = 2});
+  add({9, 5}, {.z_loss = 0.01});
+  add({1, 1}, {.ignore_index = 0});  // nothing is left
+  add({0, 5}, {.label_smoothing = 0.1, .soft_cap = 2});
+  for (const Shape& shape : {Shape{33, 17}, Shape{40, 1300}}) {
+    add(shape, {.ignore_index = 3, .label_smoothing = 0.2, .soft_cap = 3, .z_loss = 1e-3});
+  }
+  return cases;
+}
+
+}  // namespace brrr

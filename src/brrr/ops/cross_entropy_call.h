@@ -1,0 +1,34 @@
+// What cross_entropy and its gradient share: how options travel as attributes, and targets.
+#pragma once
+
+#include <vector>
+
+#include "brrr/graph/op_def.h"
+#include "brrr/ops/cross_entropy.h"
+
+namespace brrr {
+
+inline DType loss_dtype(DType logits) { return logits == DType::f64 ? DType::f64 : DType::f32; }
+
+// Only what is not at its default becomes an attribute.
+Attrs to_attrs(const CrossEntropyOptions& options);
+CrossEntropyOptions options_of(const Attrs& attrs);
+
+// logits [rows, classes], targets [rows], options within bounds; throws Error naming the op.
+void require_rows(const InferCall& call, int logits, int targets);
+
+// The class of each row, -1 where it is ignored. Throws Error on a target that names no class.
+std::vector<int64_t> read_targets(const Operand& targets, int64_t classes,
+                                  const CrossEntropyOptions& options);
+
+// For compositions: bools [rows] of the rows that count, and the rest of the loss from capped logits.
+Tensor counted_rows(const Tensor& targets, const CrossEntropyOptions& options);
+
+// Samples of logits and targets with each option, alone and together.
+struct CrossEntropySample {
+  Tensor logits, targets;
+  Attrs attrs;
+};
+std::vector<CrossEntropySample> cross_entropy_cases();
+
+}  // namespace brrr

@@ -1,0 +1,108 @@
+// The gradients of layer_norm and rms_norm, all inputs in one walk over the rows. Neither has a rule
+// of its own: where gradients of gradients are wanted the compositions are recorded instead.
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/infer.h"
+#include "brrr/ops/norm_cpu.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/samples.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+// Inputs x, weight, `statistics` numbers a row, dy.
+void require_operands(const InferCall& call, int statistics) {
+  const Shape& x = call.shape(0);
+  const int dy = 2 + statistics;
+  require_dtype(call, call.dtype(0));
+  check(!x.empty(), call.op.name, ": a scalar has no axis to normalise over");
+  check(call.shape(1) == Shape{x.back()} && call.dtype(1) == call.dtype(0), call.op.name,
+        ": weight ", call.dtype(1), call.shape(1), " does not fit input ", call.dtype(0), x,
+        "; it must be ", call.dtype(0), Shape{x.back()});
+  check(call.shape(dy) == x && call.dtype(dy) == call.dtype(0), call.op.name, ": the input is ",
+        call.dtype(0), x, " and the gradient of the result ", call.dtype(dy), call.shape(dy),
+        "; they must be alike");
+  const Shape rows = row_statistic_type(x, call.dtype(0)).shape;
+  for (int i = 2; i < dy; ++i) {
+    check(call.shape(i) == rows && is_float(call.dtype(i)), call.op.name, ": a statistic is ",
+          call.dtype(i), call.shape(i), "; it must be a float for each row of ", x);
+  }
+}
+
+TensorTypes infer_layer_norm_backward(const InferCall& call) {
+  require_operands(call, 2);
+  const TensorType weight{call.shape(1), call.dtype(1)};
+  return {{call.shape(0), call.dtype(0)}, weight, weight};
+}
+
+TensorTypes infer_rms_norm_backward(const InferCall& call) {
+  require_operands(call, 1);
+  return {{call.shape(0), call.dtype(0)}, {call.shape(1), call.dtype(1)}};
+}
+
+// dx = (g - mean(g) - x_hat * mean(g * x_hat)) / std     (means over the row, g = dy * weight)
+Tensors layer_norm_backward_compose(const ComposeCall& call) {
+  const DType dtype = call.input(0).dtype(), wide = wide_dtype(dtype);
+  const auto operand = [&](int i) { return cast(call.input(i), wide); };
+  const Tensor inverse_std = unsqueeze(operand(3), -1), dy = operand(4);
+  const Tensor x_hat = (operand(0) - unsqueeze(operand(2), -1)) * inverse_std;
+  const Tensor g = dy * operand(1);
+  const Tensor along = x_hat * mean(g * x_hat, {-1}, KeepDims::yes);
+  return {cast((g - mean(g, {-1}, KeepDims::yes) - along) * inverse_std, dtype),
+          reduce_like(dy * x_hat, call.input(1)), reduce_like(dy, call.input(1))};
+}
+
+// dx = (g - x_hat * mean(g * x_hat)) / rms
+Tensors rms_norm_backward_compose(const ComposeCall& call) {
+  const DType dtype = call.input(0).dtype(), wide = wide_dtype(dtype);
+  const auto operand = [&](int i) { return cast(call.input(i), wide); };
+  const Tensor inverse_rms = unsqueeze(operand(2), -1), dy = operand(3);
+  const Tensor x_hat = operand(0) * inverse_rms, g = dy * operand(1);
+  const Tensor along = x_hat * mean(g * x_hat, {-1}, KeepDims::yes);
+  return {cast((g - along) * inverse_rms, dtype), reduce_like(dy * x_hat, call.input(1))};
+}
+
+template <int kStatistics>
+std::vector<Sample> backward_samples() {
+  std::vector<Sample> samples;
+  for (const Shape& shape :
+       {Shape{1}, Shape{5}, Shape{0, 3}, Shape{4, 6}, Shape{2, 3, 33}, Shape{30, 1100}}) {
+    Shape rows = shape;
+    rows.pop_back();
+    Sample sample{{sample_values(shape, 170), sample_values({shape.back()}, 171)}, {}};
+    if (kStatistics == 2) sample.inputs.push_back(sample_values(rows, 172, -0.5, 0.5));
+    sample.inputs.push_back(sample_values(rows, 173, 0.5, 1.5));
+    sample.inputs.push_back(sample_values(shape, 174));
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+}  // namespace
+
+const OpDef layer_norm_backward_op{
+    .name = "layer_norm_backward",
+    .formula =
+        "g = dy weight: dx = (g - mean(g) - x_hat mean(g x_hat)) / std, sums of dy x_hat, dy",
+    .kind = OpKind::reduce,
+    .flops_per_element = 14,
+    .infer = infer_layer_norm_backward,
+    .compose = layer_norm_backward_compose,
+    .cpu = [](const KernelCall& call) { run_norm_backward(call, Norm::layer); },
+    .workspace = norm_backward_workspace,
+    .samples = backward_samples<2>};
+
+const OpDef rms_norm_backward_op{
+    .name = "rms_norm_backward",
+    .formula = "g = dy weight: dx = (g - x_hat mean(g x_hat)) / rms, sum of dy x_hat",
+    .kind = OpKind::reduce,
+    .flops_per_element = 11,
+    .infer = infer_rms_norm_backward,
+    .compose = rms_norm_backward_compose,
+    .cpu = [](const KernelCall& call) { run_norm_backward(call, Norm::rms); },
+    .workspace = norm_backward_workspace,
+    .samples = backward_samples<1>};
+
+}  // namespace brrr
