@@ -1,0 +1,139 @@
+#include "brrr/nn/gpt2.h"
+
+#include <cmath>
+
+#include "brrr/ops/attention.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/cross_entropy.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+constexpr double kInitStd = 0.02;
+
+// Every block adds two projections to the residual stream; scaled down, their sum keeps its variance.
+double residual_std(const Gpt2Config& config) {
+  return kInitStd / std::sqrt(2.0 * static_cast<double>(config.layers));
+}
+
+struct Preset {
+  std::string_view name;
+  Gpt2Config config;
+};
+constexpr Preset kPresets[] = {
+    {"gpt2-tiny", {.vocab = 256, .context = 64, .layers = 4, .heads = 4, .width = 64}},
+    {"gpt2-124m", {.layers = 12, .heads = 12, .width = 768}},
+    {"gpt2-350m", {.layers = 24, .heads = 16, .width = 1024}},
+    {"gpt2-774m", {.layers = 36, .heads = 20, .width = 1280}},
+    {"gpt2-1558m", {.layers = 48, .heads = 25, .width = 1600}}};
+
+}  // namespace
+
+int64_t Gpt2Config::parameter_count() const {
+  const int64_t h = width;
+  return vocab * h + context * h + layers * (12 * h * h + 13 * h) + 2 * h;
+}
+
+Gpt2Config gpt2_preset(std::string_view name) {
+  std::string known;
+  for (const Preset& preset : kPresets) {
+    if (preset.name == name) return preset.config;
+    known += join_text(known.empty() ? "" : ", ", preset.name);
+  }
+  fail("there is no model named \"", name, "\"; use one of ", known);
+}
+
+class Gpt2::Attention : public Module {
+ public:
+  Attention(const Gpt2Config& config, Random& random)
+      : heads_(config.heads),
+        c_attn(config.width, 3 * config.width, random, {.std = kInitStd}),
+        c_proj(config.width, config.width, random, {.std = residual_std(config)}) {
+    add_module("c_attn", c_attn);
+    add_module("c_proj", c_proj);
+  }
+
+  Tensor operator()(const Tensor& x) const {
+    const int64_t batch = x.dim(0), seq = x.dim(1), width = x.dim(2);
+    const Tensor qkv = view(c_attn(x), {batch, seq, 3, heads_, width / heads_});
+    const auto part = [&](int64_t i) { return transpose(select(qkv, 2, i), 1, 2); };
+    const Tensor mixed = attention(part(0), part(1), part(2), {.causal = true});
+    return c_proj(reshape(transpose(mixed, 1, 2), {batch, seq, width}));
+  }
+
+ private:
+  int64_t heads_;
+  Linear c_attn, c_proj;
+};
+
+class Gpt2::Mlp : public Module {
+ public:
+  Mlp(const Gpt2Config& config, Random& random)
+      : c_fc(config.width, 4 * config.width, random, {.std = kInitStd}),
+        c_proj(4 * config.width, config.width, random, {.std = residual_std(config)}) {
+    add_module("c_fc", c_fc);
+    add_module("c_proj", c_proj);
+  }
+  Tensor operator()(const Tensor& x) const { return c_proj(gelu_tanh(c_fc(x))); }
+
+ private:
+  Linear c_fc, c_proj;
+};
+
+class Gpt2::Block : public Module {
+ public:
+  Block(const Gpt2Config& config, Random& random)
+      : ln_1(config.width), attn(config, random), ln_2(config.width), mlp(config, random) {
+    add_module("ln_1", ln_1);
+    add_module("attn", attn);
+    add_module("ln_2", ln_2);
+    add_module("mlp", mlp);
+  }
+  Tensor operator()(const Tensor& x) const {
+    const Tensor mixed = x + attn(ln_1(x));
+    return mixed + mlp(ln_2(mixed));
+  }
+
+ private:
+  LayerNorm ln_1;
+  Attention attn;
+  LayerNorm ln_2;
+  Mlp mlp;
+};
+
+Gpt2::Gpt2(const Gpt2Config& config, Random& random)
+    : config_(config),
+      wte(config.vocab, config.width, random),
+      wpe(config.context, config.width, random, 0.01),
+      ln_f(config.width) {
+  check(config.heads > 0 && config.width % config.heads == 0, "gpt2: ", config.heads,
+        " heads do not divide a width of ", config.width);
+  add_module("wte", wte);
+  add_module("wpe", wpe);
+  for (int64_t i = 0; i < config.layers; ++i) {
+    blocks_.push_back(std::make_unique<Block>(config, random));
+    add_module(join_text("h.", i), *blocks_.back());
+  }
+  add_module("ln_f", ln_f);
+}
+Gpt2::~Gpt2() = default;
+
+Tensor Gpt2::logits(const Tensor& tokens) const {
+  check(tokens.rank() == 2, "gpt2: tokens of shape ", tokens.shape(), " must be [batch, seq]");
+  const int64_t seq = tokens.dim(1);
+  check(seq <= config_.context, "gpt2: ", seq, " tokens are longer than the context of ",
+        config_.context, "; cut them, or use a larger context");
+  Tensor x = wte(tokens) + slice(wpe.weight, 0, {0, seq});
+  for (const std::unique_ptr<Block>& block : blocks_) x = (*block)(x);
+  return linear(ln_f(x), wte.weight);
+}
+
+Tensor Gpt2::loss(const Tensor& tokens, const Tensor& targets) const {
+  return cross_entropy(logits(tokens), targets);
+}
+
+}  // namespace brrr
