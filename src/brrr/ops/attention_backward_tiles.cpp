@@ -47,18 +47,6 @@ void copy_rows(const T* x, int64_t stride, int64_t rows, int64_t columns, T scal
   }
 }
 
-template <typename T>
-T dot(const T* a, const T* b, int64_t count) {
-  const Tag<T> d;
-  auto sums = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + kLanes<T> <= count; i += kLanes<T>)
-    sums = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sums);
-  T total = hn::GetLane(hn::SumOfLanes(d, sums));
-  for (; i < count; ++i) total += a[i] * b[i];
-  return total;
-}
-
 // Of each query: what is subtracted from scores and from dP. Queries that see nothing have a logsumexp
 // of -inf; all their scores are hidden, and any finite number serves.
 template <typename T>

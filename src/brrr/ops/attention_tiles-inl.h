@@ -225,6 +225,18 @@ void pack_transposed(const T* x, int64_t stride, int64_t rows, int64_t columns, 
   }
 }
 
+template <typename T>
+HWY_INLINE T dot(const T* a, const T* b, int64_t count) {
+  const Tag<T> d;
+  auto sums = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + kLanes<T> <= count; i += kLanes<T>)
+    sums = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sums);
+  T total = hn::GetLane(hn::SumOfLanes(d, sums));
+  for (; i < count; ++i) total += a[i] * b[i];
+  return total;
+}
+
 // One tile of A B^T: rows of `rows` by the packed queries.
 template <typename T>
 void multiply_strip(const KeyTile<T>& tile, const Strip& strip, const T* rows, int64_t stride,
