@@ -1,9 +1,6 @@
 // Attention as a layer of GPT-2 124M calls it and in other shapes, and rotary embeddings; forward, and
 // forward with backward, f32. "l2": operands that stay in the L2 caches, "dram": operands that do not.
 // bench/peers/torch_attention.py measures the same under the same names.
-#if __has_include("brrr/ops/attention.h") && __has_include("brrr/ops/rope.h")
-#include "brrr/ops/attention.h"
-#include "brrr/ops/rope.h"
 #include "harness.h"
 
 namespace {
@@ -59,4 +56,3 @@ int main(int argc, char** argv) {
   add_rope("rope_dram", {16, 12, 2048, 64});
   return brrr::bench::run_all(argc, argv);
 }
-#endif
