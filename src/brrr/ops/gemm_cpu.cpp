@@ -30,7 +30,8 @@ constexpr int64_t panel_columns() {
   return kVectors * static_cast<int64_t>(hn::MaxLanes(Tag<T>()));
 }
 
-constexpr int64_t kRowBlock = 128;  // rows of A that stay in the L2 cache beside the panels of B
+constexpr int64_t kRowBlock = 128;  // rows of A that are copied at a time
+constexpr int64_t kStepsAhead = 8;  // of k, that lines of B are asked for before they are needed
 
 #if HWY_TARGET != HWY_SCALAR
 // One vector made of 16-byte blocks, `stride` elements apart.
@@ -48,10 +49,9 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const float* HWY_RESTRICT from, int64_t s
 
 // A vector of columns of a B that is contiguous along k: out[k][lane] = columns[lane][k]. Four steps of k
 // at a time: each block of a vector takes four columns, and is transposed in registers.
-template <int64_t kWidth>
-HWY_INLINE void pack_transposed(const float* HWY_RESTRICT columns, int64_t stride, int64_t depth,
-                                float* HWY_RESTRICT out) {
-  const Tag<float> d;
+template <int64_t kWidth, class D>
+HWY_INLINE void pack_transposed(D d, const float* HWY_RESTRICT columns, int64_t stride,
+                                int64_t depth, float* HWY_RESTRICT out) {
   int64_t k = 0;
   for (; k + 4 <= depth; k += 4) {
     const auto c0 = load_blocks(d, columns + k, 4 * stride),
@@ -121,8 +121,8 @@ void pack_panels(const GemmCall<T>& call, const GemmPiece& piece, int64_t k, int
     constexpr int64_t lanes = hn::MaxLanes(Tag<T>());
     for (; row_stride == 1 && packed < whole; ++packed) {
       for (int64_t j = 0; j < width; j += lanes)
-        pack_transposed<width>(b + (packed * width + j) * column_stride, column_stride, depth,
-                               out + packed * width * depth + j);
+        pack_transposed<width>(Tag<T>(), b + (packed * width + j) * column_stride, column_stride,
+                               depth, out + packed * width * depth + j);
     }
   }
 #endif
@@ -140,46 +140,61 @@ struct TileRows {
   int64_t row_stride, col_stride, tile_stride;
 };
 
-// A transposed A, contiguous along its rows, for steps [k, k_end): whole tiles. The lines of some steps
-// ahead are asked for, since steps lie a page or more apart.
+// Tiles of copied rows start one line further than they need to: at multiples of 4 KiB all of them would
+// fall on the same few lines of the L1 cache.
 template <typename T>
-HWY_INLINE void copy_tiles(const T* HWY_RESTRICT a, int64_t step_stride, int64_t tiles,
-                           int64_t depth, int64_t k, int64_t k_end, T* HWY_RESTRICT buffer) {
-  constexpr int64_t steps_ahead = 16, line = 64 / static_cast<int64_t>(sizeof(T));
-  for (int64_t i = k; i < k_end; ++i) {
+constexpr int64_t kTilePad = 64 / sizeof(T);
+
+// Whole tiles of a transposed A, whose rows lie side by side at every step of k. Lines are asked for some
+// steps ahead, since steps lie a page or more apart.
+template <typename T>
+void copy_steps(const T* HWY_RESTRICT a, int64_t step_stride, int64_t tiles, int64_t depth,
+                int64_t tile_stride, T* HWY_RESTRICT buffer) {
+  constexpr int64_t steps_ahead = 12, line = 64 / static_cast<int64_t>(sizeof(T));
+  for (int64_t i = 0; i < depth; ++i) {
+    const T* HWY_RESTRICT step = a + i * step_stride;
     for (int64_t r = 0; r < tiles * kRows; r += line)
-      hwy::Prefetch(a + (i + steps_ahead) * step_stride + r);
-  }
-  for (int64_t t = 0; t < tiles; ++t) {
-    for (int64_t i = k; i < k_end; ++i) {
+      hwy::Prefetch(step + steps_ahead * step_stride + r);
+    for (int64_t t = 0; t < tiles; ++t) {
       for (int64_t lane = 0; lane < kRows; ++lane)
-        buffer[(t * depth + i) * kRows + lane] = a[i * step_stride + t * kRows + lane];
+        buffer[t * tile_stride + i * kRows + lane] = step[t * kRows + lane];
     }
   }
 }
 
-// Contiguous rows are read where they lie. Others would touch one line a step; they are copied to
-// `buffer`, tile after tile, step after step, some steps at a time so that lines are written whole.
+// Contiguous rows are read where they lie, unless they lie multiples of 4 KiB apart and so fall on the
+// same lines of the L1 cache. Other rows would touch one line a step. Those are copied to `buffer`, tile
+// after tile, step after step.
 template <typename T>
 TileRows<T> rows_of_a(const GemmCall<T>& call, int64_t row, int64_t rows, int64_t k, int64_t depth,
                       T* HWY_RESTRICT buffer) {
-  constexpr int64_t kSteps = 16;
   const T* HWY_RESTRICT a = call.a + row * call.a_row_stride + k * call.a_col_stride;
-  if (call.a_col_stride == 1) return {a, call.a_row_stride, 1, kRows * call.a_row_stride};
-  const int64_t whole = call.a_row_stride == 1 ? rows / kRows : 0;
-  for (int64_t i = 0; i < depth && whole > 0; i += kSteps)
-    copy_tiles(a, call.a_col_stride, whole, depth, i, std::min(depth, i + kSteps), buffer);
-  for (int64_t r = whole * kRows; r < rows; ++r) {
-    T* tile = buffer + r / kRows * kRows * depth + r % kRows;
+  const bool collide = call.a_row_stride * static_cast<int64_t>(sizeof(T)) % 4096 == 0;
+  if (call.a_col_stride == 1 && !collide)
+    return {a, call.a_row_stride, 1, kRows * call.a_row_stride};
+  const int64_t tile_stride = kRows * depth + kTilePad<T>;
+  int64_t copied = 0;  // rows done, in whole tiles
+  if (call.a_row_stride == 1) {
+    copied = rows / kRows * kRows;
+    copy_steps(a, call.a_col_stride, copied / kRows, depth, tile_stride, buffer);
+  }
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == 4) {
+    for (; call.a_col_stride == 1 && copied + kRows <= rows; copied += kRows)
+      pack_transposed<kRows>(hn::CappedTag<float, kRows>(), a + copied * call.a_row_stride,
+                             call.a_row_stride, depth, buffer + copied / kRows * tile_stride);
+  }
+#endif
+  for (int64_t r = copied; r < rows; ++r) {
+    T* tile = buffer + r / kRows * tile_stride + r % kRows;
     for (int64_t i = 0; i < depth; ++i)
       tile[i * kRows] = a[r * call.a_row_stride + i * call.a_col_stride];
   }
-  return {buffer, 1, kRows, kRows * depth};
+  return {buffer, 1, kRows, tile_stride};
 }
 
 // C (+)= A B for kTileRows rows and one panel, `depth` steps of k. `into` is C itself, or a buffer at the
-// right edge. What comes next is asked for meanwhile: the tile of C at the start, and the rows of the next
-// tile of A, eight elements a step.
+// right edge. The tile of C is asked for at the start, lines of B some steps ahead.
 template <int kTileRows, typename T>
 HWY_INLINE void multiply_tile(const T* HWY_RESTRICT a, int64_t row_stride, int64_t col_stride,
                               const T* HWY_RESTRICT b, int64_t depth, T* HWY_RESTRICT into,
@@ -198,12 +213,14 @@ HWY_INLINE void multiply_tile(const T* HWY_RESTRICT a, int64_t row_stride, int64
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) hwy::Prefetch(into + i * into_stride + v * lanes);
   }
-  const T* HWY_RESTRICT next = a + kTileRows * row_stride;
+#pragma GCC unroll 2
   for (int64_t k = 0; k < depth; ++k) {
-    if (col_stride == 1) hwy::Prefetch(next + k % kRows * row_stride + k / kRows * kRows);
     V row[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) row[v] = hn::LoadU(d, b + k * width + v * lanes);
+    for (int v = 0; v < kVectors; ++v) {
+      row[v] = hn::LoadU(d, b + k * width + v * lanes);
+      hwy::Prefetch(b + (k + kStepsAhead) * width + v * lanes);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < kTileRows; ++i) {
       const V factor = hn::Set(d, a[i * row_stride + k * col_stride]);
@@ -262,27 +279,49 @@ void multiply_last_rows(const GemmCall<T>& call, const TileRows<T>& a, const T* 
   }
 }
 
+// Asks for a part of the next tile of A while a panel is multiplied: line p, p + panels, ... of each row.
+template <typename T>
+HWY_INLINE void request_rows(const TileRows<T>& next, int64_t depth, int64_t p, int64_t panels) {
+  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
+  if (next.col_stride != 1) return;  // copied: it is in the cache
+  for (int64_t k = p * line; k < depth; k += panels * line) {
+    for (int r = 0; r < kRows; ++r) hwy::Prefetch(next.data + r * next.row_stride + k);
+  }
+}
+
+// Some rows and all panels of the piece: a tile of A stays in the L1 cache while the panels pass by.
+template <typename T>
+void multiply_block(const GemmCall<T>& call, const GemmPiece& piece, TileRows<T> a,
+                    const T* packed_b, int64_t row, int64_t rows, int64_t depth, bool add) {
+  const int64_t panel_elements = panel_columns<T>() * depth;
+  for (int64_t i = 0; i < rows; i += kRows, a.data += a.tile_stride) {
+    TileRows<T> next = a;
+    next.data += next.tile_stride;
+    for (int64_t p = 0; p < piece.panels; ++p) {
+      request_rows(next, depth, p, piece.panels);
+      const T* b = packed_b + p * panel_elements;
+      if (i + kRows <= rows) {
+        multiply_rows<kRows>(call, a, b, row + i, piece.panel + p, depth, add);
+      } else {
+        multiply_last_rows<kRows - 1>(call, a, b, row + i, rows - i, piece.panel + p, depth, add);
+      }
+    }
+  }
+}
+
 // The buffers live on the stack of the thread that works: their size is fixed, and their pages stay warm.
 template <typename T>
 void multiply(const GemmCall<T>& call, const GemmPiece& piece) {
   constexpr int64_t width = panel_columns<T>();
   alignas(64) T packed_b[kMaxPiecePanels * width * kGemmDepth];
-  alignas(64) T packed_a[kRowBlock * kGemmDepth];
+  alignas(64) T packed_a[kRowBlock * kGemmDepth + kRowBlock / kRows * kTilePad<T>];
   for (int64_t k = 0; k < call.k; k += kGemmDepth) {
-    const int64_t depth = std::min(kGemmDepth, call.k - k), panel_elements = width * depth;
+    const int64_t depth = std::min(kGemmDepth, call.k - k);
     pack_panels(call, piece, k, depth, packed_b);
     for (int64_t row = piece.row; row < piece.row + piece.rows; row += kRowBlock) {
       const int64_t rows = std::min(kRowBlock, piece.row + piece.rows - row);
       const TileRows<T> a = rows_of_a(call, row, rows, k, depth, packed_a);
-      for (int64_t p = 0; p < piece.panels; ++p) {
-        const T* b = packed_b + p * panel_elements;
-        TileRows<T> tile = a;
-        int64_t i = 0;
-        for (; i + kRows <= rows; i += kRows, tile.data += tile.tile_stride)
-          multiply_rows<kRows>(call, tile, b, row + i, piece.panel + p, depth, k > 0);
-        multiply_last_rows<kRows - 1>(call, tile, b, row + i, rows - i, piece.panel + p, depth,
-                                      k > 0);
-      }
+      multiply_block(call, piece, a, packed_b, row, rows, depth, k > 0);
     }
   }
 }

@@ -37,8 +37,8 @@ struct GemmKernels {
   void (*multiply)(const GemmCall<T>& call, const GemmPiece& piece);
 };
 
-inline constexpr int64_t kGemmDepth = 256;     // steps of k between additions to C
-inline constexpr int64_t kMaxPiecePanels = 8;  // a block of them, 384 KiB, stays in the L2 cache
+inline constexpr int64_t kGemmDepth = 384;     // steps of k between additions to C
+inline constexpr int64_t kMaxPiecePanels = 8;  // a block of them, 576 KiB, stays in the L2 cache
 
 GemmKernels<float> gemm_kernels_f32();
 GemmKernels<double> gemm_kernels_f64();

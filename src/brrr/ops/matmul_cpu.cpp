@@ -48,22 +48,25 @@ struct Schedule {
   int64_t groups;  // parts of the batch; 0: the threads share each product
 };
 
-// A piece of 30e6 FLOPs, about 200 us on one core, is worth waking a thread, and some four a thread even
-// out their speeds. Narrow pieces read A more often, short ones pack B more often.
+// Wide pieces read A seldom, tall ones pack B seldom: the largest that the caches hold, and smaller ones
+// only where threads would have nothing to do. Less than 10e6 FLOPs, about 60 us on one core, are not
+// worth waking a thread.
 Schedule schedule(const Problem& problem, int64_t panel_columns, int threads) {
-  constexpr double kPieceFlops = 30e6;
-  const int64_t panels = divide_up(problem.n, panel_columns), useful = threads * int64_t{4};
-  const auto worth = [&](double flops) {
-    return std::clamp<int64_t>(static_cast<int64_t>(flops / kPieceFlops), 1, useful);
+  constexpr double kPieceFlops = 10e6;
+  const int64_t panels = divide_up(problem.n, panel_columns),
+                wide_pieces = divide_up(panels, kMaxPiecePanels);
+  const auto worth = [](double flops) {
+    return std::max<int64_t>(1, static_cast<int64_t>(flops / kPieceFlops));
   };
-  if (problem.batch >= 2 * threads && problem.flops() < 4 * kPieceFlops) {
+  if (problem.batch >= 2 * threads && problem.flops() < 8 * kPieceFlops) {
     const int64_t groups = worth(problem.flops() * static_cast<double>(problem.batch));
-    return {panels, 1, divide_up(panels, kMaxPiecePanels), std::min(groups, problem.batch)};
+    return {panels, 1, wide_pieces,
+            std::min({groups, problem.batch, 8 * static_cast<int64_t>(threads)})};
   }
-  const int64_t wanted = worth(problem.flops());
-  const int64_t row_pieces = std::min(wanted, divide_up(problem.m, kPieceRows));
-  const int64_t column_pieces = std::min(divide_up(wanted, row_pieces), divide_up(panels, 4));
-  return {panels, row_pieces, std::max(column_pieces, divide_up(panels, kMaxPiecePanels)), 0};
+  const int64_t most = worth(problem.flops());
+  const int64_t row_pieces = std::min(most, divide_up(problem.m, kPieceRows));
+  const int64_t for_all_threads = divide_up(std::min<int64_t>(most, threads), row_pieces);
+  return {panels, row_pieces, std::max(wide_pieces, std::min(panels, for_all_threads)), 0};
 }
 
 // An operand in the compute type: the caller's own elements, or a converted copy in scratch.
