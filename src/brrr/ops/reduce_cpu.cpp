@@ -13,7 +13,8 @@
 namespace brrr {
 namespace {
 
-constexpr int64_t kColumnBlock = 128;  // x 32 lanes x 4 bytes = 16 KiB, half an L1 cache
+constexpr int64_t kCachedBytes = 2 << 20;  // an operand of this size is in the L2 cache
+constexpr int64_t kColumnBlock = 128;      // x 32 lanes x 4 bytes = 16 KiB, half an L1 cache
 
 struct ReducePlan {
   Operand input, output;
@@ -103,8 +104,15 @@ void reduce_column_tile(const ReducePlan& plan, int64_t first, int64_t columns, 
   const int64_t bytes = compute_bytes(plan.type), stride = inner_stride(plan.kept);
   const int64_t start = output_position(plan, first);
   const int64_t begin = tile * kTileElements, count = std::min(kTileElements, plan.length - begin);
-  plan.kernels.start_lanes(lanes, columns);
   const bool direct = is_natural(plan.input.dtype) && stride == 1;
+  if (direct && plan.reduced.rank == 1 && plan.outputs * plan.length * bytes <= kCachedBytes) {
+    const int64_t row_stride = plan.reduced.strides[0][0];
+    plan.kernels.fill_lanes(lanes, plan.input.base + (start + begin * row_stride) * bytes,
+                            row_stride, count, columns);
+    plan.kernels.finish_lanes(lanes, columns, partial_address(plan, tile, first));
+    return;
+  }
+  plan.kernels.start_lanes(lanes, columns);
   int64_t row = 0;
   for_each_run(
       plan.reduced, 0, begin, count, [&](int64_t position, int64_t run, int64_t row_stride) {

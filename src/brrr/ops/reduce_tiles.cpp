@@ -90,6 +90,32 @@ void add_to_lane(void* lane, const void* values, int64_t columns) {
   for (int64_t i = 0; i < columns; ++i) sum[i] = Op::of(sum[i], x[i]);
 }
 
+// Lane by lane, a block of columns at a time: sums stay in registers until a lane has all its rows.
+template <typename Op, typename T>
+void fill_lanes(void* lanes, const void* values, int64_t stride, int64_t rows, int64_t columns) {
+  constexpr int64_t kBlock = 64;
+  const T* HWY_RESTRICT x = static_cast<const T*>(values);
+  T* HWY_RESTRICT sums = static_cast<T*>(lanes);
+  for (int64_t lane = 0; lane < kReduceLanes; ++lane) {
+    int64_t column = 0;
+    for (; column + kBlock <= columns; column += kBlock) {
+      T block[kBlock];
+      for (T& sum : block) sum = Op::template identity<T>();
+      for (int64_t row = lane; row < rows; row += kReduceLanes) {
+        for (int64_t i = 0; i < kBlock; ++i)
+          block[i] = Op::of(block[i], x[row * stride + column + i]);
+      }
+      for (int64_t i = 0; i < kBlock; ++i) sums[lane * columns + column + i] = block[i];
+    }
+    for (; column < columns; ++column) {
+      T sum = Op::template identity<T>();
+      for (int64_t row = lane; row < rows; row += kReduceLanes)
+        sum = Op::of(sum, x[row * stride + column]);
+      sums[lane * columns + column] = sum;
+    }
+  }
+}
+
 template <typename Op, typename T>
 void finish_lanes(void* lanes, int64_t columns, void* wide) {
   T* sums = static_cast<T*>(lanes);
@@ -111,8 +137,8 @@ void combine_wide(void* wide, const void* more, int64_t count) {
 template <typename Op>
 ReduceKernels kernels_of(ComputeType type) {
   return visit_compute(type, []<typename T>() -> ReduceKernels {
-    return {&reduce_row<Op, T>, &start_lanes<Op, T>, &add_to_lane<Op, T>, &finish_lanes<Op, T>,
-            &combine_wide<Op, T>};
+    return {&reduce_row<Op, T>,   &start_lanes<Op, T>, &add_to_lane<Op, T>,
+            &finish_lanes<Op, T>, &fill_lanes<Op, T>,  &combine_wide<Op, T>};
   });
 }
 

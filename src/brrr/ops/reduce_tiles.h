@@ -22,6 +22,10 @@ struct ReduceKernels {
   void (*start_lanes)(void* lanes, int64_t columns);
   void (*add_to_lane)(void* lane, const void* values, int64_t columns);
   void (*finish_lanes)(void* lanes, int64_t columns, void* wide);
+  // All rows of a tile at once, `stride` elements apart: fills the lanes from nothing. Jumps from row to
+  // row, so for tiles that are in the caches.
+  void (*fill_lanes)(void* lanes, const void* values, int64_t stride, int64_t rows,
+                     int64_t columns);
   // wide[i] = wide[i] (+) more[i]
   void (*combine)(void* wide, const void* more, int64_t count);
 };

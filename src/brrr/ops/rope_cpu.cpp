@@ -30,8 +30,8 @@ void fill_table(const KernelCall& call, T* table) {
   const bool inverse = call.attrs.flag("inverse");
   const Layout& layout = *positions.layout;
   const int64_t seq = layout.shape.back();
-  // A sine costs about as much as moving ten elements.
-  const int64_t rows = std::max<int64_t>(1, kPieceElements / 10 / std::max<int64_t>(1, pairs));
+  // A sine costs about as much as moving four elements.
+  const int64_t rows = std::max<int64_t>(1, kPieceElements / 4 / std::max<int64_t>(1, pairs));
   call.pool.for_each_piece((count + rows - 1) / rows, [&](int64_t piece) {
     for (int64_t r = piece * rows; r < std::min(count, (piece + 1) * rows); ++r) {
       const int64_t batch_offset = layout.rank() == 2 ? r / seq * layout.strides[0] : 0;

@@ -11,6 +11,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace brrr::HWY_NAMESPACE {
 
+// The angle without its whole turns, in [-pi, pi]: small enough to keep its digits in f32.
+HWY_INLINE float within_a_turn(double angle) {
+  constexpr double kRound = 0x1.8p52;  // adding and subtracting it rounds to an integer
+  constexpr double kTurnHigh = 0x1.921fb54442d18p2, kTurnLow = 0x1.1a62633145c07p-52;
+  const double turns = (angle * (1 / kTurnHigh) + kRound) - kRound;
+  return static_cast<float>(math::fma(turns, -kTurnLow, math::fma(turns, -kTurnHigh, angle)));
+}
+
 // Angles in f64 whatever T is: at position 100,000 an f32 angle would be wrong in its second digit.
 template <typename T>
 void fill_rope_table(double position, const double* HWY_RESTRICT frequencies, int64_t pairs,
@@ -19,6 +27,15 @@ void fill_rope_table(double position, const double* HWY_RESTRICT frequencies, in
   const double turn = inverse ? -position : position;
   double largest = 0;
   for (int64_t i = 0; i < pairs; ++i) largest = std::max(largest, math::abs(turn * frequencies[i]));
+  if (largest <= math::kTrigLimit<double> && sizeof(T) == 4) {
+    for (int64_t i = 0; i < pairs; ++i) row[i] = within_a_turn(turn * frequencies[i]);
+    for (int64_t i = 0; i < pairs; ++i) {
+      const auto angle = static_cast<float>(row[i]);
+      row[i] = math::cos_reduced(angle);
+      sines[i] = math::sin_reduced(angle);
+    }
+    return;
+  }
   if (largest <= math::kTrigLimit<double>) {
     for (int64_t i = 0; i < pairs; ++i) {
       const double angle = turn * frequencies[i];
