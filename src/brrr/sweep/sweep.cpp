@@ -6,6 +6,7 @@
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/sweep/compare.h"
+#include "brrr/sweep/compiled.h"
 #include "brrr/sweep/gradients.h"
 
 namespace brrr::sweep {
@@ -304,6 +305,7 @@ constexpr Check kChecks[] = {
     {"guards", "writes inside its outputs and workspace only", check_guards},
     {"gradients", "has the gradient that central differences give", check_gradients},
     {"second_gradients", "has a gradient that can be differentiated again", check_second_gradients},
+    {"compiled", "gives the same bits compiled, with its gradient, fused and not", check_compiled},
     {"null_device", "types and prices on the null device as on the cpu", check_null_device},
     {"refusals", "refuses operands it cannot take, with words", check_refusals},
 };
