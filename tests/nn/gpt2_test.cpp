@@ -61,8 +61,9 @@ TEST(Gpt2, StartsAtTheLogOfTheVocabulary) {
 struct Training {
   Random random{3};
   Gpt2 model{gpt2_preset("gpt2-tiny"), random};
-  AdamW optimizer{model.named_parameters(), {.weight_decay = 0.1}};
+  AdamW optimizer;
 
+  Training() : optimizer(model.named_parameters(), AdamWOptions{.weight_decay = 0.1}) {}
   Tensor step(const Tensor& tokens, const Tensor& targets, const Tensor& rate) {
     const Tensor loss = model.loss(tokens, targets);
     std::vector<Tensor> grads = grad(loss, optimizer.parameters());
@@ -81,23 +82,20 @@ std::vector<float> losses_of(const std::function<Tensor(const Tensor&)>& step) {
 TEST(Gpt2, CompiledTrainsLikeEager) {
   const Batch batch = batch_of(2, 16, 256);
   Training eager;
-  const std::vector<float> expected = losses_of(
-      [&](const Tensor& rate) { return eager.step(batch.tokens, batch.targets, rate); });
+  const std::vector<float> expected =
+      losses_of([&](const Tensor& rate) { return eager.step(batch.tokens, batch.targets, rate); });
   EXPECT_LT(expected.back(), 0.5 * expected.front());
 
   const PipelineOptions variants[] = {
       {}, {.simplify = false}, {.fuse = false}, {.plan_memory = false}};
   for (const PipelineOptions& options : variants) {
     Training training;
-    auto step = compile(
-        [&](const Tensor& x, const Tensor& y, const Tensor& rate) {
-          return training.step(x, y, rate);
-        },
-        options);
-    EXPECT_EQ(losses_of([&](const Tensor& rate) {
-                return step(batch.tokens, batch.targets, rate);
-              }),
-              expected);
+    auto step = compile([&](const Tensor& x, const Tensor& y,
+                            const Tensor& rate) { return training.step(x, y, rate); },
+                        options);
+    EXPECT_EQ(
+        losses_of([&](const Tensor& rate) { return step(batch.tokens, batch.targets, rate); }),
+        expected);
     const std::vector<Tensor> found = training.model.parameters(),
                               wanted = eager.model.parameters();
     for (size_t i = 0; i < found.size(); ++i)
@@ -115,8 +113,8 @@ TEST(Gpt2, CompiledThreadsDoNotMatter) {
     auto step = compile([&](const Tensor& x, const Tensor& y, const Tensor& rate) {
       return training.step(x, y, rate);
     });
-    const std::vector<float> losses = losses_of(
-        [&](const Tensor& rate) { return step(batch.tokens, batch.targets, rate); });
+    const std::vector<float> losses =
+        losses_of([&](const Tensor& rate) { return step(batch.tokens, batch.targets, rate); });
     if (first.empty()) first = losses;
     EXPECT_EQ(losses, first) << threads << " threads";
   }
@@ -127,8 +125,7 @@ TEST(Gpt2, RefusesWhatDoesNotFit) {
   Random random(4);
   const Gpt2 model(gpt2_preset("gpt2-tiny"), random);
   const Batch batch = batch_of(1, 65, 256);
-  EXPECT_NE(error_of([&] { model.logits(batch.tokens); }).find("context of 64"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { model.logits(batch.tokens); }).find("context of 64"), std::string::npos);
   EXPECT_NE(error_of([&] { Gpt2({.heads = 5, .width = 64}, random); }).find("5 heads"),
             std::string::npos);
 }

@@ -37,8 +37,7 @@ TEST(Optimizer, AdamW) {
       [&](int step, double g, double& p) {
         m = 0.9 * m + 0.1 * g;
         v = 0.999 * v + 0.001 * g * g;
-        const double m_hat = m / (1 - std::pow(0.9, step)),
-                     v_hat = v / (1 - std::pow(0.999, step));
+        const double m_hat = m / (1 - std::pow(0.9, step)), v_hat = v / (1 - std::pow(0.999, step));
         p -= 0.05 * (m_hat / (std::sqrt(v_hat) + 1e-8) + 0.1 * p);
       });
 }
@@ -83,7 +82,7 @@ TEST(Optimizer, RefusesWhatDoesNotMatch) {
             std::string::npos);
   EXPECT_NE(error_of([&] { optimizer.update({zeros({3})}, 0.1); }).find("gradient of w"),
             std::string::npos);
-  EXPECT_NE(error_of([] { Sgd optimizer(std::vector<NamedTensor>{}); }).find("at least one"),
+  EXPECT_NE(error_of([] { Sgd none(std::vector<NamedTensor>{}); }).find("at least one"),
             std::string::npos);
 }
 

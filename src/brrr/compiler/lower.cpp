@@ -44,6 +44,11 @@ class Lowering {
                                           source.dtype};
       return;
     }
+    if (first.op == &copy_op && region.nodes.size() == 1 &&
+        where(first.inputs[0]).layout.is_contiguous()) {
+      where_[first.outputs[0].index()] = where(first.inputs[0]);  // values never change: no copy
+      return;
+    }
     if (region.nodes.size() == 1) return add_op(first);
     add_program(region);
   }

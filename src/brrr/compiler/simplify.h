@@ -7,7 +7,7 @@
 namespace brrr {
 
 //   - a node equal to an earlier one (op, attributes, operands) is that one; host numbers above all
-//   - `copy` and a `cast` to the dtype it has already are their operand
+//   - a `cast` to the dtype it has already is its operand
 //   - nodes whose results reach neither an output nor a state are dropped
 Graph simplify(const Graph& graph);
 

@@ -123,7 +123,9 @@ void Tracer::record_write(const OpDef& op, std::span<const Tensor> inputs, const
   ValueIds ids;
   for (const Tensor& input : inputs) ids.push_back(value_of(input));
   ValueId value;
-  if (op.name == "copy" && type.dtype == target.dtype() && type.shape == target.shape()) {
+  const bool plain_copy = op.name == "copy" && type.shape == target.shape() &&
+                          inputs[0].layout() == base_of(inputs[0]).layout;
+  if (plain_copy) {
     value = ids[0];  // a functional graph needs no copy to give a value another name
   } else {
     value = graph_.node(graph_.add_node(op, attrs, ids, {&type, 1}, phase_)).outputs[0];

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "brrr/ops/wrap.h"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -67,7 +68,10 @@ void reduce_row(const void* values, int64_t count, void* wide) {
   T lanes[kReduceLanes];
   for (T& lane : lanes) lane = Op::template identity<T>();
   int64_t i = 0;
+  constexpr int64_t ahead = 1024, line = 64 / static_cast<int64_t>(sizeof(T));  // elements
   for (; i + kReduceLanes <= count; i += kReduceLanes) {
+    for (int64_t next = ahead; next < ahead + kReduceLanes; next += line)
+      hwy::Prefetch(x + i + next);
     for (int lane = 0; lane < kReduceLanes; ++lane) lanes[lane] = Op::of(lanes[lane], x[i + lane]);
   }
   for (int lane = 0; i < count; ++i, ++lane) lanes[lane] = Op::of(lanes[lane], x[i]);

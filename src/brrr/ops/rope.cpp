@@ -128,7 +128,6 @@ const OpDef rope_op{.name = "rope",
                     .grad_reads = {.inputs = 0b10},
                     .compose = rope_compose,
                     .cpu = rope_cpu,
-                    .workspace = rope_workspace,
                     .samples = rope_samples};
 
 Tensor rope(const Tensor& x, const Tensor& positions, const RopeOptions& options) {

@@ -1,5 +1,5 @@
-// Turns rows by a table of cosines and sines, which is made once a call, one row a position, and shared
-// by all heads.
+// Turns rows by a table of cosines and sines, one row a position. A piece is some positions of all heads
+// of one batch: it makes their part of the table, and no thread waits for another.
 #include "brrr/ops/rope_cpu.h"
 
 #include <algorithm>
@@ -20,26 +20,21 @@ RopeKernels<T> kernels_for() {
     return rope_kernels_f64();
 }
 
-// Rows of the table: [seq], or [batch, seq] where positions differ by batch.
+// The table of positions [first, first + rows) of a batch; positions are [seq] or [batch, seq].
 template <typename T>
-void fill_table(const KernelCall& call, T* table) {
+void fill_table(const KernelCall& call, const std::vector<double>& frequencies, int64_t batch,
+                int64_t first, int64_t rows, T* table) {
   const Operand& positions = call.input(1);
-  const int64_t pairs = call.attrs.integer("rotary_dim") / 2, count = positions.count();
-  const std::vector<double> frequencies = rope_frequencies(call.attrs.number("base"), pairs);
+  const Layout& layout = *positions.layout;
+  const auto pairs = static_cast<int64_t>(frequencies.size());
   const RopeKernels<T> kernels = kernels_for<T>();
   const bool inverse = call.attrs.flag("inverse");
-  const Layout& layout = *positions.layout;
-  const int64_t seq = layout.shape.back();
-  // A sine costs about as much as moving four elements.
-  const int64_t rows = std::max<int64_t>(1, kPieceElements / 4 / std::max<int64_t>(1, pairs));
-  call.pool.for_each_piece((count + rows - 1) / rows, [&](int64_t piece) {
-    for (int64_t r = piece * rows; r < std::min(count, (piece + 1) * rows); ++r) {
-      const int64_t batch_offset = layout.rank() == 2 ? r / seq * layout.strides[0] : 0;
-      const int64_t place = batch_offset + r % seq * layout.strides.back();
-      kernels.fill_table(static_cast<double>(positions.data<int64_t>()[place]), frequencies.data(),
-                         pairs, inverse, table + r * 2 * pairs);
-    }
-  });
+  const int64_t start = layout.rank() == 2 ? batch * layout.strides[0] : 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t place = start + (first + r) * layout.strides.back();
+    kernels.fill_table(static_cast<double>(positions.data<int64_t>()[place]), frequencies.data(),
+                       pairs, inverse, table + r * 2 * pairs);
+  }
 }
 
 // Some rows of one head, from and to memory of any dtype, through buffers where that is not T's own.
@@ -53,12 +48,11 @@ void turn_rows(const KernelCall& call, const T* table, int64_t head_of_all, int6
                           head_of_all % in.shape[1] * in.strides[1] + first * in.strides[2];
   const int64_t y_start = y.layout->offset + (head_of_all * seq + first) * columns;
   const int64_t pairs = call.attrs.integer("rotary_dim") / 2;
-  const int64_t table_row = (call.input(1).shape().size() == 2 ? batch * seq : 0) + first;
   RopeRows<T> part{reinterpret_cast<const T*>(x.base) + x_start,
                    in.strides[2],
                    reinterpret_cast<T*>(y.base) + y_start,
                    columns,
-                   table + table_row * 2 * pairs,
+                   table,
                    rows,
                    columns,
                    pairs,
@@ -80,14 +74,18 @@ void turn_rows(const KernelCall& call, const T* table, int64_t head_of_all, int6
 
 template <typename T>
 void run(const KernelCall& call) {
-  T* const table = reinterpret_cast<T*>(call.workspace.data());
-  fill_table(call, table);
   const Shape& shape = call.input(0).shape();
-  const int64_t seq = shape[2], rows = std::clamp<int64_t>(kPieceElements / shape[3], 1, seq),
+  const int64_t heads = shape[1], seq = shape[2], pairs = call.attrs.integer("rotary_dim") / 2;
+  const std::vector<double> frequencies = rope_frequencies(call.attrs.number("base"), pairs);
+  const int64_t rows = std::clamp<int64_t>(2 * kPieceElements / (heads * shape[3]), 1, seq),
                 parts = (seq + rows - 1) / rows;
-  call.pool.for_each_piece(shape[0] * shape[1] * parts, [&](int64_t piece) {
-    const int64_t first = piece % parts * rows;
-    turn_rows(call, table, piece / parts, first, std::min(rows, seq - first));
+  call.pool.for_each_piece(shape[0] * parts, [&](int64_t piece) {
+    const int64_t batch = piece / parts, first = piece % parts * rows,
+                  count = std::min(rows, seq - first);
+    std::vector<T> table(static_cast<size_t>(count * 2 * pairs));
+    fill_table(call, frequencies, batch, first, count, table.data());
+    for (int64_t head = 0; head < heads; ++head)
+      turn_rows(call, table.data(), batch * heads + head, first, count);
   });
 }
 
@@ -98,11 +96,6 @@ std::vector<double> rope_frequencies(double base, int64_t pairs) {
   for (int64_t i = 0; i < pairs; ++i)
     frequencies.push_back(std::pow(base, -static_cast<double>(i) / static_cast<double>(pairs)));
   return frequencies;
-}
-
-int64_t rope_workspace(const KernelCall& call) {
-  return call.input(1).count() * call.attrs.integer("rotary_dim") *
-         compute_bytes(compute_type(call.input(0).dtype));
 }
 
 void rope_cpu(const KernelCall& call) {

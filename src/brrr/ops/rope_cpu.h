@@ -10,7 +10,6 @@ namespace brrr {
 // base^(-i / pairs) for every pair i: what a position is multiplied by.
 std::vector<double> rope_frequencies(double base, int64_t pairs);
 
-int64_t rope_workspace(const KernelCall& call);
 void rope_cpu(const KernelCall& call);
 
 }  // namespace brrr

@@ -11,6 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace brrr::HWY_NAMESPACE {
 
+namespace hn = hwy::HWY_NAMESPACE;
+
 // The angle without its whole turns, in [-pi, pi]: small enough to keep its digits in f32.
 HWY_INLINE float within_a_turn(double angle) {
   constexpr double kRound = 0x1.8p52;  // adding and subtracting it rounds to an integer
@@ -53,7 +55,16 @@ void fill_rope_table(double position, const double* HWY_RESTRICT frequencies, in
 template <typename T>
 void turn_halves(const T* HWY_RESTRICT x, const T* HWY_RESTRICT cosine, const T* HWY_RESTRICT sine,
                  int64_t pairs, T* HWY_RESTRICT y) {
-  for (int64_t i = 0; i < pairs; ++i) {
+  const hn::ScalableTag<T> d;  // a head has two vectors or four: no time for loops that find out
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= pairs; i += lanes) {
+    const auto a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + pairs);
+    const auto c = hn::LoadU(d, cosine + i), s = hn::LoadU(d, sine + i);
+    hn::StoreU(hn::Sub(hn::Mul(a, c), hn::Mul(b, s)), d, y + i);
+    hn::StoreU(hn::Add(hn::Mul(b, c), hn::Mul(a, s)), d, y + i + pairs);
+  }
+  for (; i < pairs; ++i) {
     const T a = x[i], b = x[i + pairs];
     y[i] = a * cosine[i] - b * sine[i];
     y[i + pairs] = b * cosine[i] + a * sine[i];
@@ -81,7 +92,8 @@ void turn_rows(const RopeRows<T>& rows) {
     } else {
       turn_halves(x, table, table + rows.pairs, rows.pairs, y);
     }
-    std::copy(x + 2 * rows.pairs, x + rows.columns, y + 2 * rows.pairs);
+    if (rows.columns > 2 * rows.pairs)
+      std::copy(x + 2 * rows.pairs, x + rows.columns, y + 2 * rows.pairs);
   }
 }
 
