@@ -56,7 +56,7 @@ TEST(Program, MeasuresThisMachine) {
 TEST(Program, SweepsOpsByName) {
   const Outcome result = run("sweep neg relu");
   EXPECT_EQ(result.status, 0);
-  EXPECT_THAT(result.output, HasSubstr("2 ops, 20 checks held, 0 failed"));
+  EXPECT_THAT(result.output, HasSubstr("2 ops, 22 checks held, 0 failed"));
 }
 
 TEST(Program, SaysWhatIsWrongAndExitsWithOne) {
