@@ -68,7 +68,7 @@ std::vector<std::vector<NodeId>> uses_of(const Graph& graph) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     for (ValueId input : graph.nodes[n].inputs) {
       std::vector<NodeId>& readers = uses[input.index()];
-      if (readers.empty() || readers.back() != NodeId(n)) readers.push_back(NodeId(n));
+      if (readers.empty() || readers.back() != NodeId(n)) readers.emplace_back(n);
     }
   }
   return uses;

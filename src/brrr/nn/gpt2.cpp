@@ -51,74 +51,74 @@ class Gpt2::Attention : public Module {
  public:
   Attention(const Gpt2Config& config, Random& random)
       : heads_(config.heads),
-        c_attn(config.width, 3 * config.width, random, {.std = kInitStd}),
-        c_proj(config.width, config.width, random, {.std = residual_std(config)}) {
-    add_module("c_attn", c_attn);
-    add_module("c_proj", c_proj);
+        c_attn_(config.width, 3 * config.width, random, {.std = kInitStd}),
+        c_proj_(config.width, config.width, random, {.std = residual_std(config)}) {
+    add_module("c_attn", c_attn_);
+    add_module("c_proj", c_proj_);
   }
 
   Tensor operator()(const Tensor& x) const {
     const int64_t batch = x.dim(0), seq = x.dim(1), width = x.dim(2);
-    const Tensor qkv = view(c_attn(x), {batch, seq, 3, heads_, width / heads_});
+    const Tensor qkv = view(c_attn_(x), {batch, seq, 3, heads_, width / heads_});
     const auto part = [&](int64_t i) { return transpose(select(qkv, 2, i), 1, 2); };
     const Tensor mixed = attention(part(0), part(1), part(2), {.causal = true});
-    return c_proj(reshape(transpose(mixed, 1, 2), {batch, seq, width}));
+    return c_proj_(reshape(transpose(mixed, 1, 2), {batch, seq, width}));
   }
 
  private:
   int64_t heads_;
-  Linear c_attn, c_proj;
+  Linear c_attn_, c_proj_;
 };
 
 class Gpt2::Mlp : public Module {
  public:
   Mlp(const Gpt2Config& config, Random& random)
-      : c_fc(config.width, 4 * config.width, random, {.std = kInitStd}),
-        c_proj(4 * config.width, config.width, random, {.std = residual_std(config)}) {
-    add_module("c_fc", c_fc);
-    add_module("c_proj", c_proj);
+      : c_fc_(config.width, 4 * config.width, random, {.std = kInitStd}),
+        c_proj_(4 * config.width, config.width, random, {.std = residual_std(config)}) {
+    add_module("c_fc", c_fc_);
+    add_module("c_proj", c_proj_);
   }
-  Tensor operator()(const Tensor& x) const { return c_proj(gelu_tanh(c_fc(x))); }
+  Tensor operator()(const Tensor& x) const { return c_proj_(gelu_tanh(c_fc_(x))); }
 
  private:
-  Linear c_fc, c_proj;
+  Linear c_fc_, c_proj_;
 };
 
 class Gpt2::Block : public Module {
  public:
   Block(const Gpt2Config& config, Random& random)
-      : ln_1(config.width), attn(config, random), ln_2(config.width), mlp(config, random) {
-    add_module("ln_1", ln_1);
-    add_module("attn", attn);
-    add_module("ln_2", ln_2);
-    add_module("mlp", mlp);
+      : ln_1_(config.width), attn_(config, random), ln_2_(config.width), mlp_(config, random) {
+    add_module("ln_1", ln_1_);
+    add_module("attn", attn_);
+    add_module("ln_2", ln_2_);
+    add_module("mlp", mlp_);
   }
   Tensor operator()(const Tensor& x) const {
-    const Tensor mixed = x + attn(ln_1(x));
-    return mixed + mlp(ln_2(mixed));
+    const Tensor mixed = x + attn_(ln_1_(x));
+    return mixed + mlp_(ln_2_(mixed));
   }
 
  private:
-  LayerNorm ln_1;
-  Attention attn;
-  LayerNorm ln_2;
-  Mlp mlp;
+  LayerNorm ln_1_;
+  Attention attn_;
+  LayerNorm ln_2_;
+  Mlp mlp_;
 };
 
 Gpt2::Gpt2(const Gpt2Config& config, Random& random)
     : config_(config),
-      wte(config.vocab, config.width, random),
-      wpe(config.context, config.width, random, 0.01),
-      ln_f(config.width) {
+      wte_(config.vocab, config.width, random),
+      wpe_(config.context, config.width, random, 0.01),
+      ln_f_(config.width) {
   check(config.heads > 0 && config.width % config.heads == 0, "gpt2: ", config.heads,
         " heads do not divide a width of ", config.width);
-  add_module("wte", wte);
-  add_module("wpe", wpe);
+  add_module("wte", wte_);
+  add_module("wpe", wpe_);
   for (int64_t i = 0; i < config.layers; ++i) {
     blocks_.push_back(std::make_unique<Block>(config, random));
     add_module(join_text("h.", i), *blocks_.back());
   }
-  add_module("ln_f", ln_f);
+  add_module("ln_f", ln_f_);
 }
 Gpt2::~Gpt2() = default;
 
@@ -127,9 +127,9 @@ Tensor Gpt2::logits(const Tensor& tokens) const {
   const int64_t seq = tokens.dim(1);
   check(seq <= config_.context, "gpt2: ", seq, " tokens are longer than the context of ",
         config_.context, "; cut them, or use a larger context");
-  Tensor x = wte(tokens) + slice(wpe.weight, 0, {0, seq});
+  Tensor x = wte_(tokens) + slice(wpe_.weight, 0, {0, seq});
   for (const std::unique_ptr<Block>& block : blocks_) x = (*block)(x);
-  return linear(ln_f(x), wte.weight);
+  return linear(ln_f_(x), wte_.weight);
 }
 
 Tensor Gpt2::loss(const Tensor& tokens, const Tensor& targets) const {

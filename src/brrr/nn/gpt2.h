@@ -27,6 +27,7 @@ Gpt2Config gpt2_preset(std::string_view name);
 class Gpt2 : public Module {
  public:
   Gpt2(const Gpt2Config& config, Random& random);
+  ~Gpt2() override;
 
   const Gpt2Config& config() const { return config_; }
   Tensor logits(const Tensor& tokens) const;  // [batch, seq] -> [batch, seq, vocab]
@@ -38,12 +39,9 @@ class Gpt2 : public Module {
   class Block;
 
   Gpt2Config config_;
-  Embedding wte, wpe;
+  Embedding wte_, wpe_;
   std::vector<std::unique_ptr<Block>> blocks_;
-  LayerNorm ln_f;
-
- public:
-  ~Gpt2() override;
+  LayerNorm ln_f_;
 };
 
 }  // namespace brrr

@@ -42,17 +42,17 @@ void Optimizer::require_match(const std::vector<Tensor>& grads) const {
 Sgd::Sgd(std::vector<NamedTensor> parameters, const SgdOptions& options)
     : Optimizer(std::move(parameters)), options_(options) {
   if (options_.momentum == 0) return;
-  for (const NamedTensor& p : parameters_)
+  for (const NamedTensor& p : named_parameters())
     velocity_.push_back(add_state("velocity." + p.name, p.tensor));
 }
 
 void Sgd::update(const std::vector<Tensor>& grads, const Arg& rate) {
   NoGrad update_only;
   require_match(grads);
-  name_states(parameters_);
+  name_states(named_parameters());
   name_states(states());
   for (size_t i = 0; i < grads.size(); ++i) {
-    const Tensor& p = parameters_[i].tensor;
+    const Tensor& p = named_parameters()[i].tensor;
     Tensor g = options_.weight_decay == 0 ? grads[i] : grads[i] + p * options_.weight_decay;
     if (options_.momentum != 0) {
       const Tensor& v = velocity_[i];
@@ -66,7 +66,7 @@ void Sgd::update(const std::vector<Tensor>& grads, const Arg& rate) {
 AdamW::AdamW(std::vector<NamedTensor> parameters, const AdamWOptions& options)
     : Optimizer(std::move(parameters)), options_(options) {
   step_ = add_state("step", {}, DType::f64);
-  for (const NamedTensor& p : parameters_) {
+  for (const NamedTensor& p : named_parameters()) {
     first_.push_back(add_state("first." + p.name, p.tensor));
     second_.push_back(add_state("second." + p.name, p.tensor));
   }
@@ -76,7 +76,7 @@ AdamW::AdamW(std::vector<NamedTensor> parameters, const AdamWOptions& options)
 void AdamW::update(const std::vector<Tensor>& grads, const Arg& rate) {
   NoGrad update_only;
   require_match(grads);
-  name_states(parameters_);
+  name_states(named_parameters());
   name_states(states());
   step_.copy_from(step_ + 1.0);
   const Tensor first_share = 1.0 - pow(options_.beta1, step_),
@@ -84,7 +84,7 @@ void AdamW::update(const std::vector<Tensor>& grads, const Arg& rate) {
   const Tensor scale = cast(rate / first_share, DType::f32),
                inverse_root = cast(rsqrt(second_share), DType::f32);
   for (size_t i = 0; i < grads.size(); ++i) {
-    const Tensor &p = parameters_[i].tensor, &m = first_[i], &v = second_[i], &g = grads[i];
+    const Tensor &p = named_parameters()[i].tensor, &m = first_[i], &v = second_[i], &g = grads[i];
     m.copy_from(m * options_.beta1 + g * (1 - options_.beta1));
     v.copy_from(v * options_.beta2 + square(g) * (1 - options_.beta2));
     Tensor change = scale * m / (sqrt(v) * inverse_root + options_.eps);

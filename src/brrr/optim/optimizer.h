@@ -24,6 +24,7 @@ class Optimizer {
   virtual void update(const std::vector<Tensor>& grads, const Arg& rate) = 0;
 
   std::vector<Tensor> parameters() const;
+  const std::vector<NamedTensor>& named_parameters() const { return parameters_; }
   const std::vector<NamedTensor>& states() const { return states_; }  // beside the parameters
 
  protected:
@@ -32,9 +33,8 @@ class Optimizer {
   Tensor add_state(std::string name, const Shape& shape, DType dtype);
   void require_match(const std::vector<Tensor>& grads) const;
 
-  std::vector<NamedTensor> parameters_;
-
  private:
+  std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> states_;
 };
 
