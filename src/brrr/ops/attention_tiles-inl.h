@@ -143,6 +143,10 @@ struct Lanes {
   int64_t last_key() const { return end[count - 1]; }  // one behind
 };
 
+// Vectors that hold the queries of one product in add_to_queries.
+template <typename T>
+constexpr int64_t kGroup = std::max<int64_t>(1, kStrip / kLanes<T>);
+
 // Some keys of a tile and the vectors of queries that see any of them.
 struct Strip {
   int64_t key, keys;
@@ -173,6 +177,9 @@ struct KeyTile {
       while (strip.first < strip.last && lanes.begin[(strip.last - 1) * kLanes<T>] >= behind)
         --strip.last;
       if (strip.first == strip.last) continue;
+      // Where vectors are short, those of queries that are multiplied together come together.
+      strip.first = strip.first / kGroup<T> * kGroup<T>;
+      strip.last = std::min(lanes.vectors, (strip.last + kGroup<T> - 1) / kGroup<T> * kGroup<T>);
       strip.edge = mixed || lanes.end[strip.first * kLanes<T>] < behind ||
                    lanes.begin[last_lane(strip.last - 1)] > k;
       strips[count++] = strip;

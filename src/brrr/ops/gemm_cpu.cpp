@@ -198,7 +198,7 @@ TileRows<T> rows_of_a(const GemmCall<T>& call, int64_t row, int64_t rows, int64_
 template <int kTileRows, typename T>
 HWY_INLINE void multiply_tile(const T* HWY_RESTRICT a, int64_t row_stride, int64_t col_stride,
                               const T* HWY_RESTRICT b, int64_t depth, T* HWY_RESTRICT into,
-                              int64_t into_stride, bool add) {
+                              int64_t into_stride, bool add, const T* bias) {
   const Tag<T> d;
   using V = hn::Vec<Tag<T>>;
   constexpr int64_t lanes = hn::MaxLanes(d), width = panel_columns<T>();
@@ -233,7 +233,9 @@ HWY_INLINE void multiply_tile(const T* HWY_RESTRICT a, int64_t row_stride, int64
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       T* place = into + i * into_stride + v * lanes;
-      hn::StoreU(add ? hn::Add(hn::LoadU(d, place), sums[i][v]) : sums[i][v], d, place);
+      V total = add ? hn::Add(hn::LoadU(d, place), sums[i][v]) : sums[i][v];
+      if (bias) total = hn::Add(total, hn::LoadU(d, bias + v * lanes));
+      hn::StoreU(total, d, place);
     }
   }
 }
@@ -241,41 +243,49 @@ HWY_INLINE void multiply_tile(const T* HWY_RESTRICT a, int64_t row_stride, int64
 // At the right edge a whole tile is computed beside C, and the columns that exist are copied.
 template <int kTileRows, typename T>
 void multiply_edge(const T* a, int64_t row_stride, int64_t col_stride, const T* b, int64_t depth,
-                   T* c, int64_t c_stride, int64_t columns, bool add) {
+                   T* c, int64_t c_stride, int64_t columns, bool add, const T* bias) {
   constexpr int64_t width = panel_columns<T>();
   alignas(64) T buffer[kTileRows * width];
-  multiply_tile<kTileRows>(a, row_stride, col_stride, b, depth, buffer, width, false);
+  multiply_tile<kTileRows, T>(a, row_stride, col_stride, b, depth, buffer, width, false, nullptr);
   for (int i = 0; i < kTileRows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       T& place = c[i * c_stride + j];
       place = add ? place + buffer[i * width + j] : buffer[i * width + j];
+      if (bias) place += bias[j];
     }
   }
 }
 
+// A block of k: its length, and whether the sums begin or end with it.
+struct DepthBlock {
+  int64_t depth;
+  bool first, last;
+};
+
 // One tile of C: kTileRows rows at `row`, one packed panel.
 template <int kTileRows, typename T>
 void multiply_rows(const GemmCall<T>& call, const TileRows<T>& a, const T* b, int64_t row,
-                   int64_t panel, int64_t depth, bool add) {
+                   int64_t panel, const DepthBlock& block) {
   constexpr int64_t width = panel_columns<T>();
   T* c = call.c + row * call.c_row_stride + panel * width;
+  const T* bias = block.last && call.bias ? call.bias + panel * width : nullptr;
   const int64_t columns = std::min(width, call.n - panel * width);
   if (columns < width) {
-    multiply_edge<kTileRows>(a.data, a.row_stride, a.col_stride, b, depth, c, call.c_row_stride,
-                             columns, add);
+    multiply_edge<kTileRows>(a.data, a.row_stride, a.col_stride, b, block.depth, c,
+                             call.c_row_stride, columns, !block.first, bias);
   } else {
-    multiply_tile<kTileRows>(a.data, a.row_stride, a.col_stride, b, depth, c, call.c_row_stride,
-                             add);
+    multiply_tile<kTileRows>(a.data, a.row_stride, a.col_stride, b, block.depth, c,
+                             call.c_row_stride, !block.first, bias);
   }
 }
 
 // The last rows of C, fewer than a tile has.
 template <int kTileRows, typename T>
 void multiply_last_rows(const GemmCall<T>& call, const TileRows<T>& a, const T* b, int64_t row,
-                        int64_t rows, int64_t panel, int64_t depth, bool add) {
+                        int64_t rows, int64_t panel, const DepthBlock& block) {
   if constexpr (kTileRows > 0) {
-    if (rows == kTileRows) return multiply_rows<kTileRows>(call, a, b, row, panel, depth, add);
-    multiply_last_rows<kTileRows - 1>(call, a, b, row, rows, panel, depth, add);
+    if (rows == kTileRows) return multiply_rows<kTileRows>(call, a, b, row, panel, block);
+    multiply_last_rows<kTileRows - 1>(call, a, b, row, rows, panel, block);
   }
 }
 
@@ -292,18 +302,18 @@ HWY_INLINE void request_rows(const TileRows<T>& next, int64_t depth, int64_t p, 
 // Some rows and all panels of the piece: a tile of A stays in the L1 cache while the panels pass by.
 template <typename T>
 void multiply_block(const GemmCall<T>& call, const GemmPiece& piece, TileRows<T> a,
-                    const T* packed_b, int64_t row, int64_t rows, int64_t depth, bool add) {
-  const int64_t panel_elements = panel_columns<T>() * depth;
+                    const T* packed_b, int64_t row, int64_t rows, const DepthBlock& block) {
+  const int64_t panel_elements = panel_columns<T>() * block.depth;
   for (int64_t i = 0; i < rows; i += kRows, a.data += a.tile_stride) {
     TileRows<T> next = a;
     next.data += next.tile_stride;
     for (int64_t p = 0; p < piece.panels; ++p) {
-      request_rows(next, depth, p, piece.panels);
+      request_rows(next, block.depth, p, piece.panels);
       const T* b = packed_b + p * panel_elements;
       if (i + kRows <= rows) {
-        multiply_rows<kRows>(call, a, b, row + i, piece.panel + p, depth, add);
+        multiply_rows<kRows>(call, a, b, row + i, piece.panel + p, block);
       } else {
-        multiply_last_rows<kRows - 1>(call, a, b, row + i, rows - i, piece.panel + p, depth, add);
+        multiply_last_rows<kRows - 1>(call, a, b, row + i, rows - i, piece.panel + p, block);
       }
     }
   }
@@ -316,12 +326,14 @@ void multiply(const GemmCall<T>& call, const GemmPiece& piece) {
   alignas(64) T packed_b[kMaxPiecePanels * width * kGemmDepth];
   alignas(64) T packed_a[kRowBlock * kGemmDepth + kRowBlock / kRows * kTilePad<T>];
   for (int64_t k = 0; k < call.k; k += kGemmDepth) {
-    const int64_t depth = std::min(kGemmDepth, call.k - k);
-    pack_panels(call, piece, k, depth, packed_b);
+    const DepthBlock block{.depth = std::min(kGemmDepth, call.k - k),
+                           .first = k == 0,
+                           .last = k + kGemmDepth >= call.k};
+    pack_panels(call, piece, k, block.depth, packed_b);
     for (int64_t row = piece.row; row < piece.row + piece.rows; row += kRowBlock) {
       const int64_t rows = std::min(kRowBlock, piece.row + piece.rows - row);
-      const TileRows<T> a = rows_of_a(call, row, rows, k, depth, packed_a);
-      multiply_block(call, piece, a, packed_b, row, rows, depth, k > 0);
+      const TileRows<T> a = rows_of_a(call, row, rows, k, block.depth, packed_a);
+      multiply_block(call, piece, a, packed_b, row, rows, block);
     }
   }
 }

@@ -1,10 +1,13 @@
 #include "brrr/ops/matmul.h"
 
+#include <algorithm>
+
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/matmul_cpu.h"
 #include "brrr/ops/op_list.h"
+#include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/views.h"
 
@@ -90,10 +93,34 @@ TensorTypes infer_linear(const InferCall& call) {
         call.size() < 3 ? Shape{} : call.shape(2), " must be [", weight[0], "]");
   check(call.dtype(0) == call.dtype(1), "linear: input is ", call.dtype(0), " and weight ",
         call.dtype(1), "; cast one of them");
+  check(call.size() < 3 || call.dtype(2) == call.dtype(0), "linear: input is ", call.dtype(0),
+        " and bias ", call.size() < 3 ? DType::f32 : call.dtype(2), "; cast one of them");
   require_dtype(call, call.dtype(0));
   Shape shape = x;
   shape[x.size() - 1] = weight[0];
   return {{shape, call.dtype(0)}};
+}
+
+Cost linear_cost(const CostCall& call) {
+  const int64_t results = numel(call.outputs[0].shape);
+  Cost cost{.flops = results * (2 * call.call.shape(1)[1] + (call.call.size() == 3 ? 1 : 0)),
+            .bytes_written = storage_bytes(call.outputs[0].dtype, results)};
+  for (int i = 0; i < call.call.size(); ++i)
+    cost.bytes_read += storage_bytes(call.call.dtype(i), numel(call.call.shape(i)));
+  return cost;
+}
+
+// dx = dy W;  dW = dy^T x and db = sum of dy, over all rows
+Tensors linear_grad(const GradCall& call) {
+  const Tensor &x = call.input(0), &weight = call.input(1), &dy = call.output_grad(0);
+  const int64_t rows = x.dim(-1) == 0 ? numel(dy.shape()) / std::max<int64_t>(1, weight.dim(0))
+                                      : x.numel() / x.dim(-1);
+  Tensors grads(static_cast<int>(call.inputs.size()));
+  if (call.wants(0)) grads[0] = matmul(dy, weight);
+  const Tensor dy_rows = reshape(dy, {rows, weight.dim(0)});
+  if (call.wants(1)) grads[1] = matmul(transpose(dy_rows), reshape(x, {rows, weight.dim(1)}));
+  if (grads.size() == 3 && call.wants(2)) grads[2] = sum(dy_rows, {0});
+  return grads;
 }
 
 std::vector<Sample> matmul_samples() {
@@ -109,7 +136,12 @@ std::vector<Sample> matmul_samples() {
 
 std::vector<Sample> linear_samples() {
   return {{{sample_values({2, 3, 4}, 92), sample_values({5, 4}, 93), sample_values({5}, 94)}, {}},
-          {{sample_values({4}, 95), sample_values({3, 4}, 96)}, {}}};
+          {{sample_values({4}, 95), sample_values({3, 4}, 96)}, {}},
+          {{sample_values({0, 4}, 97), sample_values({3, 4}, 98), sample_values({3}, 99)}, {}},
+          {{sample_values({2, 0}, 97), sample_values({3, 0}, 98), sample_values({3}, 99)}, {}},
+          {{sample_values({2, 90, 500}, 97, -1, 1), sample_values({130, 500}, 98, -1, 1),
+            sample_values({130}, 99)},
+           {}}};
 }
 
 }  // namespace
@@ -132,7 +164,12 @@ const OpDef linear_op{.name = "linear",
                       .kind = OpKind::contraction,
                       .dtypes = kNumbers,
                       .infer = infer_linear,
+                      .cost = linear_cost,
+                      .grad = linear_grad,
+                      .grad_reads = {.inputs = 0b011},
                       .compose = linear_compose,
+                      .cpu = linear_cpu,
+                      .workspace = matmul_workspace,
                       .samples = linear_samples};
 
 Tensor matmul(const Tensor& a, const Tensor& b) {

@@ -3,6 +3,8 @@
 #include "brrr/ops/matmul_cpu.h"
 
 #include <algorithm>
+#include <optional>
+#include <type_traits>
 
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/gemm_cpu.h"
@@ -69,6 +71,12 @@ Schedule schedule(const Problem& problem, int64_t panel_columns, int threads) {
   return {panels, row_pieces, std::max(wide_pieces, std::min(panels, for_all_threads)), 0};
 }
 
+// Matrices may have any strides; a bias, of one axis, is read in order.
+bool is_in_place(const Operand& operand) {
+  return is_natural(operand.dtype) &&
+         (operand.layout->rank() != 1 || operand.layout->is_contiguous());
+}
+
 // An operand in the compute type: the caller's own elements, or a converted copy in scratch.
 struct Prepared {
   const std::byte* base;
@@ -77,7 +85,7 @@ struct Prepared {
 
 Prepared prepare(const KernelCall& call, const Operand& operand, ComputeType type,
                  std::byte*& scratch) {
-  if (is_natural(operand.dtype)) return {operand.base, *operand.layout};
+  if (is_in_place(operand)) return {operand.base, *operand.layout};
   Prepared copy{scratch, contiguous_layout(operand.shape())};
   const Operand target{scratch, &copy.layout, natural_dtype(type)};
   scratch += whole_lines(operand.count() * compute_bytes(type));
@@ -99,8 +107,8 @@ int64_t matrix_start(const Layout& layout, int64_t batch, const Shape& batch_sha
 }
 
 template <typename T>
-GemmCall<T> gemm_at(const Problem& problem, const Prepared& a, const Prepared& b, T* c,
-                    int64_t batch) {
+GemmCall<T> gemm_at(const Problem& problem, const Prepared& a, const Prepared& b, const T* bias,
+                    T* c, int64_t batch) {
   const int ra = a.layout.rank(), rb = b.layout.rank();
   return {
       .m = problem.m,
@@ -113,7 +121,8 @@ GemmCall<T> gemm_at(const Problem& problem, const Prepared& a, const Prepared& b
       .b_row_stride = b.layout.strides[rb - 2],
       .b_col_stride = b.layout.strides[rb - 1],
       .c = c + batch * problem.m * problem.n,
-      .c_row_stride = problem.n};
+      .c_row_stride = problem.n,
+      .bias = bias};
 }
 
 // Piece `index` of a product; sizes differ by one tile or one panel at most.
@@ -131,33 +140,33 @@ void multiply_piece(const GemmCall<T>& call, const GemmKernels<T>& kernels, cons
 }
 
 template <typename T>
-void multiply_floats(const Problem& problem, const Prepared& a, const Prepared& b, T* c,
-                     ThreadPool& pool) {
+void multiply_floats(const Problem& problem, const Prepared& a, const Prepared& b, const T* bias,
+                     T* c, ThreadPool& pool) {
   const GemmKernels<T> kernels = kernels_for<T>();
   const Schedule plan = schedule(problem, kernels.panel_columns, pool.threads());
   const int64_t pieces = plan.row_pieces * plan.column_pieces;
   if (plan.groups == 0) {
     pool.for_each_piece(problem.batch * pieces, [&](int64_t i) {
-      multiply_piece(gemm_at(problem, a, b, c, i / pieces), kernels, plan, i % pieces);
+      multiply_piece(gemm_at(problem, a, b, bias, c, i / pieces), kernels, plan, i % pieces);
     });
     return;
   }
   pool.for_each_piece(plan.groups, [&](int64_t g) {
     for (int64_t i = problem.batch * g / plan.groups; i < problem.batch * (g + 1) / plan.groups;
          ++i) {
-      const GemmCall<T> call = gemm_at(problem, a, b, c, i);
+      const GemmCall<T> call = gemm_at(problem, a, b, bias, c, i);
       for (int64_t piece = 0; piece < pieces; ++piece) multiply_piece(call, kernels, plan, piece);
     }
   });
 }
 
-void multiply_integers(const Problem& problem, const Prepared& a, const Prepared& b, int64_t* c,
-                       ThreadPool& pool) {
+void multiply_integers(const Problem& problem, const Prepared& a, const Prepared& b,
+                       const int64_t* bias, int64_t* c, ThreadPool& pool) {
   pool.for_each_piece(problem.batch * problem.m, [&](int64_t row_of_all) {
-    const GemmCall<int64_t> call = gemm_at(problem, a, b, c, row_of_all / problem.m);
+    const GemmCall<int64_t> call = gemm_at(problem, a, b, bias, c, row_of_all / problem.m);
     const int64_t row = row_of_all % problem.m;
     int64_t* out = call.c + row * call.c_row_stride;
-    std::fill_n(out, call.n, int64_t{0});
+    for (int64_t j = 0; j < call.n; ++j) out[j] = bias ? bias[j] : 0;
     for (int64_t l = 0; l < call.k; ++l) {
       const int64_t factor = call.a[row * call.a_row_stride + l * call.a_col_stride];
       const int64_t* b_row = call.b + l * call.b_row_stride;
@@ -168,7 +177,7 @@ void multiply_integers(const Problem& problem, const Prepared& a, const Prepared
 }
 
 int64_t conversion_bytes(const Operand& operand, ComputeType type) {
-  return is_natural(operand.dtype) ? 0 : whole_lines(operand.count() * compute_bytes(type));
+  return is_in_place(operand) ? 0 : whole_lines(operand.count() * compute_bytes(type));
 }
 
 }  // namespace
@@ -180,10 +189,28 @@ int64_t matmul_workspace(const KernelCall& call) {
   return bytes;
 }
 
+namespace {
+
+template <typename T>
+void run_products(const Problem& problem, const Prepared& a, const Prepared& b,
+                  const Prepared* bias, std::byte* result, ThreadPool& pool) {
+  T* c = reinterpret_cast<T*>(result);
+  const T* row = bias ? reinterpret_cast<const T*>(bias->base) + bias->layout.offset : nullptr;
+  if (problem.k == 0) {  // sums of nothing
+    for (int64_t i = 0; i < problem.batch * problem.m * problem.n; ++i)
+      c[i] = row ? row[i % problem.n] : T(0);
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    multiply_integers(problem, a, b, row, c, pool);
+  } else {
+    multiply_floats(problem, a, b, row, c, pool);
+  }
+}
+
+}  // namespace
+
 void matmul_cpu(const KernelCall& call) {
   const Operand& output = call.output(0);
   const ComputeType type = compute_type(output.dtype);
-  const Problem problem = problem_of(call);
   if (output.count() == 0) return;
   std::byte* scratch = call.workspace.data();
   const bool direct = is_natural(output.dtype);
@@ -191,19 +218,32 @@ void matmul_cpu(const KernelCall& call) {
   scratch += conversion_bytes(output, type);
   const Prepared a = prepare(call, call.input(0), type, scratch),
                  b = prepare(call, call.input(1), type, scratch);
-  if (problem.k == 0) {
-    std::fill_n(result, output.count() * compute_bytes(type), std::byte{0});
-  } else if (type == ComputeType::f32) {
-    multiply_floats(problem, a, b, reinterpret_cast<float*>(result), call.pool);
-  } else if (type == ComputeType::f64) {
-    multiply_floats(problem, a, b, reinterpret_cast<double*>(result), call.pool);
-  } else {
-    multiply_integers(problem, a, b, reinterpret_cast<int64_t*>(result), call.pool);
-  }
+  Prepared bias{};
+  if (call.inputs.size() == 3) bias = prepare(call, call.input(2), type, scratch);
+  visit_compute(type, [&]<typename T>() {
+    run_products<T>(problem_of(call), a, b, call.inputs.size() == 3 ? &bias : nullptr, result,
+                    call.pool);
+  });
   if (direct) return;
   const Layout whole = contiguous_layout(output.shape());
   const Operand computed{result, &whole, natural_dtype(type)};
   run_copy({call.op, {&computed, 1}, call.outputs, call.attrs, {}, call.pool});
+}
+
+// As a product of two matrices where the rows of x lie evenly, else as a batch of them. The bias must
+// lie in order: a strided one is read through its own copy.
+void linear_cpu(const KernelCall& call) {
+  const Operand &x = call.input(0), &weight = call.input(1), &output = call.output(0);
+  const int64_t in = weight.shape()[1], out = weight.shape()[0],
+                rows = out == 0 ? 0 : output.count() / out;
+  const std::optional<Layout> tall = try_view_layout(*x.layout, {rows, in});
+  const Layout a = tall ? *tall : *x.layout, b = transpose_layout(*weight.layout, 0, 1);
+  Layout c = *output.layout;
+  if (tall) c = {{rows, out}, {out, 1}, output.layout->offset};
+  SmallVector<Operand, 3> inputs{{x.base, &a, x.dtype}, {weight.base, &b, weight.dtype}};
+  if (call.inputs.size() == 3) inputs.push_back(call.input(2));
+  const Operand result{output.base, &c, output.dtype};
+  matmul_cpu({call.op, inputs, {&result, 1}, call.attrs, call.workspace, call.pool});
 }
 
 }  // namespace brrr

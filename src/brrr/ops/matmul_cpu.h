@@ -5,7 +5,8 @@
 
 namespace brrr {
 
-void matmul_cpu(const KernelCall& call);
+void matmul_cpu(const KernelCall& call);  // a third operand is a bias over the columns
+void linear_cpu(const KernelCall& call);
 int64_t matmul_workspace(const KernelCall& call);
 
 }  // namespace brrr
