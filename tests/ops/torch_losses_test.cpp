@@ -49,7 +49,8 @@ void expect_case(const Json& test, DType dtype) {
 }
 
 TEST(TorchLosses, CrossEntropyOptions) {
-  for (const Json& test : fixture::load("losses").at("cases")) {
+  const Json losses = fixture::load("losses");
+  for (const Json& test : losses.at("cases")) {
     for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
       SCOPED_TRACE(test.at("options").dump() + " " + to_text(dtype));
       expect_case(test, dtype);
