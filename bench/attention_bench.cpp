@@ -38,13 +38,14 @@ void add_attention(const AttentionSize& size) {
       });
 }
 
-// x -> y, then dy -> dx. The peer takes its angles from a table; ours come from the positions.
+// x -> y, then dy -> dx, with the table of cosines and sines made before, as the peer has it.
 void add_rope(const char* name, const Shape& heads) {
   const double bytes = static_cast<double>(numel(heads)) * sizeof(float);
   bench::add_kernel(name, {.unit = "bytes", .forward = 2 * bytes, .forward_backward = 4 * bytes},
                     [=]() -> Call {
-                      const Tensor x = random_tensor(heads, "x"), positions = arange(heads[2]);
-                      return {.leaves = {x}, .run = [=] { return rope(x, positions); }};
+                      const Tensor x = random_tensor(heads, "x"),
+                                   table = rope_table(arange(heads[2]), heads[3] / 2);
+                      return {.leaves = {x}, .run = [=] { return rope(x, table); }};
                     });
 }
 

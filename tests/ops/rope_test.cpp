@@ -48,15 +48,22 @@ TEST(Rope, LeavesTheRestOfAHeadAlone) {
   EXPECT_THAT(slice(y, -1, {2, 6}).to_vector<float>(), testing::ElementsAre(3, 4, 5, 6));
 }
 
+TEST(Rope, ATableServesAllLayers) {
+  Random random(3);
+  const Tensor x = normal({2, 3, 7, 24}, random.stream("x")), at = arange(7);
+  EXPECT_EQ(rope(x, rope_table(at, 12)).to_vector<float>(), rope(x, at).to_vector<float>());
+}
+
 TEST(Rope, SaysWhyOperandsDoNotFit) {
   const Tensor x = ones({2, 2, 3, 5}), at = arange(3);
-  EXPECT_THAT(error_of([&] { rope(x, at); }), HasSubstr("use an even number up to it"));
+  EXPECT_THAT(error_of([&] { rope(x, at); }),
+              HasSubstr("use an even number up to the size of a head"));
   EXPECT_THAT(error_of([&] {
                 rope(ones({3, 4}), at);
               }),
               HasSubstr("[batch, heads, seq, head_dim]"));
   EXPECT_THAT(error_of([&] { rope(x, arange(4), {.rotary_dim = 4}); }),
-              HasSubstr("[seq] = [3] or [batch, seq] = [2, 3]"));
+              HasSubstr("make it with rope_table of 3 positions, or of [2, 3]"));
 }
 
 }  // namespace

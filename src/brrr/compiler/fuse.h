@@ -1,14 +1,26 @@
 // Which nodes run as one kernel. Elementwise nodes over the same shape join their neighbours, so that
-// values between them stay in the L1 cache; every other node is a region of its own, views are none.
+// values between them stay in the L1 cache. Such a group then joins the reduction, norm or contraction
+// that makes one of its operands (its epilogue) or reads one of its results (its prologue), whichever
+// saves more traffic. Every other node is a region of its own; views are none.
 #pragma once
 
 #include "brrr/graph/graph.h"
 
 namespace brrr {
 
+// Elementwise nodes at one operand of a core.
+struct Attached {
+  std::vector<NodeId> nodes;
+  int operand = -1;  // of the core: an input of a prologue, an output of an epilogue
+  ValueId value;     // what a prologue hands over; what an epilogue reads it as
+  bool is_used() const { return operand >= 0; }
+};
+
 // Nodes in their old order; regions in an order in which they can run.
 struct Region {
-  std::vector<NodeId> nodes;
+  std::vector<NodeId> nodes;  // all, with the views between core and attached nodes
+  NodeId core;                // none: an elementwise program, or one node alone
+  Attached prologue, epilogue;
 };
 
 struct FuseOptions {
@@ -19,6 +31,9 @@ struct FuseOptions {
 
 // True when the node can be a step of a tile program: it has tile functions, or is a cast.
 bool is_tileable(const Graph& graph, const Node& node);
+
+// The value behind views that keep the order of all elements (a reshape of a contiguous tensor).
+ValueId behind_reshapes(const Graph& graph, ValueId id);
 
 std::vector<Region> fuse(const Graph& graph, const FuseOptions& options = {});
 

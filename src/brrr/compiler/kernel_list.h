@@ -31,11 +31,30 @@ struct OperandRef {
   DType dtype;
 };
 
+// An operand of the op of a kernel that has more fused to it.
+struct CoreOperand {
+  int index = -1;       // which of the kernel's inputs or outputs; -1: nowhere in memory
+  int attachment = -1;  // the program that makes it, or goes on with it; -1: none
+  Layout layout;
+  DType dtype = DType::f32;
+};
+
+// A tile program fused before or behind the op of a kernel.
+struct Attachment {
+  std::shared_ptr<const TileProgram> program;
+  std::vector<int> inputs, outputs;  // which of the kernel's
+  int landing = -1;                  // which of `outputs` lies where the op's own result is
+};
+
+// One of three: an op, alone or with attachments; a program; programs side by side, as attachments.
 struct Kernel {
-  const OpDef* op = nullptr;                   // one op, or
-  std::shared_ptr<const TileProgram> program;  // several, fused
+  const OpDef* op = nullptr;
+  std::shared_ptr<const TileProgram> program;
   Attrs attrs;
-  std::vector<OperandRef> inputs, outputs;
+  std::vector<OperandRef> inputs, outputs;  // all memory that the kernel touches
+  std::vector<CoreOperand> core_inputs,
+      core_outputs;  // empty: the op has inputs and outputs as they are
+  std::vector<Attachment> attachments;
   BufferId workspace;  // none where the kernel asks for no scratch
   Phase phase = Phase::forward;
   Cost cost;         // bytes: those between the kernel and memory
@@ -50,7 +69,15 @@ struct KernelList {
 
 // The kernels of a graph whose nodes run in these regions. Written states are computed in place where
 // nobody reads the old value any more; otherwise they are copied at the end, all at once in effect.
-KernelList lower(const Graph& graph, const std::vector<Region>& regions);
+struct LowerOptions {
+  bool group = true;  // join elementwise programs that do not depend on each other
+};
+KernelList lower(const Graph& graph, const std::vector<Region>& regions,
+                 const LowerOptions& options = {});
+
+// What the op of a kernel has as inputs, or as outputs.
+std::vector<CoreOperand> core_operands(const std::vector<CoreOperand>& fused,
+                                       const std::vector<OperandRef>& refs);
 
 // Asks every kernel for its scratch, now that operands are known, and adds it as a buffer.
 void select_workspaces(KernelList& list, ThreadPool& pool);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "brrr/compiler/group.h"
 #include "brrr/compiler/kernel_list.h"
 #include "brrr/ops/op_list.h"
 
@@ -8,8 +9,16 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const std::vector<Region>& regions)
-      : graph_(graph), regions_(regions), where_(graph.values.size()), uses_(uses_of(graph)) {}
+  Lowering(const Graph& graph, const std::vector<Region>& regions, const LowerOptions& options)
+      : graph_(graph),
+        regions_(regions),
+        options_(options),
+        where_(graph.values.size()),
+        uses_(uses_of(graph)),
+        is_result_(graph.values.size(), false) {
+    for (ValueId id : graph.outputs) is_result_[id.index()] = true;
+    for (const StateSlot& state : graph.states) is_result_[state.after.index()] = true;
+  }
 
   KernelList run() {
     for (size_t i = 0; i < graph_.inputs.size(); ++i)
@@ -17,6 +26,7 @@ class Lowering {
     for (size_t i = 0; i < graph_.states.size(); ++i)
       give(graph_.states[i].before, Place::state, static_cast<int>(i));
     for (const Region& region : regions_) add_region(region);
+    if (options_.group) group_programs(list_);
     finish_states_in_place();
     finish_outputs();
     finish_states_by_copy();
@@ -38,7 +48,7 @@ class Lowering {
   // ---- kernels ----
   void add_region(const Region& region) {
     const Node& first = graph_.node(region.nodes.front());
-    if (first.op->view) {
+    if (first.op->view && region.nodes.size() == 1) {
       const OperandRef& source = where(first.inputs[0]);
       where_[first.outputs[0].index()] = {source.buffer, first.op->view(source.layout, first.attrs),
                                           source.dtype};
@@ -49,6 +59,7 @@ class Lowering {
       where_[first.outputs[0].index()] = where(first.inputs[0]);  // values never change: no copy
       return;
     }
+    if (region.core.valid()) return add_core(region);
     if (region.nodes.size() == 1) return add_op(first);
     add_program(region);
   }
@@ -67,49 +78,155 @@ class Lowering {
     list_.kernels.push_back(std::move(kernel));
   }
 
+  static bool contains(std::span<const NodeId> nodes, NodeId node) {
+    return std::binary_search(nodes.begin(), nodes.end(), node);
+  }
+
+  // By itself or as one of the region's own views of it.
   bool is_used_outside(ValueId id, const Region& region) const {
-    const auto is_inside = [&](NodeId node) {
-      return std::binary_search(region.nodes.begin(), region.nodes.end(), node);
-    };
     for (NodeId user : uses_[id.index()]) {
-      if (!is_inside(user)) return true;
+      if (!contains(region.nodes, user)) return true;
+      const Node& node = graph_.node(user);
+      if (node.op->view && is_used_outside(node.outputs[0], region)) return true;
     }
-    const auto is_after = [&](const StateSlot& state) { return state.after == id; };
-    return std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end() ||
-           std::any_of(graph_.states.begin(), graph_.states.end(), is_after);
+    return is_result_[id.index()];
+  }
+
+  // What elementwise nodes read from memory, except `given`, and what others want of their results.
+  TileProgramEnds ends_of(std::span<const NodeId> nodes, const Region& region,
+                          ValueId given) const {
+    TileProgramEnds ends{.inputs = {}, .outputs = {}, .given = given, .captured = {}};
+    for (NodeId id : nodes) {
+      for (ValueId input : graph_.node(id).inputs) {
+        const NodeId maker = graph_.value(input).node;
+        if (input == given || (maker.valid() && contains(nodes, maker))) continue;
+        if (std::find(ends.inputs.begin(), ends.inputs.end(), input) == ends.inputs.end())
+          ends.inputs.push_back(input);
+      }
+    }
+    for (NodeId id : nodes) {
+      const ValueId output = graph_.node(id).outputs[0];
+      if (is_used_outside(output, region)) ends.outputs.push_back(output);
+    }
+    return ends;
+  }
+
+  int add_input(Kernel& kernel, ValueId id) const {
+    kernel.inputs.push_back(where(id));
+    kernel.cost.bytes_read += bytes_of(id);
+    return static_cast<int>(kernel.inputs.size()) - 1;
+  }
+  int add_output(Kernel& kernel, ValueId id) {
+    give(id, Place::temporary, 0);
+    kernel.outputs.push_back(where(id));
+    kernel.cost.bytes_written += bytes_of(id);
+    return static_cast<int>(kernel.outputs.size()) - 1;
+  }
+  void add_work(Kernel& kernel, std::span<const NodeId> nodes) const {
+    for (NodeId id : nodes) {
+      const Node& node = graph_.node(id);
+      kernel.cost.flops += cost_of(graph_, node).flops;
+      kernel.name += join_text(kernel.name.empty() ? "" : "+", node.op->name);
+    }
   }
 
   void add_program(const Region& region) {
-    std::vector<ValueId> inputs, outputs;
     Kernel kernel{.phase = graph_.node(region.nodes.back()).phase};
+    const TileProgramEnds ends = ends_of(region.nodes, region, {});
+    add_work(kernel, region.nodes);
+    for (ValueId id : ends.inputs) add_input(kernel, id);
+    for (ValueId id : ends.outputs) add_output(kernel, id);
+    kernel.program = std::make_shared<TileProgram>(graph_, region.nodes, ends);
+    list_.kernels.push_back(std::move(kernel));
+  }
+
+  // ---- a core with what is attached to it ----
+  void add_core(const Region& region) {
+    const Node& node = graph_.node(region.core);
+    Kernel kernel{.op = node.op, .attrs = node.attrs, .phase = node.phase};
+    add_work(kernel, region.prologue.nodes);
+    add_work(kernel, {&region.core, 1});
+    add_work(kernel, region.epilogue.nodes);
+    // The op may touch less of an operand than there is (rows of a table): its own price counts.
+    const Cost own = cost_of(graph_, node);
+    for (int i = 0; i < node.inputs.size(); ++i) {
+      const TensorType& type = graph_.type(node.inputs[i]);
+      kernel.core_inputs.push_back({.layout = contiguous_layout(type.shape), .dtype = type.dtype});
+      if (i == region.prologue.operand) continue;
+      kernel.inputs.push_back(where(node.inputs[i]));
+      kernel.core_inputs.back() = {.index = static_cast<int>(kernel.inputs.size()) - 1,
+                                   .layout = kernel.inputs.back().layout,
+                                   .dtype = type.dtype};
+    }
+    for (ValueId id : node.outputs)
+      kernel.core_outputs.push_back(
+          {.layout = contiguous_layout(graph_.type(id).shape), .dtype = graph_.type(id).dtype});
+    if (region.prologue.is_used()) attach_prologue(kernel, region);
+    for (int i = 0; i < node.outputs.size(); ++i) {
+      if (i != region.epilogue.operand)
+        kernel.core_outputs[static_cast<size_t>(i)].index = add_output(kernel, node.outputs[i]);
+    }
+    if (region.epilogue.is_used()) attach_epilogue(kernel, region);
+    kernel.cost.bytes_read += own.bytes_read;
+    if (region.prologue.is_used()) kernel.cost.bytes_read -= bytes_of(region.prologue.value);
+    alias_views(region);
+    list_.kernels.push_back(std::move(kernel));
+  }
+
+  void attach_prologue(Kernel& kernel, const Region& region) {
+    TileProgramEnds ends = ends_of(region.prologue.nodes, region, {});
+    ends.captured = region.prologue.value;
+    kernel.core_inputs[static_cast<size_t>(region.prologue.operand)].attachment =
+        static_cast<int>(kernel.attachments.size());
+    add_attachment(kernel, region.prologue.nodes, ends);
+  }
+
+  void attach_epilogue(Kernel& kernel, const Region& region) {
+    const auto& [nodes, operand, given] = region.epilogue;
+    const Node& node = graph_.node(region.core);
+    const ValueId result = node.outputs[operand];
+    TileProgramEnds ends = ends_of(nodes, region, given);
+    CoreOperand& core = kernel.core_outputs[static_cast<size_t>(operand)];
+    core.attachment = static_cast<int>(kernel.attachments.size());
+    const bool is_kept = is_used_outside(result, region);
+    if (is_kept && node.op->streams.lands) core.index = add_output(kernel, result);
+    if (is_kept && !node.op->streams.lands) ends.outputs.push_back(given);
+    Attachment& attachment = add_attachment(kernel, nodes, ends);
+    if (is_kept && !node.op->streams.lands) where_[result.index()] = whole_of(given, result);
+    if (!node.op->streams.lands || is_kept) return;
+    for (size_t i = 0; i < ends.outputs.size() && attachment.landing < 0; ++i) {
+      // A new state is better computed in the place of the old one, which the program reads until then.
+      if (graph_.type(ends.outputs[i]).dtype != core.dtype || is_new_state(ends.outputs[i]))
+        continue;
+      attachment.landing = static_cast<int>(i);
+      core.index = attachment.outputs[i];
+    }
+    if (attachment.landing < 0) core.index = add_output(kernel, result);
+  }
+
+  // The buffer of a value, seen as another of as many elements.
+  OperandRef whole_of(ValueId id, ValueId as) const {
+    return {where(id).buffer, contiguous_layout(graph_.type(as).shape), graph_.type(as).dtype};
+  }
+
+  Attachment& add_attachment(Kernel& kernel, std::span<const NodeId> nodes,
+                             const TileProgramEnds& ends) {
+    Attachment attachment{.program = std::make_shared<TileProgram>(graph_, nodes, ends)};
+    for (ValueId id : ends.inputs) attachment.inputs.push_back(add_input(kernel, id));
+    for (ValueId id : ends.outputs) attachment.outputs.push_back(add_output(kernel, id));
+    kernel.attachments.push_back(std::move(attachment));
+    return kernel.attachments.back();
+  }
+
+  // Views inside the region show buffers where what they show is in memory; nobody needs the others.
+  void alias_views(const Region& region) {
     for (NodeId id : region.nodes) {
       const Node& node = graph_.node(id);
-      for (ValueId input : node.inputs) {
-        const NodeId maker = graph_.value(input).node;
-        const bool inside =
-            maker.valid() && std::binary_search(region.nodes.begin(), region.nodes.end(), maker);
-        if (!inside && std::find(inputs.begin(), inputs.end(), input) == inputs.end())
-          inputs.push_back(input);
-      }
-      kernel.cost.flops += cost_of(graph_, node).flops;
-      if (!kernel.name.empty()) kernel.name += '+';
-      kernel.name += node.op->name;
+      if (!node.op->view || !where(node.inputs[0]).buffer.valid()) continue;
+      const OperandRef& source = where(node.inputs[0]);
+      where_[node.outputs[0].index()] = {source.buffer, node.op->view(source.layout, node.attrs),
+                                         source.dtype};
     }
-    for (NodeId id : region.nodes) {
-      const ValueId output = graph_.node(id).outputs[0];
-      if (is_used_outside(output, region)) outputs.push_back(output);
-    }
-    for (ValueId id : inputs) {
-      kernel.inputs.push_back(where(id));
-      kernel.cost.bytes_read += bytes_of(id);
-    }
-    for (ValueId id : outputs) {
-      give(id, Place::temporary, 0);
-      kernel.outputs.push_back(where(id));
-      kernel.cost.bytes_written += bytes_of(id);
-    }
-    kernel.program = std::make_shared<TileProgram>(graph_, region, inputs, outputs);
-    list_.kernels.push_back(std::move(kernel));
   }
 
   int64_t bytes_of(ValueId id) const {
@@ -130,11 +247,26 @@ class Lowering {
       const OperandRef& input = kernel.inputs[i];
       if (input.buffer != buffer) continue;
       if (input.layout != output.layout || input.dtype != output.dtype) return false;
-      const bool elementwise = kernel.program || kernel.op->tiles;
       const bool updates = kernel.op == &update_view_op && i == 0;
-      if (!elementwise && !updates) return false;
+      if (!updates && !goes_elementwise(kernel, static_cast<int>(i), output.buffer)) return false;
     }
     return true;
+  }
+
+  // True when input i and the output with that buffer are operands of one tile program.
+  static bool goes_elementwise(const Kernel& kernel, int i, BufferId output) {
+    if (kernel.program) return true;
+    if (kernel.attachments.empty()) return kernel.op->tiles != nullptr;  // else: its program
+
+    for (const Attachment& attachment : kernel.attachments) {
+      const auto& [program, inputs, outputs, landing] = attachment;
+      const bool reads = std::find(inputs.begin(), inputs.end(), i) != inputs.end();
+      for (size_t o = 0; o < outputs.size() && reads; ++o) {
+        const OperandRef& ref = kernel.outputs[static_cast<size_t>(outputs[o])];
+        if (ref.buffer == output) return static_cast<int>(o) != landing;
+      }
+    }
+    return false;
   }
 
   bool is_read_at_the_end(BufferId buffer, size_t own_state) const {
@@ -215,6 +347,12 @@ class Lowering {
     }
   }
 
+  bool is_new_state(ValueId id) const {
+    return std::any_of(graph_.states.begin(), graph_.states.end(), [&](const StateSlot& state) {
+      return state.is_written() && state.after == id;
+    });
+  }
+
   bool is_state_source(BufferId buffer) const {
     return std::any_of(graph_.states.begin(), graph_.states.end(), [&](const StateSlot& state) {
       return state.is_written() && where(state.after).buffer == buffer;
@@ -243,25 +381,39 @@ class Lowering {
 
   const Graph& graph_;
   const std::vector<Region>& regions_;
+  const LowerOptions options_;
   std::vector<OperandRef> where_;  // by value
   std::vector<std::vector<NodeId>> uses_;
+  std::vector<bool> is_result_;   // by value: an output, or a state's new value
   std::vector<size_t> in_place_;  // states whose new value is computed where the old one was
   KernelList list_;
 };
 
 }  // namespace
 
-KernelList lower(const Graph& graph, const std::vector<Region>& regions) {
-  return Lowering(graph, regions).run();
+KernelList lower(const Graph& graph, const std::vector<Region>& regions,
+                 const LowerOptions& options) {
+  return Lowering(graph, regions, options).run();
+}
+
+std::vector<CoreOperand> core_operands(const std::vector<CoreOperand>& fused,
+                                       const std::vector<OperandRef>& refs) {
+  if (!fused.empty()) return fused;
+  std::vector<CoreOperand> operands;
+  for (const OperandRef& ref : refs)
+    operands.push_back({static_cast<int>(operands.size()), -1, ref.layout, ref.dtype});
+  return operands;
 }
 
 void select_workspaces(KernelList& list, ThreadPool& pool) {
   for (Kernel& kernel : list.kernels) {
     if (!kernel.op || !kernel.op->workspace) continue;
+    const std::vector<CoreOperand> core_inputs = core_operands(kernel.core_inputs, kernel.inputs),
+                                   core_outputs =
+                                       core_operands(kernel.core_outputs, kernel.outputs);
     std::vector<Operand> inputs, outputs;
-    for (const OperandRef& ref : kernel.inputs) inputs.push_back({nullptr, &ref.layout, ref.dtype});
-    for (const OperandRef& ref : kernel.outputs)
-      outputs.push_back({nullptr, &ref.layout, ref.dtype});
+    for (const CoreOperand& x : core_inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
+    for (const CoreOperand& y : core_outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
     const int64_t bytes =
         kernel.op->workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, pool});
     if (bytes == 0) continue;

@@ -66,7 +66,9 @@ class Planner {
   void overwrite_dead_operands() {
     for (size_t k = 0; k < list_.kernels.size(); ++k) {
       const Kernel& kernel = list_.kernels[k];
-      if (!kernel.program && !kernel.op->tiles) continue;
+      const bool is_elementwise =
+          kernel.program || (kernel.op && kernel.op->tiles && kernel.attachments.empty());
+      if (!is_elementwise) continue;
       for (const OperandRef& output : kernel.outputs) {
         if (!is_planned(output.buffer.index())) continue;
         for (const OperandRef& input : kernel.inputs) {

@@ -1,5 +1,6 @@
 // Running tile programs: threads over pieces, tiles through the steps.
 #include <algorithm>
+#include <tuple>
 
 #include "brrr/compiler/tile_program.h"
 #include "brrr/ops/convert_cpu.h"
@@ -26,6 +27,26 @@ void run_through(const TileStep& step, const void* from, void* to, int64_t count
   load_elements(step.dtype, held, 0, 1, count, type, to);
 }
 
+void run_steps(const std::vector<TileStep>& steps, const SmallVector<std::byte*, 64>& at,
+               int64_t count) {
+  for (const TileStep& step : steps) {
+    if (step.kind == TileStep::Kind::through) {
+      run_through(step, at[step.inputs[0]], at[step.output], count);
+      continue;
+    }
+    if (step.kind == TileStep::Kind::chain) {
+      const float* inputs[kMaxChainInputs];
+      for (int i = 0; i < step.inputs.size(); ++i)
+        inputs[i] = reinterpret_cast<const float*>(at[step.inputs[i]]);
+      run_chain({step.chain, inputs, reinterpret_cast<float*>(at[step.output]), count});
+      continue;
+    }
+    TileCall call{.inputs = {}, .output = at[step.output], .count = count, .attrs = step.attrs};
+    for (int i = 0; i < step.inputs.size(); ++i) call.inputs[i] = at[step.inputs[i]];
+    step.tile(call);
+  }
+}
+
 }  // namespace
 
 TileKernel::Path TileKernel::path_of(const Operand& operand, const Shape& shape, ComputeType type,
@@ -40,20 +61,39 @@ TileKernel::Path TileKernel::path_of(const Operand& operand, const Shape& shape,
   return path;
 }
 
+// True when the step that makes the stored slot is not followed by one that reads `slot`: both may then
+// be the same memory.
+bool TileKernel::can_write_directly(const TileTransfer& store, int slot) const {
+  bool is_made = false;
+  for (const TileStep& step : program_->steps_) {
+    const bool reads = std::find(step.inputs.begin(), step.inputs.end(), slot) != step.inputs.end();
+    if (is_made && reads) return false;
+    if (step.output == store.slot) is_made = true;
+  }
+  return is_made;
+}
+
 TileKernel::TileKernel(const TileProgram& program, std::span<const Operand> inputs,
-                       std::span<const Operand> outputs)
+                       std::span<const Operand> outputs, int landing)
     : program_(&program), tile_(kTileElements) {
   for (const TileTransfer& load : program.loads_) {
     const Operand& input = inputs[static_cast<size_t>(load.operand)];
     load_paths_.push_back(path_of(input, program.shape_, load.type, true));
   }
   for (const TileTransfer& store : program.stores_) {
-    // Where an output lies on an input, a step could overwrite what a later one reads.
     const Operand& output = outputs[static_cast<size_t>(store.operand)];
-    const bool shared = std::any_of(inputs.begin(), inputs.end(), [&](const Operand& input) {
-      return input.base == output.base && input.base != nullptr;
-    });
-    Path path = path_of(output, program.shape_, store.type, !shared);
+    const auto is_at_an_end = [&](const std::optional<TileTransfer>& end) {
+      return end && end->slot == store.slot;  // which has an address of its own
+    };
+    bool direct = !is_at_an_end(program.captured_) && !is_at_an_end(program.given_);
+    for (const TileTransfer& load : program.loads_) {
+      const Operand& input = inputs[static_cast<size_t>(load.operand)];
+      const bool shared = input.base == output.base && input.base != nullptr;
+      if (shared) direct = direct && can_write_directly(store, load.slot);
+    }
+    if (store.operand == landing)
+      direct = direct && can_write_directly(store, program.given_->slot);
+    Path path = path_of(output, program.shape_, store.type, direct);
     if (path.kind == Path::Kind::constant) path.kind = Path::Kind::gathered;  // one element
     store_paths_.push_back(path);
   }
@@ -63,18 +103,36 @@ TileKernel::TileKernel(const TileProgram& program, std::span<const Operand> inpu
   invariant(tile_ * bytes <= 2 * kBufferBytes, "a tile program of ", program.slots_, " slots");
 }
 
-void TileKernel::run(std::span<const Operand> inputs, std::span<const Operand> outputs,
-                     ThreadPool& pool) const {
-  const int64_t total = numel(program_->shape_);
-  if (total == 0) return;
-  pool.for_each_piece((total + kPieceElements - 1) / kPieceElements, [&](int64_t piece) {
-    run_piece(inputs, outputs, piece * kPieceElements,
-              std::min(total, (piece + 1) * kPieceElements));
-  });
+int64_t TileKernel::pieces() const {
+  return (numel(program_->shape_) + kPieceElements - 1) / kPieceElements;
 }
 
 void TileKernel::run_piece(std::span<const Operand> inputs, std::span<const Operand> outputs,
-                           int64_t begin, int64_t end) const {
+                           int64_t piece) const {
+  const int64_t total = numel(program_->shape_);
+  run_range(inputs, outputs,
+            {piece * kPieceElements, std::min(total, (piece + 1) * kPieceElements)});
+}
+
+void TileKernel::run(std::span<const Operand> inputs, std::span<const Operand> outputs,
+                     ThreadPool& pool) const {
+  if (pieces() == 0) return;
+  pool.for_each_piece(pieces(), [&](int64_t piece) { run_piece(inputs, outputs, piece); });
+}
+
+void TileKernel::fill_constants(std::span<const Operand> inputs, int64_t count,
+                                const Slots& own) const {
+  for (size_t i = 0; i < load_paths_.size(); ++i) {
+    if (load_paths_[i].kind != Path::Kind::constant) continue;
+    const TileTransfer& constant = program_->loads_[i];
+    const Operand& input = inputs[static_cast<size_t>(constant.operand)];
+    load_elements(input.dtype, input.base, input.layout->offset, 0, count, constant.type,
+                  own[constant.slot]);
+  }
+}
+
+void TileKernel::run_range(std::span<const Operand> inputs, std::span<const Operand> outputs,
+                           const Range& range) const {
   alignas(64) std::byte buffer[2 * kBufferBytes];
   Slots own;
   std::byte* next = buffer;
@@ -82,31 +140,24 @@ void TileKernel::run_piece(std::span<const Operand> inputs, std::span<const Oper
     own.push_back(next);
     next += tile_ * compute_bytes(type);
   }
-  for (size_t i = 0; i < load_paths_.size(); ++i) {
-    if (load_paths_[i].kind != Path::Kind::constant) continue;
-    const TileTransfer& constant = program_->loads_[i];
-    const Operand& input = inputs[static_cast<size_t>(constant.operand)];
-    load_elements(input.dtype, input.base, input.layout->offset, 0, tile_, constant.type,
-                  own[constant.slot]);
-  }
+  fill_constants(inputs, std::min(tile_, range.end - range.begin), own);
   Slots at = own;  // where each slot is for this tile: its buffer, or an operand itself
-  for (; begin < end; begin += tile_) {
-    const int64_t count = std::min(tile_, end - begin);
+  const auto& [given, captured] = std::tie(program_->given_, program_->captured_);
+  for (int64_t begin = range.begin; begin < range.end; begin += tile_) {
+    const int64_t count = std::min(tile_, range.end - begin), done = begin - range.begin;
     load(inputs, begin, count, own, at);
     for (size_t i = 0; i < store_paths_.size(); ++i) {
       const TileTransfer& result = program_->stores_[i];
       if (store_paths_[i].kind == Path::Kind::direct)
         at[result.slot] = direct_address(outputs[static_cast<size_t>(result.operand)], begin);
     }
-    for (const TileStep& step : program_->steps_) {
-      if (step.kind == TileStep::Kind::through) {
-        run_through(step, at[step.inputs[0]], at[step.output], count);
-        continue;
-      }
-      TileCall call{.inputs = {}, .output = at[step.output], .count = count, .attrs = step.attrs};
-      for (int i = 0; i < step.inputs.size(); ++i) call.inputs[i] = at[step.inputs[i]];
-      step.tile(call);
-    }
+    if (given)  // read only
+      at[given->slot] = static_cast<std::byte*>(const_cast<void*>(range.given)) +
+                        done * compute_bytes(given->type);
+    if (captured)
+      at[captured->slot] =
+          static_cast<std::byte*>(range.captured) + done * compute_bytes(captured->type);
+    run_steps(program_->steps_, at, count);
     store(outputs, begin, count, at);
   }
 }

@@ -26,6 +26,12 @@ class TileProgramBuilder {
 
   void add_input(ValueId id, int operand) { operands_[id.value] = operand; }
 
+  void add_given(ValueId id) {
+    const ComputeType type = compute_type(graph_.type(id).dtype);
+    program_.given_ = {-1, new_slot(type), type};
+    define(id, program_.given_->slot, type);
+  }
+
   void add_node(const Node& node) {
     const ValueId output = node.outputs[0];
     const DType dtype = graph_.type(output).dtype;
@@ -38,7 +44,10 @@ class TileProgramBuilder {
     TileStep step{.kind = TileStep::Kind::compute,
                   .tile = tile_of(node, type),
                   .attrs = &node.attrs,
-                  .type = type};
+                  .inputs = {},
+                  .type = type,
+                  .chain = {}};
+    if (type == ComputeType::f32) step.code = node.op->tiles().chain;
     for (ValueId input : node.inputs) step.inputs.push_back(slot_of(input, type));
     step.output = new_slot(type);
     program_.steps_.push_back(step);
@@ -51,6 +60,11 @@ class TileProgramBuilder {
   void add_output(ValueId id, int operand) {
     const auto [type, slot] = made_.at(id.value);
     program_.stores_.push_back({operand, slot, type});
+  }
+
+  void capture(ValueId id) {
+    const auto [type, slot] = made_.at(id.value);
+    program_.captured_ = {-1, slot, type};
   }
 
   // Slots whose value is no longer needed are used again.
@@ -78,7 +92,11 @@ class TileProgramBuilder {
   }
 
   int add_through(int slot, ComputeType from, DType dtype) {
-    TileStep step{.kind = TileStep::Kind::through, .inputs = {slot}, .type = from, .dtype = dtype};
+    TileStep step{.kind = TileStep::Kind::through,
+                  .inputs = {slot},
+                  .type = from,
+                  .dtype = dtype,
+                  .chain = {}};
     step.output = new_slot(compute_type(dtype));
     program_.steps_.push_back(step);
     return step.output;
@@ -112,15 +130,18 @@ class TileProgramBuilder {
 
 // Loaded slots stay for the whole tile (constants are filled once), stored ones until the end.
 void TileProgramBuilder::share_slots() {
+  std::vector<bool> is_fixed(static_cast<size_t>(program_.slots_), false);
+  for (const TileTransfer& store : program_.stores_)
+    is_fixed[static_cast<size_t>(store.slot)] = true;
+  if (program_.captured_) is_fixed[static_cast<size_t>(program_.captured_->slot)] = true;
+  program_.steps_ = form_chains(program_.steps_, is_fixed);
+  for (const TileTransfer& load : program_.loads_) is_fixed[static_cast<size_t>(load.slot)] = true;
+
   const size_t never = program_.steps_.size();
   std::vector<size_t> last_use(static_cast<size_t>(program_.slots_), 0);
   for (size_t s = 0; s < program_.steps_.size(); ++s) {
     for (int slot : program_.steps_[s].inputs) last_use[static_cast<size_t>(slot)] = s;
   }
-  std::vector<bool> is_fixed(last_use.size(), false);
-  for (const TileTransfer& load : program_.loads_) is_fixed[static_cast<size_t>(load.slot)] = true;
-  for (const TileTransfer& store : program_.stores_)
-    is_fixed[static_cast<size_t>(store.slot)] = true;
 
   std::vector<int> renamed(last_use.size(), -1);
   std::vector<ComputeType> types;
@@ -141,6 +162,10 @@ void TileProgramBuilder::share_slots() {
     place(load.slot, 0, true);
     load.slot = renamed[static_cast<size_t>(load.slot)];
   }
+  if (program_.given_) {
+    place(program_.given_->slot, 0, true);
+    program_.given_->slot = renamed[static_cast<size_t>(program_.given_->slot)];
+  }
   for (size_t s = 0; s < program_.steps_.size(); ++s) {
     TileStep& step = program_.steps_[s];
     for (int& slot : step.inputs) slot = renamed[static_cast<size_t>(slot)];
@@ -149,19 +174,24 @@ void TileProgramBuilder::share_slots() {
   }
   for (TileTransfer& store : program_.stores_)
     store.slot = renamed[static_cast<size_t>(store.slot)];
+  if (program_.captured_)
+    program_.captured_->slot = renamed[static_cast<size_t>(program_.captured_->slot)];
   program_.slot_types_ = std::move(types);
   program_.slots_ = static_cast<int>(program_.slot_types_.size());
 }
 
-TileProgram::TileProgram(const Graph& graph, const Region& region,
-                         const std::vector<ValueId>& inputs, const std::vector<ValueId>& outputs)
-    : shape_(graph.type(graph.node(region.nodes.front()).outputs[0]).shape) {
+TileProgram::TileProgram(const Graph& graph, std::span<const NodeId> nodes,
+                         const TileProgramEnds& ends)
+    : shape_(graph.type(graph.node(nodes.front()).outputs[0]).shape) {
+  const auto& [inputs, outputs, given, captured] = ends;
   invariant(inputs.size() <= kMaxOperands && outputs.size() <= kMaxOperands, "a tile program of ",
             inputs.size(), " inputs and ", outputs.size(), " outputs");
   TileProgramBuilder builder(graph, *this);
   for (size_t i = 0; i < inputs.size(); ++i) builder.add_input(inputs[i], static_cast<int>(i));
-  for (NodeId node : region.nodes) builder.add_node(graph.node(node));
+  if (given.valid()) builder.add_given(given);
+  for (NodeId node : nodes) builder.add_node(graph.node(node));
   for (size_t i = 0; i < outputs.size(); ++i) builder.add_output(outputs[i], static_cast<int>(i));
+  if (captured.valid()) builder.capture(captured);
   builder.share_slots();
 }
 

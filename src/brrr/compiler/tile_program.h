@@ -3,8 +3,11 @@
 // would be in memory, so that fusing changes no bit.
 #pragma once
 
+#include <optional>
+
 #include "brrr/compiler/fuse.h"
 #include "brrr/graph/graph.h"
+#include "brrr/ops/chain_tiles.h"
 #include "brrr/ops/loop_nest.h"
 
 namespace brrr {
@@ -13,6 +16,7 @@ namespace brrr {
 struct TileStep {
   enum class Kind : uint8_t {
     compute,  // output = tile(inputs)
+    chain,    // output = the ops of `chain` one after another, from inputs[0] on
     through   // output = the input as `dtype` holds it: rounded, saturated, converted
   };
   Kind kind;
@@ -22,7 +26,14 @@ struct TileStep {
   int output = -1;
   ComputeType type;  // of the inputs
   DType dtype = DType::f32;
+  ChainCode code = ChainCode::none;  // what `tile` is in a chain
+  std::vector<ChainOp> chain;
 };
+
+// Joins steps that hand a value on to nobody but the next into chains. `is_kept`: by slot, its value is
+// needed behind the steps. Every slot is written by one step.
+std::vector<TileStep> form_chains(const std::vector<TileStep>& steps,
+                                  const std::vector<bool>& is_kept);
 
 // An operand brought into a slot before the steps, or out of one behind them.
 struct TileTransfer {
@@ -31,12 +42,17 @@ struct TileTransfer {
   ComputeType type;
 };
 
+// Which values of a graph a program goes between. `inputs` and `outputs` are in memory, in the order in
+// which a kernel call gives them.
+struct TileProgramEnds {
+  std::vector<ValueId> inputs, outputs;
+  ValueId given;     // comes from the kernel that the program is fused behind; or none
+  ValueId captured;  // goes to the kernel that the program is fused before; or none
+};
+
 class TileProgram {
  public:
-  // The program of these nodes. `inputs` and `outputs` are the region's operands in the order in which
-  // a kernel call gives them.
-  TileProgram(const Graph& graph, const Region& region, const std::vector<ValueId>& inputs,
-              const std::vector<ValueId>& outputs);
+  TileProgram(const Graph& graph, std::span<const NodeId> nodes, const TileProgramEnds& ends);
 
   const Shape& shape() const { return shape_; }
   int slots() const { return slots_; }
@@ -47,6 +63,7 @@ class TileProgram {
   friend class TileKernel;
   Shape shape_;
   std::vector<TileTransfer> loads_, stores_;
+  std::optional<TileTransfer> given_, captured_;  // without an operand
   std::vector<TileStep> steps_;
   std::vector<ComputeType> slot_types_;
   int slots_ = 0;
@@ -56,11 +73,28 @@ class TileProgram {
 // the memory of an input of the same layout.
 class TileKernel {
  public:
+  // `landing`: the output that lies where the given values are; -1 for none.
   TileKernel(const TileProgram& program, std::span<const Operand> inputs,
-             std::span<const Operand> outputs);
+             std::span<const Operand> outputs, int landing = -1);
   // The same operands again; only their addresses may have changed.
   void run(std::span<const Operand> inputs, std::span<const Operand> outputs,
            ThreadPool& pool) const;
+  // The same in pieces that may run at once.
+  int64_t pieces() const;
+  void run_piece(std::span<const Operand> inputs, std::span<const Operand> outputs,
+                 int64_t piece) const;
+
+  // Elements [begin, end) on the calling thread. `given` and `captured` are at element `begin`, in the
+  // compute types of their values.
+  struct Range {
+    int64_t begin, end;
+    const void* given = nullptr;
+    void* captured = nullptr;
+  };
+  void run_range(std::span<const Operand> inputs, std::span<const Operand> outputs,
+                 const Range& range) const;
+  ComputeType given_type() const { return program_->given_->type; }
+  ComputeType captured_type() const { return program_->captured_->type; }
 
  private:
   // How a transfer moves one tile.
@@ -71,8 +105,8 @@ class TileKernel {
   using Slots = SmallVector<std::byte*, 64>;
 
   static Path path_of(const Operand& operand, const Shape& shape, ComputeType type, bool direct);
-  void run_piece(std::span<const Operand> inputs, std::span<const Operand> outputs, int64_t begin,
-                 int64_t end) const;
+  bool can_write_directly(const TileTransfer& store, int slot) const;
+  void fill_constants(std::span<const Operand> inputs, int64_t count, const Slots& own) const;
   void load(std::span<const Operand> inputs, int64_t begin, int64_t count, const Slots& own,
             Slots& at) const;
   void store(std::span<const Operand> outputs, int64_t begin, int64_t count, const Slots& at) const;

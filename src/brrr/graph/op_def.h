@@ -84,11 +84,31 @@ struct GradCall {
   bool wants(int i) const { return i >= 32 || (wanted >> i & 1U) != 0; }
 };
 
+// Elements that are not in memory: a fused kernel computes an operand when its op reads it, or takes a
+// result on when its op has it. Both are asked for elements [begin, begin + count) in logical order, each
+// exactly once, by any thread.
+class TileSource {
+ public:
+  virtual void read(int64_t begin, int64_t count, ComputeType type, void* out) const = 0;
+
+ protected:
+  ~TileSource() = default;
+};
+class TileSink {
+ public:
+  virtual void write(int64_t begin, int64_t count, ComputeType type, const void* values) const = 0;
+
+ protected:
+  ~TileSink() = default;
+};
+
 // An operand as a kernel sees it.
 struct Operand {
   std::byte* base;  // start of the storage; layout.offset counts elements from here
   const Layout* layout;
   DType dtype;
+  const TileSource* source = nullptr;  // in place of the memory of an input
+  const TileSink* sink = nullptr;      // told of a result; see OpDef::streams
 
   template <typename T>
   T* data() const {
@@ -123,8 +143,32 @@ struct TileCall {
   const Attrs* attrs;
 };
 using TileFn = void (*)(const TileCall&);
+// Ops of an instruction or two: runs of them go through registers, see ops/chain_tiles.h.
+enum class ChainCode : uint8_t {
+  none,
+  add,
+  sub,
+  mul,
+  div,
+  maximum,
+  minimum,
+  neg,
+  abs,
+  square,
+  relu,
+  sqrt,
+  reciprocal
+};
 struct TileKernels {
   TileFn f32 = nullptr, f64 = nullptr, i64 = nullptr;  // null: the op does not compute in it
+  ChainCode chain = ChainCode::none;                   // of the f32 function
+};
+
+// Which operands a kernel takes from a TileSource or gives to a TileSink: those that it reads, or has
+// finished, exactly once. `lands`: results are in memory as well when the sink hears of them.
+struct Streams {
+  uint32_t inputs = 0, outputs = 0;  // bit i: operand i
+  bool lands = false;
 };
 
 // Which operands a gradient rule reads the elements of; the tape keeps only those alive.
@@ -175,6 +219,7 @@ struct OpDef {
   void (*cpu)(const KernelCall&) = nullptr;
   int64_t (*workspace)(const KernelCall&) =
       nullptr;  // bytes of scratch; operands may have no data yet
+  Streams streams;
 
   std::vector<Sample> (*samples)() = nullptr;
   double tolerance =

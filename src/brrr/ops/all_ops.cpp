@@ -127,6 +127,7 @@ std::span<const OpDef* const> builtin_ops() {
                                           &attention_op,
                                           &attention_backward_op,
                                           &rope_op,
+                                          &rope_table_op,
                                           &softmax_backward_op,
                                           &log_softmax_backward_op,
                                           &layer_norm_backward_op,

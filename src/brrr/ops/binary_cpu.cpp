@@ -158,19 +158,20 @@ void where_loop(const TileCall& call) {
 }
 
 template <typename F>
-constexpr TileKernels pair_tiles() {
-  return {&binary_loop<F, float>, &binary_loop<F, double>, &binary_loop<F, int64_t>};
+constexpr TileKernels pair_tiles(ChainCode chain = ChainCode::none) {
+  return {&binary_loop<F, float>, &binary_loop<F, double>, &binary_loop<F, int64_t>, chain};
 }
 
 TileKernels binary_table(Binary function) {
   switch (function) {
-    case Binary::add: return pair_tiles<Add>();
-    case Binary::sub: return pair_tiles<Sub>();
-    case Binary::mul: return pair_tiles<Mul>();
-    case Binary::div: return {&binary_loop<Div, float>, &binary_loop<Div, double>, nullptr};
+    case Binary::add: return pair_tiles<Add>(ChainCode::add);
+    case Binary::sub: return pair_tiles<Sub>(ChainCode::sub);
+    case Binary::mul: return pair_tiles<Mul>(ChainCode::mul);
+    case Binary::div:
+      return {&binary_loop<Div, float>, &binary_loop<Div, double>, nullptr, ChainCode::div};
     case Binary::pow: return pair_tiles<Pow>();
-    case Binary::maximum: return pair_tiles<Maximum>();
-    case Binary::minimum: return pair_tiles<Minimum>();
+    case Binary::maximum: return pair_tiles<Maximum>(ChainCode::maximum);
+    case Binary::minimum: return pair_tiles<Minimum>(ChainCode::minimum);
     case Binary::equal: return pair_tiles<Equal>();
     case Binary::not_equal: return pair_tiles<NotEqual>();
     case Binary::less: return pair_tiles<Less>();

@@ -8,6 +8,8 @@
 // All of them become views, reshapes, reductions and products, and so have gradients.
 #pragma once
 
+#include <initializer_list>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +39,9 @@ Tensor repeat(const Tensor& x, std::string_view pattern, const std::vector<AxisS
 // operand is its diagonal ("i i ->" is the trace); `...` broadcasts, aligned at the right. Operands
 // meet two at a time, in the order with the fewest FLOPs (exact up to 8 operands, greedy beyond),
 // each pair in one matmul. The result may be a view with permuted strides.
-Tensor einsum(std::string_view pattern, const std::vector<Tensor>& operands);
+Tensor einsum(std::string_view pattern, std::span<const Tensor> operands);
+inline Tensor einsum(std::string_view pattern, std::initializer_list<Tensor> operands) {
+  return einsum(pattern, std::span<const Tensor>(operands.begin(), operands.size()));
+}
 
 }  // namespace brrr

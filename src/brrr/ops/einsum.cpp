@@ -7,10 +7,12 @@
 #include <algorithm>
 
 #include "brrr/base/error.h"
+#include "brrr/graph/trace.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/einops.h"
 #include "brrr/ops/einsum_plan.h"
+#include "brrr/ops/einsum_recipe.h"
 #include "brrr/ops/matmul.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/views.h"
@@ -247,22 +249,29 @@ Term dot_rows(const Term& a, const Term& b, const PairGroups& groups) {
   return {sum_as(multiply(a, b, order).x, inner), groups.batch};
 }
 
-Term contract(const Term& first, const Term& second, LabelSet kept, const Labels& output) {
+// Two terms as one, and the matrices behind it where there was a product of them.
+struct Contracted {
+  Term term;
+  Tensor left, right, product;
+};
+
+Contracted contract(const Term& first, const Term& second, LabelSet kept, const Labels& output) {
   Labels wanted = pick(output, first.set() | second.set());
   for (const Term* term : {&first, &second})
     append(wanted, pick(term->labels, kept & ~set_of(wanted)));
   const LabelSet inner = first.set() & second.set() & ~kept;
-  if (inner == 0) return multiply(first, second, wanted);
+  if (inner == 0) return {.term = multiply(first, second, wanted)};
   // Rows come before columns in the result, so the one with the last label is on the right.
   const bool swap = !wanted.empty() && (first.set() & bit(wanted.back())) != 0;
   const Term &a = swap ? second : first, &b = swap ? first : second;
   const PairGroups groups = group_labels(a, b, kept, wanted);
   const bool is_dot = a.labels.size() == groups.batch.size() + groups.inner.size() &&
                       b.labels.size() == a.labels.size();
-  if (is_dot) return dot_rows(a, b, groups);
-  Term result{matmul(as_matrices(a, groups, groups.rows.folded, groups.inner),
-                     as_matrices(b, groups, groups.inner, groups.cols.folded)),
-              groups.batch};
+  if (is_dot) return {.term = dot_rows(a, b, groups)};
+  const Tensor left = as_matrices(a, groups, groups.rows.folded, groups.inner),
+               right = as_matrices(b, groups, groups.inner, groups.cols.folded),
+               product = matmul(left, right);
+  Term result{product, groups.batch};
   for (const Labels& labels :
        {groups.rows.looped, groups.cols.looped, groups.rows.folded, groups.cols.folded})
     append(result.labels, labels);
@@ -270,10 +279,16 @@ Term contract(const Term& first, const Term& second, LabelSet kept, const Labels
   for (int label : result.labels)
     shape.push_back((a.set() & bit(label)) != 0 ? a.size(label) : b.size(label));
   result.x = reshaped(result.x, shape);
-  return result;
+  return {result, left, right, product};
 }
 
-void require_same_dtype(const std::vector<Tensor>& operands, std::string_view text) {
+// A recipe makes its views by itself, so nothing may have to be recorded.
+bool may_use_recipe(std::span<const Tensor> operands) {
+  return !Tracer::current() && std::none_of(operands.begin(), operands.end(),
+                                            [](const Tensor& x) { return x.requires_grad(); });
+}
+
+void require_same_dtype(std::span<const Tensor> operands, std::string_view text) {
   check(!operands.empty(), "einsum: no operands are given\n  ", text);
   for (const Tensor& x : operands) {
     check(x.dtype() == operands[0].dtype(), "einsum: operands are ", operands[0].dtype(), " and ",
@@ -284,8 +299,13 @@ void require_same_dtype(const std::vector<Tensor>& operands, std::string_view te
 
 }  // namespace
 
-Tensor einsum(std::string_view pattern, const std::vector<Tensor>& operands) {
+Tensor einsum(std::string_view pattern, std::span<const Tensor> operands) {
   require_same_dtype(operands, pattern);
+  const bool is_plain = may_use_recipe(operands);
+  if (is_plain) {
+    if (const EinsumRecipe* recipe = find_recipe(pattern, operands))
+      return run_recipe(*recipe, operands);
+  }
   const auto plan = find_plan(pattern, operands);
   std::vector<Term> terms;
   for (size_t i = 0; i < operands.size(); ++i)
@@ -299,12 +319,17 @@ Tensor einsum(std::string_view pattern, const std::vector<Tensor>& operands) {
   };
   for (int i = 0; i < std::ssize(terms); ++i)
     terms[static_cast<size_t>(i)] = summed_to(terms[static_cast<size_t>(i)], needed(i, i));
+  Contracted last;
   for (const Meeting& meeting : plan->order) {
     Term &a = terms[static_cast<size_t>(meeting.a)], &b = terms[static_cast<size_t>(meeting.b)];
-    a = contract(a, b, needed(meeting.a, meeting.b), plan->output);
+    last = contract(a, b, needed(meeting.a, meeting.b), plan->output);
+    a = last.term;
     b = {};
   }
-  return reshaped(ordered(terms[0], plan->output), plan->result);
+  const Tensor result = reshaped(ordered(terms[0], plan->output), plan->result);
+  if (is_plain && plan->order.size() == 1 && last.product.defined())
+    keep_recipe(pattern, operands, {{last.left, last.right}}, last.product, result);
+  return result;
 }
 
 }  // namespace brrr

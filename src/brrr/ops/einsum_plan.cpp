@@ -123,7 +123,7 @@ class OrderSearch {
 
 class Planner {
  public:
-  Planner(const Pattern& pattern, const std::vector<Tensor>& operands)
+  Planner(const Pattern& pattern, std::span<const Tensor> operands)
       : pattern_(pattern), operands_(operands) {}
 
   EinsumPlan plan() {
@@ -227,7 +227,7 @@ class Planner {
   }
 
   const Pattern& pattern_;
-  const std::vector<Tensor>& operands_;
+  std::span<const Tensor> operands_;
   EinsumPlan plan_;
   std::vector<int> seen_in_;  // the operand that gave a label its size
   int dots_ = 0;
@@ -241,7 +241,7 @@ struct PlanTable {
   std::unordered_map<std::string, std::shared_ptr<const EinsumPlan>> all;
 };
 
-std::string plan_key(std::string_view text, const std::vector<Tensor>& operands) {
+std::string plan_key(std::string_view text, std::span<const Tensor> operands) {
   std::string key(text);
   for (const Tensor& x : operands) {
     key += static_cast<char>(x.rank());
@@ -254,7 +254,7 @@ std::string plan_key(std::string_view text, const std::vector<Tensor>& operands)
 }  // namespace
 
 std::shared_ptr<const EinsumPlan> find_plan(std::string_view text,
-                                            const std::vector<Tensor>& operands) {
+                                            std::span<const Tensor> operands) {
   static PlanTable table;
   std::string key = plan_key(text, operands);
   {

@@ -50,6 +50,6 @@ inline LabelSet set_of(const Labels& labels) {
 
 // The plan for these shapes, made at first use. Throws Error that points at what does not fit.
 std::shared_ptr<const EinsumPlan> find_plan(std::string_view pattern,
-                                            const std::vector<Tensor>& operands);
+                                            std::span<const Tensor> operands);
 
 }  // namespace brrr::einsum_plan

@@ -193,8 +193,9 @@ TileRows<T> rows_of_a(const GemmCall<T>& call, int64_t row, int64_t rows, int64_
   return {buffer, 1, kRows, tile_stride};
 }
 
-// C (+)= A B for kTileRows rows and one panel, `depth` steps of k. `into` is C itself, or a buffer at the
-// right edge. The tile of C is asked for at the start, lines of B some steps ahead.
+// C (+)= A B for kTileRows rows and one panel, `depth` steps of k, from the bias on where there is one.
+// `into` is C itself, or a buffer at the right edge. The tile of C is asked for at the start, lines of B
+// some steps ahead.
 template <int kTileRows, typename T>
 HWY_INLINE void multiply_tile(const T* HWY_RESTRICT a, int64_t row_stride, int64_t col_stride,
                               const T* HWY_RESTRICT b, int64_t depth, T* HWY_RESTRICT into,
@@ -203,10 +204,11 @@ HWY_INLINE void multiply_tile(const T* HWY_RESTRICT a, int64_t row_stride, int64
   using V = hn::Vec<Tag<T>>;
   constexpr int64_t lanes = hn::MaxLanes(d), width = panel_columns<T>();
   V sums[kTileRows][kVectors];
-#pragma GCC unroll 16
-  for (int i = 0; i < kTileRows; ++i) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sums[i][v] = hn::Zero(d);
+  for (int v = 0; v < kVectors; ++v) {
+    const V start = bias ? hn::LoadU(d, bias + v * lanes) : hn::Zero(d);
+#pragma GCC unroll 16
+    for (int i = 0; i < kTileRows; ++i) sums[i][v] = start;
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kTileRows; ++i) {
@@ -233,9 +235,7 @@ HWY_INLINE void multiply_tile(const T* HWY_RESTRICT a, int64_t row_stride, int64
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       T* place = into + i * into_stride + v * lanes;
-      V total = add ? hn::Add(hn::LoadU(d, place), sums[i][v]) : sums[i][v];
-      if (bias) total = hn::Add(total, hn::LoadU(d, bias + v * lanes));
-      hn::StoreU(total, d, place);
+      hn::StoreU(add ? hn::Add(hn::LoadU(d, place), sums[i][v]) : sums[i][v], d, place);
     }
   }
 }
@@ -246,20 +246,22 @@ void multiply_edge(const T* a, int64_t row_stride, int64_t col_stride, const T* 
                    T* c, int64_t c_stride, int64_t columns, bool add, const T* bias) {
   constexpr int64_t width = panel_columns<T>();
   alignas(64) T buffer[kTileRows * width];
-  multiply_tile<kTileRows, T>(a, row_stride, col_stride, b, depth, buffer, width, false, nullptr);
+  alignas(64) T whole_bias[width] = {};
+  if (bias) std::copy_n(bias, columns, whole_bias);
+  multiply_tile<kTileRows, T>(a, row_stride, col_stride, b, depth, buffer, width, false,
+                              whole_bias);
   for (int i = 0; i < kTileRows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       T& place = c[i * c_stride + j];
       place = add ? place + buffer[i * width + j] : buffer[i * width + j];
-      if (bias) place += bias[j];
     }
   }
 }
 
-// A block of k: its length, and whether the sums begin or end with it.
+// A block of k: its length, and whether the sums begin with it.
 struct DepthBlock {
   int64_t depth;
-  bool first, last;
+  bool first;
 };
 
 // One tile of C: kTileRows rows at `row`, one packed panel.
@@ -268,7 +270,7 @@ void multiply_rows(const GemmCall<T>& call, const TileRows<T>& a, const T* b, in
                    int64_t panel, const DepthBlock& block) {
   constexpr int64_t width = panel_columns<T>();
   T* c = call.c + row * call.c_row_stride + panel * width;
-  const T* bias = block.last && call.bias ? call.bias + panel * width : nullptr;
+  const T* bias = block.first && call.bias ? call.bias + panel * width : nullptr;
   const int64_t columns = std::min(width, call.n - panel * width);
   if (columns < width) {
     multiply_edge<kTileRows>(a.data, a.row_stride, a.col_stride, b, block.depth, c,
@@ -326,9 +328,7 @@ void multiply(const GemmCall<T>& call, const GemmPiece& piece) {
   alignas(64) T packed_b[kMaxPiecePanels * width * kGemmDepth];
   alignas(64) T packed_a[kRowBlock * kGemmDepth + kRowBlock / kRows * kTilePad<T>];
   for (int64_t k = 0; k < call.k; k += kGemmDepth) {
-    const DepthBlock block{.depth = std::min(kGemmDepth, call.k - k),
-                           .first = k == 0,
-                           .last = k + kGemmDepth >= call.k};
+    const DepthBlock block{.depth = std::min(kGemmDepth, call.k - k), .first = k == 0};
     pack_panels(call, piece, k, block.depth, packed_b);
     for (int64_t row = piece.row; row < piece.row + piece.rows; row += kRowBlock) {
       const int64_t rows = std::min(kRowBlock, piece.row + piece.rows - row);

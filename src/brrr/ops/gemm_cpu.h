@@ -1,6 +1,6 @@
 // Matrix products on the CPU, f32 and f64, written for the vector registers of each target.
 //
-//   C[i, j] = sum over k of A[i, k] B[k, j] + bias[j]        A and B with any strides, C row-major
+//   C[i, j] = bias[j] + sum over k of A[i, k] B[k, j]        A and B with any strides, C row-major
 //
 // The result is cut into pieces of some rows and some panels of columns, and a piece belongs to one
 // thread from beginning to end: it copies its panels of B so that the inner loop reads them in order, and
@@ -24,7 +24,7 @@ struct GemmCall {
   int64_t b_row_stride, b_col_stride;
   T* c;
   int64_t c_row_stride;
-  const T* bias = nullptr;  // n elements, added to the finished sums while they are in registers
+  const T* bias = nullptr;  // n elements, where the sums begin
 };
 
 // Rows [row, row + rows) and panels [panel, panel + panels) of C; panels <= kMaxPiecePanels.

@@ -94,6 +94,7 @@ const OpDef layer_norm_op{.name = "layer_norm",
                           .grad_reads = {.inputs = 0b011, .outputs = 0b110},
                           .compose = layer_norm_compose,
                           .cpu = [](const KernelCall& call) { run_norm(call, Norm::layer); },
+                          .streams = {.inputs = 1, .outputs = 1},
                           .samples = layer_norm_samples};
 
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {

@@ -69,6 +69,7 @@ const OpDef log_softmax_op{.name = "log_softmax",
                            .grad_reads = {.outputs = 1},
                            .compose = log_softmax_compose,
                            .cpu = log_softmax_cpu,
+                           .streams = {.inputs = 1, .outputs = 1},
                            .samples = log_softmax_samples};
 
 Tensor log_softmax(const Tensor& x, int64_t axis) {

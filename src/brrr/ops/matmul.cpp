@@ -157,6 +157,7 @@ const OpDef matmul_op{.name = "matmul",
                       .reference = matmul_reference,
                       .cpu = matmul_cpu,
                       .workspace = matmul_workspace,
+                      .streams = {.outputs = 1, .lands = true},
                       .samples = matmul_samples};
 
 const OpDef linear_op{.name = "linear",
@@ -170,6 +171,7 @@ const OpDef linear_op{.name = "linear",
                       .compose = linear_compose,
                       .cpu = linear_cpu,
                       .workspace = matmul_workspace,
+                      .streams = {.outputs = 1, .lands = true},
                       .samples = linear_samples};
 
 Tensor matmul(const Tensor& a, const Tensor& b) {

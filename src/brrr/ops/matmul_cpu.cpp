@@ -106,9 +106,24 @@ int64_t matrix_start(const Layout& layout, int64_t batch, const Shape& batch_sha
   return position;
 }
 
+// Everything that one call multiplies, in the compute type.
 template <typename T>
-GemmCall<T> gemm_at(const Problem& problem, const Prepared& a, const Prepared& b, const T* bias,
-                    T* c, int64_t batch) {
+struct Product {
+  Problem problem;
+  Prepared a, b;
+  const T* bias;  // or null
+  T* c;
+  const TileSink* sink;  // or null
+};
+
+template <typename T>
+constexpr ComputeType kComputeTypeOf = std::is_same_v<T, float>    ? ComputeType::f32
+                                       : std::is_same_v<T, double> ? ComputeType::f64
+                                                                   : ComputeType::i64;
+
+template <typename T>
+GemmCall<T> gemm_at(const Product<T>& product, int64_t batch) {
+  const auto& [problem, a, b, bias, c, sink] = product;
   const int ra = a.layout.rank(), rb = b.layout.rank();
   return {
       .m = problem.m,
@@ -125,10 +140,10 @@ GemmCall<T> gemm_at(const Problem& problem, const Prepared& a, const Prepared& b
       .bias = bias};
 }
 
-// Piece `index` of a product; sizes differ by one tile or one panel at most.
+// The rows and columns of piece `index`; sizes differ by one tile or one panel at most.
 template <typename T>
-void multiply_piece(const GemmCall<T>& call, const GemmKernels<T>& kernels, const Schedule& plan,
-                    int64_t index) {
+GemmPiece piece_at(const GemmCall<T>& call, const GemmKernels<T>& kernels, const Schedule& plan,
+                   int64_t index) {
   const int64_t tiles = divide_up(call.m, kernels.tile_rows);
   const auto cut = [](int64_t total, int64_t pieces, int64_t i) { return total * i / pieces; };
   const int64_t r = index / plan.column_pieces, c = index % plan.column_pieces;
@@ -136,37 +151,53 @@ void multiply_piece(const GemmCall<T>& call, const GemmKernels<T>& kernels, cons
                 row_end = std::min(call.m, cut(tiles, plan.row_pieces, r + 1) * kernels.tile_rows),
                 panel = cut(plan.panels, plan.column_pieces, c),
                 panel_end = cut(plan.panels, plan.column_pieces, c + 1);
-  kernels.multiply(call, {row, row_end - row, panel, panel_end - panel});
+  return {row, row_end - row, panel, panel_end - panel};
+}
+
+// What is fused behind the product goes over a piece while the caches have it.
+template <typename T>
+void tell_sink(const TileSink& sink, const Product<T>& product, const GemmCall<T>& call,
+               const GemmPiece& piece, int64_t panel_columns) {
+  const int64_t column = piece.panel * panel_columns,
+                columns = std::min(call.n - column, piece.panels * panel_columns);
+  for (int64_t row = piece.row; row < piece.row + piece.rows; ++row) {
+    const T* values = call.c + row * call.c_row_stride + column;
+    sink.write(values - product.c, columns, kComputeTypeOf<T>, values);
+  }
 }
 
 template <typename T>
-void multiply_floats(const Problem& problem, const Prepared& a, const Prepared& b, const T* bias,
-                     T* c, ThreadPool& pool) {
+void multiply_floats(const Product<T>& product, ThreadPool& pool) {
+  const Problem& problem = product.problem;
   const GemmKernels<T> kernels = kernels_for<T>();
   const Schedule plan = schedule(problem, kernels.panel_columns, pool.threads());
   const int64_t pieces = plan.row_pieces * plan.column_pieces;
+  const auto multiply = [&](const GemmCall<T>& call, int64_t index) {
+    const GemmPiece piece = piece_at(call, kernels, plan, index);
+    kernels.multiply(call, piece);
+    if (product.sink) tell_sink(*product.sink, product, call, piece, kernels.panel_columns);
+  };
   if (plan.groups == 0) {
-    pool.for_each_piece(problem.batch * pieces, [&](int64_t i) {
-      multiply_piece(gemm_at(problem, a, b, bias, c, i / pieces), kernels, plan, i % pieces);
-    });
+    pool.for_each_piece(problem.batch * pieces,
+                        [&](int64_t i) { multiply(gemm_at(product, i / pieces), i % pieces); });
     return;
   }
   pool.for_each_piece(plan.groups, [&](int64_t g) {
     for (int64_t i = problem.batch * g / plan.groups; i < problem.batch * (g + 1) / plan.groups;
          ++i) {
-      const GemmCall<T> call = gemm_at(problem, a, b, bias, c, i);
-      for (int64_t piece = 0; piece < pieces; ++piece) multiply_piece(call, kernels, plan, piece);
+      const GemmCall<T> call = gemm_at(product, i);
+      for (int64_t piece = 0; piece < pieces; ++piece) multiply(call, piece);
     }
   });
 }
 
-void multiply_integers(const Problem& problem, const Prepared& a, const Prepared& b,
-                       const int64_t* bias, int64_t* c, ThreadPool& pool) {
-  pool.for_each_piece(problem.batch * problem.m, [&](int64_t row_of_all) {
-    const GemmCall<int64_t> call = gemm_at(problem, a, b, bias, c, row_of_all / problem.m);
-    const int64_t row = row_of_all % problem.m;
+void multiply_integers(const Product<int64_t>& product, ThreadPool& pool) {
+  const int64_t m = product.problem.m;
+  pool.for_each_piece(product.problem.batch * m, [&](int64_t row_of_all) {
+    const GemmCall<int64_t> call = gemm_at(product, row_of_all / m);
+    const int64_t row = row_of_all % m;
     int64_t* out = call.c + row * call.c_row_stride;
-    for (int64_t j = 0; j < call.n; ++j) out[j] = bias ? bias[j] : 0;
+    for (int64_t j = 0; j < call.n; ++j) out[j] = call.bias ? call.bias[j] : 0;
     for (int64_t l = 0; l < call.k; ++l) {
       const int64_t factor = call.a[row * call.a_row_stride + l * call.a_col_stride];
       const int64_t* b_row = call.b + l * call.b_row_stride;
@@ -192,18 +223,19 @@ int64_t matmul_workspace(const KernelCall& call) {
 namespace {
 
 template <typename T>
-void run_products(const Problem& problem, const Prepared& a, const Prepared& b,
-                  const Prepared* bias, std::byte* result, ThreadPool& pool) {
-  T* c = reinterpret_cast<T*>(result);
-  const T* row = bias ? reinterpret_cast<const T*>(bias->base) + bias->layout.offset : nullptr;
-  if (problem.k == 0) {  // sums of nothing
-    for (int64_t i = 0; i < problem.batch * problem.m * problem.n; ++i)
-      c[i] = row ? row[i % problem.n] : T(0);
-  } else if constexpr (std::is_same_v<T, int64_t>) {
-    multiply_integers(problem, a, b, row, c, pool);
-  } else {
-    multiply_floats(problem, a, b, row, c, pool);
+void run_products(const Product<T>& product, ThreadPool& pool) {
+  const Problem& problem = product.problem;
+  if constexpr (!std::is_same_v<T, int64_t>) {
+    if (problem.k > 0) return multiply_floats(product, pool);
   }
+  const int64_t count = problem.batch * problem.m * problem.n;
+  if (problem.k == 0) {  // sums of nothing
+    for (int64_t i = 0; i < count; ++i)
+      product.c[i] = product.bias ? product.bias[i % problem.n] : T(0);
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    multiply_integers(product, pool);
+  }
+  if (product.sink) product.sink->write(0, count, kComputeTypeOf<T>, product.c);
 }
 
 }  // namespace
@@ -221,7 +253,13 @@ void matmul_cpu(const KernelCall& call) {
   Prepared bias{};
   if (call.inputs.size() == 3) bias = prepare(call, call.input(2), type, scratch);
   visit_compute(type, [&]<typename T>() {
-    run_products<T>(problem_of(call), a, b, call.inputs.size() == 3 ? &bias : nullptr, result,
+    const T* row = reinterpret_cast<const T*>(bias.base);
+    run_products<T>({.problem = problem_of(call),
+                     .a = a,
+                     .b = b,
+                     .bias = row ? row + bias.layout.offset : nullptr,
+                     .c = reinterpret_cast<T*>(result),
+                     .sink = output.sink},
                     call.pool);
   });
   if (direct) return;
@@ -242,7 +280,7 @@ void linear_cpu(const KernelCall& call) {
   if (tall) c = {{rows, out}, {out, 1}, output.layout->offset};
   SmallVector<Operand, 3> inputs{{x.base, &a, x.dtype}, {weight.base, &b, weight.dtype}};
   if (call.inputs.size() == 3) inputs.push_back(call.input(2));
-  const Operand result{output.base, &c, output.dtype};
+  const Operand result{output.base, &c, output.dtype, nullptr, output.sink};
   matmul_cpu({call.op, inputs, {&result, 1}, call.attrs, call.workspace, call.pool});
 }
 

@@ -92,6 +92,7 @@ const OpDef layer_norm_backward_op{
     .compose = layer_norm_backward_compose,
     .cpu = [](const KernelCall& call) { run_norm_backward(call, Norm::layer); },
     .workspace = norm_backward_workspace,
+    .streams = {.inputs = 0b10001, .outputs = 1},
     .samples = backward_samples<2>};
 
 const OpDef rms_norm_backward_op{
@@ -103,6 +104,7 @@ const OpDef rms_norm_backward_op{
     .compose = rms_norm_backward_compose,
     .cpu = [](const KernelCall& call) { run_norm_backward(call, Norm::rms); },
     .workspace = norm_backward_workspace,
+    .streams = {.inputs = 0b1001, .outputs = 1},
     .samples = backward_samples<1>};
 
 }  // namespace brrr

@@ -46,7 +46,7 @@ extern const OpDef conv1d_op, conv2d_op, max_pool2d_op, avg_pool2d_op;
 // matmul.cpp
 extern const OpDef matmul_op, linear_op;
 // attention.cpp, attention_backward.cpp, rope.cpp
-extern const OpDef attention_op, attention_backward_op, rope_op;
+extern const OpDef attention_op, attention_backward_op, rope_op, rope_table_op;
 // softmax.cpp, layer_norm.cpp, cross_entropy.cpp
 extern const OpDef softmax_op, layer_norm_op, cross_entropy_op;
 // log_softmax.cpp, rms_norm.cpp, losses.cpp, dropout.cpp

@@ -154,6 +154,7 @@ const OpDef sum_op{.name = "sum",
                        },
                    .cpu = sum_cpu,
                    .workspace = reduce_workspace,
+                   .streams = {.inputs = 1},
                    .samples = [] { return reduce_samples_with({}, true); }};
 
 const OpDef mean_op{
@@ -169,6 +170,7 @@ const OpDef mean_op{
     },
     .cpu = mean_cpu,
     .workspace = reduce_workspace,
+    .streams = {.inputs = 1},
     .samples = [] { return reduce_samples_with({}, false); }};
 
 const OpDef max_op{
@@ -187,6 +189,7 @@ const OpDef max_op{
         },
     .cpu = max_cpu,
     .workspace = reduce_workspace,
+    .streams = {.inputs = 1},
     .samples = [] { return reduce_samples_with({}, false); }};
 
 const OpDef min_op{
@@ -205,6 +208,7 @@ const OpDef min_op{
         },
     .cpu = min_cpu,
     .workspace = reduce_workspace,
+    .streams = {.inputs = 1},
     .samples = [] { return reduce_samples_with({}, false); }};
 
 const OpDef var_op{.name = "var",

@@ -66,18 +66,34 @@ int64_t output_position(const ReducePlan& plan, int64_t output) {
   return plan.input.layout->offset + start;
 }
 
+// Elements of the input from `position` on. A computed operand is contiguous, so positions are its
+// logical order.
+void load_run(const Operand& input, int64_t position, int64_t stride, int64_t count,
+              ComputeType type, void* out) {
+  if (!input.source) {
+    load_elements(input.dtype, input.base, position, stride, count, type, out);
+  } else if (stride == 1) {
+    input.source->read(position, count, type, out);
+  } else {
+    for (int64_t i = 0; i < count; ++i)
+      input.source->read(position + i * stride, 1, type,
+                         static_cast<std::byte*>(out) + i * compute_bytes(type));
+  }
+}
+
+bool is_direct(const Operand& input) { return is_natural(input.dtype) && !input.source; }
+
 void reduce_row_tile(const ReducePlan& plan, int64_t output, int64_t tile) {
   alignas(64) std::byte buffer[kTileElements * 8];
   const int64_t begin = tile * kTileElements, count = std::min(kTileElements, plan.length - begin);
   const int64_t start = output_position(plan, output), bytes = compute_bytes(plan.type);
   const void* values = buffer;
-  if (is_natural(plan.input.dtype) && plan.reduced.is_flat(0)) {
+  if (is_direct(plan.input) && plan.reduced.is_flat(0)) {
     values = plan.input.base + (start + begin) * bytes;
   } else {
     std::byte* out = buffer;
     for_each_run(plan.reduced, 0, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
-      load_elements(plan.input.dtype, plan.input.base, start + position, stride, run, plan.type,
-                    out);
+      load_run(plan.input, start + position, stride, run, plan.type, out);
       out += run * bytes;
     });
   }
@@ -104,7 +120,7 @@ void reduce_column_tile(const ReducePlan& plan, int64_t first, int64_t columns, 
   const int64_t bytes = compute_bytes(plan.type), stride = inner_stride(plan.kept);
   const int64_t start = output_position(plan, first);
   const int64_t begin = tile * kTileElements, count = std::min(kTileElements, plan.length - begin);
-  const bool direct = is_natural(plan.input.dtype) && stride == 1;
+  const bool direct = is_direct(plan.input) && stride == 1;
   if (direct && plan.reduced.rank == 1 && plan.outputs * plan.length * bytes <= kCachedBytes) {
     const int64_t row_stride = plan.reduced.strides[0][0];
     plan.kernels.fill_lanes(lanes, plan.input.base + (start + begin * row_stride) * bytes,
@@ -122,8 +138,7 @@ void reduce_column_tile(const ReducePlan& plan, int64_t first, int64_t columns, 
           if (direct) {
             values = plan.input.base + element * bytes;
           } else {
-            load_elements(plan.input.dtype, plan.input.base, element, stride, columns, plan.type,
-                          buffer);
+            load_run(plan.input, element, stride, columns, plan.type, buffer);
           }
           plan.kernels.add_to_lane(lanes + (row % kReduceLanes) * columns * bytes, values, columns);
         }

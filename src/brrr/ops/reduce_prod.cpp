@@ -110,6 +110,7 @@ const OpDef prod_op{
     },
     .cpu = prod_cpu,
     .workspace = reduce_workspace,
+    .streams = {.inputs = 1},
     .samples = prod_samples,
     .tolerance = 8};  // every factor rounds relatively: 40000 of them walk 200 half units
 

@@ -77,6 +77,7 @@ const OpDef rms_norm_op{.name = "rms_norm",
                         .grad_reads = {.inputs = 0b11, .outputs = 0b10},
                         .compose = rms_norm_compose,
                         .cpu = [](const KernelCall& call) { run_norm(call, Norm::rms); },
+                        .streams = {.inputs = 1, .outputs = 1},
                         .samples = rms_norm_samples};
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {

@@ -15,8 +15,14 @@ struct RopeOptions {
   bool inverse = false;  // turns back: by the negative angle
 };
 
-// x is [batch, heads, seq, head_dim], the layout of ops/attention.h; positions are i64, [seq] for all
-// batches or [batch, seq], so that a decoder passes where it is as data. Angles are computed in f64.
-Tensor rope(const Tensor& x, const Tensor& positions, const RopeOptions& options = {});
+// The cosines and sines of these positions (i64, [seq] or [batch, seq]): [..., seq, 2, pairs], in f32, or
+// f64 where asked for. Angles are computed in f64. The same for all layers, so made once and passed on.
+Tensor rope_table(const Tensor& positions, int64_t pairs, double base = 10000,
+                  DType dtype = DType::f32);
+
+// x is [batch, heads, seq, head_dim], the layout of ops/attention.h. `where` says how far each position
+// turns: positions, i64, [seq] for all batches or [batch, seq], so that a decoder passes where it is as
+// data; or their rope_table, whose base and number of pairs then count.
+Tensor rope(const Tensor& x, const Tensor& where, const RopeOptions& options = {});
 
 }  // namespace brrr

@@ -1,4 +1,4 @@
-// The CPU kernel of rope.
+// The CPU kernels of rope.
 #pragma once
 
 #include <vector>
@@ -10,6 +10,7 @@ namespace brrr {
 // base^(-i / pairs) for every pair i: what a position is multiplied by.
 std::vector<double> rope_frequencies(double base, int64_t pairs);
 
+void rope_table_cpu(const KernelCall& call);
 void rope_cpu(const KernelCall& call);
 
 }  // namespace brrr

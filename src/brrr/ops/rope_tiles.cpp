@@ -24,13 +24,13 @@ HWY_INLINE float within_a_turn(double angle) {
 // Angles in f64 whatever T is: at position 100,000 an f32 angle would be wrong in its second digit.
 template <typename T>
 void fill_rope_table(double position, const double* HWY_RESTRICT frequencies, int64_t pairs,
-                     bool inverse, T* HWY_RESTRICT row) {
+                     T* HWY_RESTRICT row) {
   T* HWY_RESTRICT sines = row + pairs;
-  const double turn = inverse ? -position : position;
   double largest = 0;
-  for (int64_t i = 0; i < pairs; ++i) largest = std::max(largest, math::abs(turn * frequencies[i]));
+  for (int64_t i = 0; i < pairs; ++i)
+    largest = std::max(largest, math::abs(position * frequencies[i]));
   if (largest <= math::kTrigLimit<double> && sizeof(T) == 4) {
-    for (int64_t i = 0; i < pairs; ++i) row[i] = within_a_turn(turn * frequencies[i]);
+    for (int64_t i = 0; i < pairs; ++i) row[i] = within_a_turn(position * frequencies[i]);
     for (int64_t i = 0; i < pairs; ++i) {
       const auto angle = static_cast<float>(row[i]);
       row[i] = math::cos_reduced(angle);
@@ -40,19 +40,20 @@ void fill_rope_table(double position, const double* HWY_RESTRICT frequencies, in
   }
   if (largest <= math::kTrigLimit<double>) {
     for (int64_t i = 0; i < pairs; ++i) {
-      const double angle = turn * frequencies[i];
+      const double angle = position * frequencies[i];
       row[i] = static_cast<T>(math::cos_reduced(angle));
       sines[i] = static_cast<T>(math::sin_reduced(angle));
     }
     return;
   }
   for (int64_t i = 0; i < pairs; ++i) {
-    row[i] = static_cast<T>(math::cos(turn * frequencies[i]));
-    sines[i] = static_cast<T>(math::sin(turn * frequencies[i]));
+    row[i] = static_cast<T>(math::cos(position * frequencies[i]));
+    sines[i] = static_cast<T>(math::sin(position * frequencies[i]));
   }
 }
 
-template <typename T>
+// Turning back swaps the signs of the sines, which is exact.
+template <bool kInverse, typename T>
 void turn_halves(const T* HWY_RESTRICT x, const T* HWY_RESTRICT cosine, const T* HWY_RESTRICT sine,
                  int64_t pairs, T* HWY_RESTRICT y) {
   const hn::ScalableTag<T> d;  // a head has two vectors or four: no time for loops that find out
@@ -61,40 +62,46 @@ void turn_halves(const T* HWY_RESTRICT x, const T* HWY_RESTRICT cosine, const T*
   for (; i + lanes <= pairs; i += lanes) {
     const auto a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + pairs);
     const auto c = hn::LoadU(d, cosine + i), s = hn::LoadU(d, sine + i);
-    hn::StoreU(hn::Sub(hn::Mul(a, c), hn::Mul(b, s)), d, y + i);
-    hn::StoreU(hn::Add(hn::Mul(b, c), hn::Mul(a, s)), d, y + i + pairs);
+    const auto ac = hn::Mul(a, c), bs = hn::Mul(b, s), bc = hn::Mul(b, c), as = hn::Mul(a, s);
+    hn::StoreU(kInverse ? hn::Add(ac, bs) : hn::Sub(ac, bs), d, y + i);
+    hn::StoreU(kInverse ? hn::Sub(bc, as) : hn::Add(bc, as), d, y + i + pairs);
   }
   for (; i < pairs; ++i) {
-    const T a = x[i], b = x[i + pairs];
-    y[i] = a * cosine[i] - b * sine[i];
-    y[i + pairs] = b * cosine[i] + a * sine[i];
+    const T a = x[i], b = x[i + pairs], turn_by = kInverse ? -sine[i] : sine[i];
+    y[i] = a * cosine[i] - b * turn_by;
+    y[i + pairs] = b * cosine[i] + a * turn_by;
   }
 }
 
-template <typename T>
+template <bool kInverse, typename T>
 void turn_neighbours(const T* HWY_RESTRICT x, const T* HWY_RESTRICT cosine,
                      const T* HWY_RESTRICT sine, int64_t pairs, T* HWY_RESTRICT y) {
   for (int64_t i = 0; i < pairs; ++i) {
-    const T a = x[2 * i], b = x[2 * i + 1];
-    y[2 * i] = a * cosine[i] - b * sine[i];
-    y[2 * i + 1] = b * cosine[i] + a * sine[i];
+    const T a = x[2 * i], b = x[2 * i + 1], turn_by = kInverse ? -sine[i] : sine[i];
+    y[2 * i] = a * cosine[i] - b * turn_by;
+    y[2 * i + 1] = b * cosine[i] + a * turn_by;
   }
 }
 
-template <typename T>
-void turn_rows(const RopeRows<T>& rows) {
+template <bool kInverse, typename T>
+void turn_all(const RopeRows<T>& rows) {
   for (int64_t r = 0; r < rows.rows; ++r) {
     const T* x = rows.x + r * rows.x_stride;
     T* y = rows.y + r * rows.y_stride;
     const T* table = rows.table + r * 2 * rows.pairs;
     if (rows.interleaved) {
-      turn_neighbours(x, table, table + rows.pairs, rows.pairs, y);
+      turn_neighbours<kInverse>(x, table, table + rows.pairs, rows.pairs, y);
     } else {
-      turn_halves(x, table, table + rows.pairs, rows.pairs, y);
+      turn_halves<kInverse>(x, table, table + rows.pairs, rows.pairs, y);
     }
     if (rows.columns > 2 * rows.pairs)
       std::copy(x + 2 * rows.pairs, x + rows.columns, y + 2 * rows.pairs);
   }
+}
+
+template <typename T>
+void turn_rows(const RopeRows<T>& rows) {
+  rows.inverse ? turn_all<true>(rows) : turn_all<false>(rows);
 }
 
 RopeKernels<float> rope_f32() { return {&fill_rope_table<float>, &turn_rows<float>}; }

@@ -14,14 +14,13 @@ struct RopeRows {
   int64_t y_stride;
   const T* table;  // [rows, 2, pairs]: cosines, then sines
   int64_t rows, columns, pairs;
-  bool interleaved;
+  bool interleaved, inverse;
 };
 
 template <typename T>
 struct RopeKernels {
   // The table's row for a position.
-  void (*fill_table)(double position, const double* frequencies, int64_t pairs, bool inverse,
-                     T* row);
+  void (*fill_table)(double position, const double* frequencies, int64_t pairs, T* row);
   void (*turn)(const RopeRows<T>& rows);
 };
 

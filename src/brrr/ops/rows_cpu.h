@@ -30,15 +30,18 @@ class Rows {
   int64_t rows() const { return rows_; }
   int64_t cols() const { return cols_; }
   void read(int64_t row, ComputeType type, void* out) const {
+    if (operand_.source) return operand_.source->read(row * cols_, cols_, type, out);
     load_elements(operand_.dtype, operand_.base, start_of(row), stride_, cols_, type, out);
   }
   void write(int64_t row, ComputeType type, const void* values) const {
+    if (operand_.sink) return operand_.sink->write(row * cols_, cols_, type, values);
     store_elements(type, values, operand_.dtype, operand_.base, start_of(row), stride_, cols_);
   }
 
   // True when every row lies contiguous in the compute type: kernels then work on the storage.
   bool is_direct(ComputeType type) const {
-    return operand_.dtype == natural_dtype(type) && (stride_ == 1 || cols_ <= 1);
+    return !operand_.source && !operand_.sink && operand_.dtype == natural_dtype(type) &&
+           (stride_ == 1 || cols_ <= 1);
   }
   // How rows of a result are written: see ops/stream_cpu.h.
   RowStore store(ComputeType type) const {

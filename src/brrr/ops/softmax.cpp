@@ -70,6 +70,7 @@ const OpDef softmax_op{.name = "softmax",
                        .grad_reads = {.outputs = 1},
                        .compose = softmax_compose,
                        .cpu = softmax_cpu,
+                       .streams = {.inputs = 1, .outputs = 1},
                        .samples = softmax_samples};
 
 Tensor softmax(const Tensor& x, int64_t axis) {

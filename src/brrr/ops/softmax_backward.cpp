@@ -75,6 +75,7 @@ const OpDef softmax_backward_op{.name = "softmax_backward",
                                 .infer = infer_backward,
                                 .compose = softmax_backward_compose,
                                 .cpu = backward_cpu<&SoftmaxRows::softmax_backward>,
+                                .streams = {.inputs = 0b11, .outputs = 1},
                                 .samples = backward_samples<150>};
 
 const OpDef log_softmax_backward_op{.name = "log_softmax_backward",
@@ -84,6 +85,7 @@ const OpDef log_softmax_backward_op{.name = "log_softmax_backward",
                                     .infer = infer_backward,
                                     .compose = log_softmax_backward_compose,
                                     .cpu = backward_cpu<&SoftmaxRows::log_softmax_backward>,
+                                    .streams = {.inputs = 0b11, .outputs = 1},
                                     .samples = backward_samples<152>};
 
 }  // namespace brrr

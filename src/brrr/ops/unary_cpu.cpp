@@ -277,12 +277,12 @@ void trigonometric_loop(const TileCall& call) {
 }
 
 template <typename F>
-constexpr TileKernels float_tiles() {
-  return {&unary_loop<F, float>, &unary_loop<F, double>, nullptr};
+constexpr TileKernels float_tiles(ChainCode chain = ChainCode::none) {
+  return {&unary_loop<F, float>, &unary_loop<F, double>, nullptr, chain};
 }
 template <typename F>
-constexpr TileKernels number_tiles() {
-  return {&unary_loop<F, float>, &unary_loop<F, double>, &unary_loop<F, int64_t>};
+constexpr TileKernels number_tiles(ChainCode chain = ChainCode::none) {
+  return {&unary_loop<F, float>, &unary_loop<F, double>, &unary_loop<F, int64_t>, chain};
 }
 template <typename F>
 constexpr TileKernels trigonometric_tiles() {
@@ -291,16 +291,16 @@ constexpr TileKernels trigonometric_tiles() {
 
 TileKernels unary_table(Unary function) {
   switch (function) {
-    case Unary::neg: return number_tiles<Neg>();
-    case Unary::abs: return number_tiles<Abs>();
+    case Unary::neg: return number_tiles<Neg>(ChainCode::neg);
+    case Unary::abs: return number_tiles<Abs>(ChainCode::abs);
     case Unary::sign: return number_tiles<Sign>();
-    case Unary::square: return number_tiles<Square>();
-    case Unary::relu: return number_tiles<Relu>();
+    case Unary::square: return number_tiles<Square>(ChainCode::square);
+    case Unary::relu: return number_tiles<Relu>(ChainCode::relu);
     case Unary::exp: return float_tiles<Exp>();
     case Unary::log: return float_tiles<Log>();
-    case Unary::sqrt: return float_tiles<Sqrt>();
+    case Unary::sqrt: return float_tiles<Sqrt>(ChainCode::sqrt);
     case Unary::rsqrt: return float_tiles<Rsqrt>();
-    case Unary::reciprocal: return float_tiles<Reciprocal>();
+    case Unary::reciprocal: return float_tiles<Reciprocal>(ChainCode::reciprocal);
     case Unary::sin: return trigonometric_tiles<Sin>();
     case Unary::cos: return trigonometric_tiles<Cos>();
     case Unary::tanh: return float_tiles<Tanh>();

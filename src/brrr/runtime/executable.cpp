@@ -1,5 +1,6 @@
 #include "brrr/runtime/executable.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "brrr/compiler/simplify.h"
@@ -27,7 +28,7 @@ std::byte* first_byte(const Tensor& x) {
 
 Executable::Executable(Graph graph, const PipelineOptions& options)
     : graph_(run_passes(std::move(graph), options)),
-      list_(lower(graph_, fuse(graph_, {.enabled = options.fuse}))) {
+      list_(lower(graph_, fuse(graph_, {.enabled = options.fuse}), {.group = options.fuse})) {
   select_workspaces(list_, thread_pool());
   plan_ = plan_memory(list_, {.share = options.plan_memory});
   if (plan_.arena_bytes > 0)
@@ -35,28 +36,64 @@ Executable::Executable(Graph graph, const PipelineOptions& options)
   bind();
 }
 
-// Fixes every address that is known now: those in the arena and those of states.
-void Executable::bind() {
-  const auto address_of = [&](BufferId id) -> std::byte* {
+std::byte* Executable::address_of(BufferId id) const {
+  if (!id.valid()) return nullptr;
+  const Buffer& buffer = list_.buffers[id.index()];
+  if (buffer.place == Place::state)
+    return first_byte(graph_.states[static_cast<size_t>(buffer.index)].tensor);
+  const int64_t offset = plan_.offsets[id.index()];
+  return buffer.place == Place::temporary && offset >= 0 ? arena_->data() + offset : nullptr;
+}
+
+void Executable::add_operand(const Layout& layout, DType dtype, BufferId id) {
+  if (id.valid()) {
     const Buffer& buffer = list_.buffers[id.index()];
-    if (buffer.place == Place::state)
-      return first_byte(graph_.states[static_cast<size_t>(buffer.index)].tensor);
-    const int64_t offset = plan_.offsets[id.index()];
-    return buffer.place == Place::temporary && offset >= 0 ? arena_->data() + offset : nullptr;
-  };
+    if (buffer.place == Place::input || buffer.place == Place::output)
+      patches_.push_back({operands_.size(), buffer.place, buffer.index});
+  }
+  operands_.push_back({address_of(id), &layout, dtype});
+}
+
+void Executable::add_core_operands(const std::vector<CoreOperand>& operands,
+                                   const std::vector<OperandRef>& refs) {
+  for (const CoreOperand& operand : operands) {
+    const BufferId buffer =
+        operand.index < 0 ? BufferId() : refs[static_cast<size_t>(operand.index)].buffer;
+    add_operand(operand.layout, operand.dtype, buffer);
+  }
+}
+
+// Fixes every address that is known now: those in the arena and those of states. The operands of a step
+// lie behind each other: those of its op or program, then those of each attachment.
+void Executable::bind() {
+  cores_.reserve(list_.kernels.size());
   for (const Kernel& kernel : list_.kernels) {
+    const bool is_group = !kernel.op && !kernel.program;  // it has nothing but attachments
+    if (is_group) {
+      cores_.emplace_back();
+    } else {
+      cores_.emplace_back(core_operands(kernel.core_inputs, kernel.inputs),
+                          core_operands(kernel.core_outputs, kernel.outputs));
+    }
+    const auto& [inputs, outputs] = cores_.back();
     Step step{.kernel = &kernel,
               .first_operand = operands_.size(),
-              .inputs = kernel.inputs.size(),
-              .outputs = kernel.outputs.size(),
+              .inputs = inputs.size(),
+              .outputs = outputs.size(),
               .workspace = {},
-              .tiles = nullptr};
-    for (const auto* refs : {&kernel.inputs, &kernel.outputs}) {
-      for (const OperandRef& ref : *refs) {
-        const Buffer& buffer = list_.buffers[ref.buffer.index()];
-        if (buffer.place == Place::input || buffer.place == Place::output)
-          patches_.push_back({operands_.size(), buffer.place, buffer.index});
-        operands_.push_back({address_of(ref.buffer), &ref.layout, ref.dtype});
+              .tiles = nullptr,
+              .streams = {},
+              .first_pieces = {0}};
+    add_core_operands(inputs, kernel.inputs);
+    add_core_operands(outputs, kernel.outputs);
+    for (const Attachment& attachment : kernel.attachments) {
+      for (int i : attachment.inputs) {
+        const OperandRef& ref = kernel.inputs[static_cast<size_t>(i)];
+        add_operand(ref.layout, ref.dtype, ref.buffer);
+      }
+      for (int i : attachment.outputs) {
+        const OperandRef& ref = kernel.outputs[static_cast<size_t>(i)];
+        add_operand(ref.layout, ref.dtype, ref.buffer);
       }
     }
     if (kernel.workspace.valid())
@@ -64,13 +101,47 @@ void Executable::bind() {
                         static_cast<size_t>(list_.buffers[kernel.workspace.index()].bytes)};
     steps_.push_back(std::move(step));
   }
-  for (Step& step : steps_) {
-    if (!step.kernel->program) continue;
-    const std::span<const Operand> all(operands_);
+  for (size_t s = 0; s < steps_.size(); ++s)
+    bind_streams(steps_[s], cores_[s].first, cores_[s].second);
+}
+
+// Now that operands have their places: the programs that run over them.
+void Executable::bind_streams(Step& step, const std::vector<CoreOperand>& inputs,
+                              const std::vector<CoreOperand>& outputs) {
+  const std::span<const Operand> all(operands_);
+  size_t next = step.first_operand + step.inputs + step.outputs;
+  if (step.kernel->program)
     step.tiles = std::make_unique<TileKernel>(
         *step.kernel->program, all.subspan(step.first_operand, step.inputs),
         all.subspan(step.first_operand + step.inputs, step.outputs));
+  for (const Attachment& attachment : step.kernel->attachments) {
+    const auto from = all.subspan(next, attachment.inputs.size()),
+               to = all.subspan(next + from.size(), attachment.outputs.size());
+    step.streams.push_back(
+        std::make_unique<TileStream>(*attachment.program, from, to, attachment.landing));
+    next += from.size() + to.size();
+    step.first_pieces.push_back(step.first_pieces.back() + step.streams.back()->pieces());
   }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].attachment >= 0)
+      operands_[step.first_operand + i].source =
+          step.streams[static_cast<size_t>(inputs[i].attachment)].get();
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].attachment >= 0)
+      operands_[step.first_operand + step.inputs + i].sink =
+          step.streams[static_cast<size_t>(outputs[i].attachment)].get();
+  }
+}
+
+// The pieces of all programs, one after another, shared among the threads.
+void Executable::run_side_by_side(const Step& step, ThreadPool& pool) {
+  const std::vector<int64_t>& first = step.first_pieces;
+  pool.for_each_piece(first.back(), [&](int64_t piece) {
+    const auto behind = std::upper_bound(first.begin(), first.end(), piece);
+    const auto p = static_cast<size_t>(behind - first.begin()) - 1;
+    step.streams[p]->run_piece(piece - first[p]);
+  });
 }
 
 void Executable::run_step(const Step& step, ThreadPool& pool) const {
@@ -79,6 +150,8 @@ void Executable::run_step(const Step& step, ThreadPool& pool) const {
              outputs = all.subspan(step.first_operand + step.inputs, step.outputs);
   if (step.tiles) {
     step.tiles->run(inputs, outputs, pool);
+  } else if (!step.kernel->op) {
+    run_side_by_side(step, pool);
   } else {
     const Kernel& kernel = *step.kernel;
     kernel.op->cpu({*kernel.op, inputs, outputs, kernel.attrs, step.workspace, pool});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "brrr/compiler/plan_memory.h"
+#include "brrr/compiler/tile_stream.h"
 #include "brrr/graph/graph.h"
 
 namespace brrr {
@@ -33,6 +34,8 @@ class Executable {
     size_t first_operand, inputs, outputs;
     std::span<std::byte> workspace;
     std::unique_ptr<TileKernel> tiles;
+    std::vector<std::unique_ptr<TileStream>> streams;  // by attachment
+    std::vector<int64_t> first_pieces;  // of each, when they run side by side; their sum at the end
   };
   struct Patch {  // an operand whose address comes with the call
     size_t operand;
@@ -41,7 +44,14 @@ class Executable {
   };
 
   void bind();
+  std::byte* address_of(BufferId id) const;
+  void add_operand(const Layout& layout, DType dtype, BufferId buffer);
+  void add_core_operands(const std::vector<CoreOperand>& operands,
+                         const std::vector<OperandRef>& refs);
+  void bind_streams(Step& step, const std::vector<CoreOperand>& inputs,
+                    const std::vector<CoreOperand>& outputs);
   void run_step(const Step& step, ThreadPool& pool) const;
+  static void run_side_by_side(const Step& step, ThreadPool& pool);
 
   Graph graph_;
   KernelList list_;
@@ -50,6 +60,7 @@ class Executable {
   std::vector<Operand> operands_;
   std::vector<Step> steps_;
   std::vector<Patch> patches_;
+  std::vector<std::pair<std::vector<CoreOperand>, std::vector<CoreOperand>>> cores_;  // by step
 };
 
 }  // namespace brrr

@@ -1,0 +1,190 @@
+// What becomes one kernel, and that it gives the bits of its ops one by one.
+#include "brrr/compiler/fuse.h"
+
+#include <gtest/gtest.h>
+
+#include "brrr/autodiff/grad.h"
+#include "brrr/ops/attention.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/layer_norm.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/random.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/softmax.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+#include "brrr/runtime/compile.h"
+
+namespace brrr {
+namespace {
+
+Tensor values(const Shape& shape, uint32_t draw) {
+  return normal(shape, RandomKey{.seed = 9, .stream = 2, .draw = draw});
+}
+
+// Kernels that do something; numbers from the host are filled in by kernels of their own.
+std::vector<std::string> kernel_names(Executable& program) {
+  std::vector<std::string> names;
+  for (const Kernel& kernel : program.kernels().kernels) {
+    if (kernel.name != "number") names.push_back(kernel.name);
+  }
+  return names;
+}
+
+// Runs fn eagerly and compiled, expects the same bits, and returns the names of the kernels.
+template <typename Fn>
+std::vector<std::string> kernels_of(Fn fn, const std::vector<Tensor>& inputs) {
+  const auto call = [&](std::span<const Tensor> given) { return fn(given); };
+  const Tensors expected = call(inputs);
+  CompiledFunction compiled(call, {});
+  const Tensors got = compiled.run(inputs);
+  for (int i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(got[i].to_vector<float>(), expected[i].to_vector<float>()) << "result " << i;
+  return kernel_names(compiled.executable(inputs));
+}
+using Names = std::vector<std::string>;
+using Inputs = std::span<const Tensor>;
+
+TEST(Fuse, AnActivationAndTheResidualFollowTheProduct) {
+  const std::vector<Tensor> inputs{values({50, 70}, 1), values({130, 70}, 2), values({130}, 3),
+                                   values({50, 130}, 4)};
+  const auto fn = [](Inputs x) -> Tensors { return {gelu(linear(x[0], x[1], x[2])) + x[3]}; };
+  EXPECT_EQ(kernels_of(fn, inputs), (Names{"linear+gelu+add"}));
+}
+
+TEST(Fuse, AProductThatOthersNeedIsStoredToo) {
+  const std::vector<Tensor> inputs{values({2, 3, 40, 50}, 1), values({2, 3, 50, 100}, 2)};
+  const auto fn = [](Inputs x) -> Tensors {
+    const Tensor product = matmul(x[0], x[1]);
+    return {tanh(product), product, sum(transpose(product, -1, -2), {-1})};
+  };
+  EXPECT_EQ(kernels_of(fn, inputs), (Names{"matmul+tanh", "sum"}));
+}
+
+TEST(Fuse, SeesThroughReshapes) {
+  const std::vector<Tensor> inputs{values({6, 10}, 1), values({10, 20}, 2), values({2, 3, 20}, 3)};
+  const auto fn = [](Inputs x) -> Tensors {
+    return {reshape(matmul(x[0], x[1]), {2, 3, 20}) + x[2]};
+  };
+  EXPECT_EQ(kernels_of(fn, inputs), (Names{"matmul+add"}));
+}
+
+TEST(Fuse, ANormTakesItsPrologueAndEpilogue) {
+  const std::vector<Tensor> inputs{values({30, 64}, 1), values({30, 64}, 2), values({64}, 3),
+                                   values({64}, 4)};
+  const auto fn = [](Inputs x) -> Tensors {
+    const Tensor residual = x[0] + x[1];
+    return {silu(layer_norm(residual, x[2], x[3])), residual};
+  };
+  EXPECT_EQ(kernels_of(fn, inputs), (Names{"add+layer_norm+silu"}));
+}
+
+TEST(Fuse, SoftmaxOfScaledScores) {
+  const std::vector<Tensor> inputs{values({7, 300}, 1)};
+  const auto fn = [](Inputs x) -> Tensors { return {softmax(x[0] * 0.125, -1) * 2.0}; };
+  EXPECT_EQ(kernels_of(fn, inputs), (Names{"mul+softmax+mul"}));
+}
+
+TEST(Fuse, TheNormOfAGradientIsOnePassOverIt) {
+  const std::vector<Tensor> inputs{values({300, 100}, 1)};
+  const auto fn = [](Inputs x) -> Tensors { return {sqrt(sum(square(x[0])))}; };
+  EXPECT_EQ(kernels_of(fn, inputs), (Names{"square+sum", "sqrt"}));
+}
+
+TEST(Fuse, BiasGradientsAreColumnSumsWithAPrologue) {
+  for (const Shape& shape : {Shape{40, 30}, Shape{2100, 260}, Shape{5, 7, 33}}) {
+    const std::vector<Tensor> inputs{values(shape, 1), values(shape, 2)};
+    const auto fn = [&](Inputs x) -> Tensors {
+      const Tensor product = x[0] * x[1];
+      const Tensor rows = reshape(product, {numel(shape) / shape.back(), shape.back()});
+      return {sum(rows, {0}), product};
+    };
+    EXPECT_EQ(kernels_of(fn, inputs), (Names{"mul+sum"}));
+  }
+}
+
+TEST(Fuse, ACircleIsNotFused) {
+  const std::vector<Tensor> inputs{values({20, 30}, 1), values({30, 40}, 2)};
+  const auto fn = [](Inputs x) -> Tensors {
+    const Tensor product = matmul(x[0], x[1]);
+    return {product - mean(product, {-1}, KeepDims::yes)};  // needs the whole row first
+  };
+  EXPECT_EQ(kernels_of(fn, inputs), (Names{"matmul", "mean", "sub"}));
+}
+
+TEST(Fuse, TwoOperandsFromOneProgramAreNotStreamed) {
+  const std::vector<Tensor> inputs{values({20, 30}, 1), values({20, 30}, 2)};
+  const auto fn = [](Inputs x) -> Tensors {
+    const Tensor a = x[0] + x[1];
+    return {a * softmax(a, -1)};
+  };
+  const Names names = kernels_of(fn, inputs);
+  EXPECT_EQ(names, (Names{"add+softmax", "mul"}));
+}
+
+TEST(Fuse, LowPrecisionRoundsWhereMemoryWould) {
+  std::vector<Tensor> inputs{values({30, 64}, 1), values({30, 64}, 2), values({64}, 3),
+                             values({64}, 4)};
+  for (Tensor& x : inputs) x = cast(x, DType::bf16);
+  const auto fn = [](Inputs x) -> Tensors {
+    return {silu(layer_norm(x[0] * x[1], x[2], x[3])), sum(x[0] * x[1], {0})};
+  };
+  kernels_of(fn, inputs);
+}
+
+TEST(Fuse, UpdatesOfAllTensorsAreOneKernelInPlace) {
+  const std::vector<Tensor> states{values({300, 100}, 1), values({70}, 2), values({9, 9}, 3)};
+  const float* address = states[0].data<float>();
+  auto step = compile([&](const Tensor& rate) {
+    for (const Tensor& p : states) p.copy_from(p - square(p) * rate);
+  });
+  const Tensor rate = full({}, 0.5);
+  std::vector<std::vector<float>> expected;
+  for (const Tensor& p : states) expected.push_back((p - square(p) * rate).to_vector<float>());
+  step(rate);
+  for (size_t i = 0; i < states.size(); ++i) {
+    EXPECT_EQ(states[i].to_vector<float>(), expected[i]);
+  }
+  EXPECT_EQ(states[0].data<float>(), address);
+  Executable& program = step.function().executable({{rate}});
+  EXPECT_EQ(kernel_names(program), (Names{"square+mul+sub and 2 more"}));
+  EXPECT_EQ(program.plan().arena_bytes, 0);
+}
+
+TEST(Fuse, AnUpdateBehindTheProductOfItsGradient) {
+  const Tensor weight = values({60, 50}, 1);
+  const Tensor x = values({20, 60}, 2), dy = values({20, 50}, 3);
+  const std::vector<float> expected = (weight - matmul(transpose(x), dy) * 0.1).to_vector<float>();
+  auto step = compile([&](const Tensor& a, const Tensor& b) {
+    weight.copy_from(weight - matmul(transpose(a), b) * 0.1);
+  });
+  step(x, dy);
+  EXPECT_EQ(weight.to_vector<float>(), expected);
+  EXPECT_EQ(kernel_names(step.function().executable({{x, dy}})), (Names{"matmul+mul+sub"}));
+}
+
+TEST(FuseThreads, SameBitsOnAnyNumberOfThreads) {
+  const std::vector<Tensor> inputs{values({400, 192}, 1), values({500, 192}, 2), values({500}, 3),
+                                   values({400, 500}, 4)};
+  CompiledFunction f(
+      [](Inputs x) -> Tensors {
+        const Tensor y = gelu(linear(x[0], x[1], x[2])) + x[3];
+        return {y, sum(square(y)), sum(y * y, {0})};
+      },
+      {});
+  std::vector<std::vector<float>> first;
+  for (int threads : {1, 2, 5}) {
+    set_num_threads(threads);
+    const Tensors got = f.run(inputs);
+    for (int i = 0; i < got.size(); ++i) {
+      if (threads == 1) first.push_back(got[i].to_vector<float>());
+      EXPECT_EQ(got[i].to_vector<float>(), first[static_cast<size_t>(i)]);
+    }
+  }
+  set_num_threads(available_cores());
+}
+
+}  // namespace
+}  // namespace brrr
