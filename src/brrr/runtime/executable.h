@@ -3,11 +3,13 @@
 #pragma once
 
 #include "brrr/compiler/plan_memory.h"
+#include "brrr/compiler/precision.h"
 #include "brrr/graph/graph.h"
 
 namespace brrr {
 
 struct PipelineOptions {
+  PrecisionOptions precision = {};
   bool simplify = true;
   bool fuse = true;
   bool plan_memory = true;  // false: every temporary has bytes of its own
@@ -41,6 +43,8 @@ class Executable {
   };
 
   void bind();
+  void refresh_copies();
+  void note_copies();
   void run_step(const Step& step, ThreadPool& pool) const;
 
   Graph graph_;
@@ -50,6 +54,7 @@ class Executable {
   std::vector<Operand> operands_;
   std::vector<Step> steps_;
   std::vector<Patch> patches_;
+  std::vector<int64_t> copied_;  // by state: the version of its master that it was cast from, or -1
 };
 
 }  // namespace brrr
