@@ -39,7 +39,7 @@ void Fp8Scale::finish() {
 
 // A largest magnitude that is infinite or NaN says nothing about the next step, and one of 0 has no scale.
 void Fp8Scale::finish_format(Format& format, DType dtype) {
-  const ValueId stacked = to_.add(stack_op, format.amax, {{"axis", int64_t{0}}});
+  const ValueId stacked = to_.stack(format.amax);
   const ValueId newest =
       to_.add(where_op, {to_.add(isfinite_op, {stacked}), stacked, to_.number(0)});
   const ValueId column = to_.add(unsqueeze_op, {newest}, {{"axis", int64_t{1}}});

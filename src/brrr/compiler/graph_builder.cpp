@@ -5,6 +5,7 @@
 namespace brrr {
 
 ValueIds GraphBuilder::add_all(const OpDef& op, const ValueIds& inputs, const Attrs& attrs) {
+  invariant(op.cpu || op.view, op.name, " has no kernel; a graph holds the ops that it is made of");
   std::vector<TensorType> types;
   for (ValueId id : inputs) types.push_back(graph.type(id));
   const TensorTypes results = infer_types(op, attrs, types);
@@ -21,6 +22,13 @@ ValueId GraphBuilder::reduce(const OpDef& op, ValueId x) {
   Axes axes;
   for (int axis = 0; axis < graph.type(x).shape.size(); ++axis) axes.push_back(axis);
   return add(op, {x}, {{"axes", axes}, {"keep_dims", false}});
+}
+
+ValueId GraphBuilder::stack(const ValueIds& scalars) {
+  const Attrs first{{"axis", int64_t{0}}};
+  ValueIds parts;
+  for (ValueId id : scalars) parts.push_back(add(unsqueeze_op, {id}, first));
+  return add(concat_op, parts, first);
 }
 
 ValueId GraphBuilder::number(double value) {

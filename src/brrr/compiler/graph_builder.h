@@ -18,6 +18,7 @@ class GraphBuilder {
   }
   ValueId cast(ValueId x, DType dtype);
   ValueId reduce(const OpDef& op, ValueId x);  // over all axes
+  ValueId stack(const ValueIds& scalars);      // [how many there are]
   ValueId number(double value);
   ValueId integer(int64_t value);
 

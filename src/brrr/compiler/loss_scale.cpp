@@ -53,14 +53,13 @@ ValueId LossScale::scale_down(ValueId gradient) {
   return to_.add(mul_op, {gradient, inverse()});
 }
 
+// The largest magnitude of all gradients: NaN and infinity win, so one reduction each shows both.
 void LossScale::finish() {
   if (gradients_.empty()) return;
-  ValueIds each;
-  for (ValueId gradient : gradients_) {
-    each.push_back(to_.reduce(all_op, to_.add(isfinite_op, {gradient})));
-  }
-  finite_ = each.size() == 1 ? each[0]
-                             : to_.reduce(all_op, to_.add(stack_op, each, {{"axis", int64_t{0}}}));
+  ValueIds largest;
+  for (ValueId gradient : gradients_)
+    largest.push_back(to_.cast(to_.reduce(max_op, to_.add(abs_op, {gradient})), DType::f32));
+  finite_ = to_.add(isfinite_op, {to_.reduce(max_op, to_.stack(largest))});
   if (kind_ == LossScaling::dynamic) adapt_scale();
 }
 
