@@ -177,6 +177,27 @@ TEST(Precision, CastsAreWhereTheyMustBeAndNowhereTwice) {
   }
 }
 
+TEST(Simplify, RemovesCastsThereAndBack) {
+  const Graph graph = simplify(parse_graph(R"(input %0: bf16[3] "x"
+input %1: f32[3] "y"
+%2: f32[3] = cast %0 {dtype=f32}
+%3: bf16[3] = cast %2 {dtype=bf16}
+%4: bf16[3] = neg %3
+%5: bf16[3] = cast %1 {dtype=bf16}
+%6: f32[3] = cast %5 {dtype=f32}
+%7: f32[3] = neg %6
+return %4 %7
+)"));
+  EXPECT_EQ(to_text(graph), R"(input %0: bf16[3] "x"
+input %1: f32[3] "y"
+%2: bf16[3] = neg %0
+%3: bf16[3] = cast %1 {dtype=bf16}
+%4: f32[3] = cast %3 {dtype=f32}
+%5: f32[3] = neg %4
+return %2 %5
+)");
+}
+
 TEST(Precision, StoresWhatTheTableSays) {
   Model model;
   const Graph graph = applied(model.trace_step(), bf16_mixed());

@@ -15,6 +15,7 @@
 #include "brrr/ops/unary.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
+#include "support/error_of.h"
 
 namespace brrr {
 namespace {
@@ -273,6 +274,20 @@ TEST(LossScale, LeavesNoTrace) {
   auto b = plain.step(f16({.kind = LossScaling::none}));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a(x).item<float>(), b(x).item<float>());
   EXPECT_EQ(contents(scaled), contents(plain));
+}
+
+TEST(LossScale, RefusesGradientsOfGradients) {
+  const Tensor w = tensor({{1, 2}, {3, 4}}).require_grad();
+  const auto twice = [&](const Tensor& x) {
+    const Tensor first = grad(sum(square(matmul(x, w))), {w}, {.create_graph = true})[0];
+    return grad(sum(square(first)), {w})[0];
+  };
+  const Tensor x = ones({2, 2});
+  EXPECT_NE(error_of([&] { compile(twice, f16())(x); }).find("gradients of two backward walks"),
+            std::string::npos);
+  const std::vector<float> found =
+      compile(twice, {.precision = {.policy = Precision::bf16_mixed}})(x).to_vector<float>();
+  EXPECT_EQ(found, twice(x).to_vector<float>());  // small whole numbers: nothing is rounded
 }
 
 // ---- 8-bit operands ----

@@ -63,6 +63,9 @@ class Simplifier {
     return std::move(to_);
   }
 
+  // The wider value between the two casts may have no reader left.
+  bool skipped_a_pair() const { return skipped_a_pair_; }
+
  private:
   ValueId now(ValueId id) const { return now_[id.index()]; }
   ValueId give(ValueId id) { return now_[id.index()] = to_.add_value(from_.type(id)); }
@@ -101,6 +104,7 @@ class Simplifier {
     }
     if (const ValueId source = cast_back_to(node, inputs); source.valid()) {
       now_[node.outputs[0].index()] = source;
+      skipped_a_pair_ = true;
       return;
     }
     const auto [found, is_new] = seen_.emplace(key_of(node, inputs), NodeId(to_.nodes.size()));
@@ -118,10 +122,15 @@ class Simplifier {
   std::vector<bool> needed_;
   std::vector<ValueId> now_;  // by old id: the value that stands for it
   std::map<std::string, NodeId, std::less<>> seen_;
+  bool skipped_a_pair_ = false;
 };
 
 }  // namespace
 
-Graph simplify(const Graph& graph) { return Simplifier(graph).run(); }
+Graph simplify(const Graph& graph) {
+  Simplifier once(graph);
+  const Graph result = once.run();
+  return once.skipped_a_pair() ? Simplifier(result).run() : result;
+}
 
 }  // namespace brrr
