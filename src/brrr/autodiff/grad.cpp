@@ -174,11 +174,23 @@ struct Walk {
 
 // Nodes traced during the walk are the backward part of a step; what follows it is the update.
 struct BackwardPhase {
+  Tracer* tracer = Tracer::current();
+  std::string_view outer_scope = tracer ? tracer->scope() : std::string_view();
+
   BackwardPhase() {
-    if (Tracer* tracer = Tracer::current()) tracer->set_phase(Phase::backward);
+    if (tracer) tracer->set_phase(Phase::backward);
   }
   ~BackwardPhase() {
-    if (Tracer* tracer = Tracer::current()) tracer->set_phase(Phase::update);
+    if (!tracer) return;
+    tracer->set_phase(Phase::update);
+    tracer->set_scope(outer_scope);
+  }
+  void start_from(const Tensor& seed) const {
+    if (tracer) tracer->mark_seed(seed);
+  }
+  // What the rule of this record calls belongs to the module that called its op.
+  void enter(const TapeRecord& record) const {
+    if (tracer) tracer->set_scope(record.scope());
   }
 };
 
@@ -196,8 +208,13 @@ std::vector<Tensor> walk(const Tensor& result, const GradOptions& options,
   Walk state{
       .options = options, .wanted = wanted, .deliver_to_slots = deliver_to_slots, .arrived = {}};
   const ValueKey root = key_of(result);
-  state.arrived.add(root.source, root.output, root.slot, seed_of(result, options.seed));
-  for (const Ref<TapeRecord>& record : records) state.step(*record, kept);
+  const Tensor seed = seed_of(result, options.seed);
+  phase.start_from(seed);
+  state.arrived.add(root.source, root.output, root.slot, seed);
+  for (const Ref<TapeRecord>& record : records) {
+    phase.enter(*record);
+    state.step(*record, kept);
+  }
   for (size_t w = 0; w < wanted.size(); ++w) {
     if (wanted[w].slot) kept[w] = state.arrived.of(wanted[w]);
   }

@@ -45,8 +45,11 @@ class Simplifier {
     }
     for (const StateSlot& state : from_.states) {
       const ValueId value = give(state.before);
-      to_.states.push_back(
-          {.name = state.name, .before = value, .after = value, .tensor = state.tensor});
+      to_.states.push_back({.name = state.name,
+                            .before = value,
+                            .after = value,
+                            .tensor = state.tensor,
+                            .copy_of = state.copy_of});
     }
     for (const Node& node : from_.nodes) {
       if (is_needed(node)) add(node);
@@ -54,8 +57,14 @@ class Simplifier {
     for (size_t i = 0; i < from_.states.size(); ++i)
       to_.states[i].after = now(from_.states[i].after);
     for (ValueId id : from_.outputs) to_.outputs.push_back(now(id));
+    for (ValueId id : from_.seeds) {
+      if (now(id).valid()) to_.seeds.push_back(now(id));
+    }
     return std::move(to_);
   }
+
+  // The wider value between the two casts may have no reader left.
+  bool skipped_a_pair() const { return skipped_a_pair_; }
 
  private:
   ValueId now(ValueId id) const { return now_[id.index()]; }
@@ -74,6 +83,18 @@ class Simplifier {
     return node.op->name == "cast" && from_.type(node.inputs[0]) == from_.type(node.outputs[0]);
   }
 
+  // The value that this cast gives back: one that was widened without loss and is narrowed again.
+  ValueId cast_back_to(const Node& node, const ValueIds& inputs) const {
+    if (node.op->name != "cast") return {};
+    const NodeId maker = to_.value(inputs[0]).node;
+    if (!maker.valid() || to_.node(maker).op->name != "cast") return {};
+    const ValueId source = to_.node(maker).inputs[0];
+    const TensorType &narrow = to_.type(source), &wide = to_.type(inputs[0]);
+    const bool lossless = is_float(narrow.dtype) && is_float(wide.dtype) &&
+                          promote(narrow.dtype, wide.dtype) == wide.dtype;
+    return lossless && narrow == from_.type(node.outputs[0]) ? source : ValueId();
+  }
+
   void add(const Node& node) {
     ValueIds inputs;
     for (ValueId id : node.inputs) inputs.push_back(now(id));
@@ -81,11 +102,16 @@ class Simplifier {
       now_[node.outputs[0].index()] = inputs[0];
       return;
     }
+    if (const ValueId source = cast_back_to(node, inputs); source.valid()) {
+      now_[node.outputs[0].index()] = source;
+      skipped_a_pair_ = true;
+      return;
+    }
     const auto [found, is_new] = seen_.emplace(key_of(node, inputs), NodeId(to_.nodes.size()));
     if (is_new) {
       std::vector<TensorType> types;
       for (ValueId id : node.outputs) types.push_back(from_.type(id));
-      to_.add_node(*node.op, node.attrs, inputs, types, node.phase);
+      to_.add_node(*node.op, node.attrs, inputs, types, node.phase, node.scope);
     }
     for (int i = 0; i < node.outputs.size(); ++i)
       now_[node.outputs[i].index()] = to_.node(found->second).outputs[i];
@@ -96,10 +122,15 @@ class Simplifier {
   std::vector<bool> needed_;
   std::vector<ValueId> now_;  // by old id: the value that stands for it
   std::map<std::string, NodeId, std::less<>> seen_;
+  bool skipped_a_pair_ = false;
 };
 
 }  // namespace
 
-Graph simplify(const Graph& graph) { return Simplifier(graph).run(); }
+Graph simplify(const Graph& graph) {
+  Simplifier once(graph);
+  const Graph result = once.run();
+  return once.skipped_a_pair() ? Simplifier(result).run() : result;
+}
 
 }  // namespace brrr

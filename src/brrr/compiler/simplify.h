@@ -7,7 +7,7 @@
 namespace brrr {
 
 //   - a node equal to an earlier one (op, attributes, operands) is that one; host numbers above all
-//   - a `cast` to the dtype it has already is its operand
+//   - a `cast` to the dtype it has already is its operand, and so is one back from a wider float
 //   - nodes whose results reach neither an output nor a state are dropped
 Graph simplify(const Graph& graph);
 

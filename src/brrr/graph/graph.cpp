@@ -31,9 +31,9 @@ ValueId Graph::add_value(const TensorType& type) {
 }
 
 NodeId Graph::add_node(const OpDef& op, const Attrs& attrs, const ValueIds& node_inputs,
-                       std::span<const TensorType> types, Phase phase) {
+                       std::span<const TensorType> types, Phase phase, std::string_view scope) {
   const NodeId id(nodes.size());
-  Node node{.op = &op, .attrs = attrs, .inputs = node_inputs, .phase = phase};
+  Node node{.op = &op, .attrs = attrs, .inputs = node_inputs, .phase = phase, .scope = scope};
   for (const TensorType& type : types) {
     const ValueId output = add_value(type);
     values.back().node = id;

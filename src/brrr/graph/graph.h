@@ -36,6 +36,7 @@ struct Node {
   ValueIds inputs;
   ValueIds outputs;
   Phase phase = Phase::forward;
+  std::string_view scope;  // the module that called it (graph/scope.h); empty: none
 };
 
 struct StateSlot {
@@ -43,6 +44,9 @@ struct StateSlot {
   ValueId before;
   ValueId after;  // the same as `before` when the program does not write it
   Tensor tensor;  // the elements themselves; undefined in a graph that was read from text
+  // Index of the state that this is a cast of, or -1. Such a copy is made anew before a call when its
+  // master was written by anybody but this program, and a program that writes the master writes it too.
+  int copy_of = -1;
   bool is_written() const { return after != before; }
 };
 
@@ -57,6 +61,7 @@ struct Graph {
   std::vector<GraphInput> inputs;
   std::vector<StateSlot> states;
   std::vector<ValueId> outputs;
+  std::vector<ValueId> seeds;  // the gradients of results that backward walks start from
 
   const Value& value(ValueId id) const { return values[id.index()]; }
   const TensorType& type(ValueId id) const { return values[id.index()].type; }
@@ -65,7 +70,8 @@ struct Graph {
   ValueId add_value(const TensorType& type);
   // Adds a node with fresh outputs of these types behind all others.
   NodeId add_node(const OpDef& op, const Attrs& attrs, const ValueIds& node_inputs,
-                  std::span<const TensorType> types, Phase phase = Phase::forward);
+                  std::span<const TensorType> types, Phase phase = Phase::forward,
+                  std::string_view scope = {});
 };
 
 // The types that `op` gives to operands of these types.

@@ -28,7 +28,14 @@ Interpreted interpret(const Graph& graph, std::span<const Tensor> inputs,
     give(graph.inputs[i].value, inputs[i], graph.inputs[i].name);
   for (size_t i = 0; i < graph.states.size(); ++i) {
     const StateSlot& state = graph.states[i];
+    if (state.copy_of >= 0) continue;
     give(state.before, states.empty() ? state.tensor : states[i], state.name);
+  }
+  for (const StateSlot& state : graph.states) {  // copies are what their masters are, rounded
+    if (state.copy_of < 0) continue;
+    const StateSlot& master = graph.states[static_cast<size_t>(state.copy_of)];
+    values[state.before.index()] = call_one(*find_op("cast"), {values[master.before.index()]},
+                                            {{"dtype", graph.type(state.before).dtype}});
   }
   for (const Node& node : graph.nodes) {
     Tensors operands;

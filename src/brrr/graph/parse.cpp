@@ -7,6 +7,7 @@
 #include <set>
 
 #include "brrr/graph/print.h"
+#include "brrr/graph/scope.h"
 #include "brrr/graph/verify.h"
 
 namespace brrr {
@@ -118,8 +119,9 @@ class Parser {
       const ValueId value = parse_given(line);
       graph_.inputs.push_back({line.quoted(), value});
     } else if (word == "state") {
-      const ValueId value = parse_given(line);
-      graph_.states.push_back({.name = line.quoted(), .before = value, .after = value});
+      parse_state(line);
+    } else if (word == "seed") {
+      graph_.seeds.push_back(parse_use(line));
     } else if (word == "write") {
       parse_write(line);
     } else if (word == "return") {
@@ -131,6 +133,20 @@ class Parser {
     if (!line.at_end()) line.refuse("the line goes on where it should end");
   }
 
+  void parse_state(Line& line) {
+    const ValueId value = parse_given(line);
+    StateSlot state{.name = line.quoted(), .before = value, .after = value};
+    if (line.take("of")) state.copy_of = static_cast<int>(find_state(line, line.quoted()));
+    graph_.states.push_back(std::move(state));
+  }
+
+  size_t find_state(const Line& line, std::string_view name) const {
+    for (size_t i = 0; i < graph_.states.size(); ++i) {
+      if (graph_.states[i].name == name) return i;
+    }
+    line.refuse("there is no state named \"", name, "\"");
+  }
+
   void parse_phase(Line& line, std::string_view word) {
     for (Phase phase : {Phase::forward, Phase::backward, Phase::update}) {
       if (word == phase_name(phase)) {
@@ -138,7 +154,7 @@ class Parser {
         return;
       }
     }
-    line.refuse("expected input, state, write, return, a phase or %, not ", word);
+    line.refuse("expected input, state, seed, write, return, a phase or %, not ", word);
   }
 
   ValueId parse_given(Line& line) {
@@ -185,11 +201,12 @@ class Parser {
     ValueIds inputs;
     while (line.next_is('%')) inputs.push_back(parse_use(line));
     const Attrs attrs = line.take("{") ? parse_attrs(line) : Attrs();
+    const std::string scope = line.take("@") ? line.quoted() : "";
     if (!line.at_end()) line.refuse("the line goes on where it should end");
 
     std::vector<TensorType> types;
     for (const Declared& result : results) types.push_back(result.type);
-    const NodeId node = graph_.add_node(*op, attrs, inputs, types, phase_);
+    const NodeId node = graph_.add_node(*op, attrs, inputs, types, phase_, keep_scope_name(scope));
     for (size_t i = 0; i < results.size(); ++i)
       define(line, results[i].number, graph_.node(node).outputs[static_cast<int>(i)]);
   }
@@ -223,14 +240,8 @@ class Parser {
   }
 
   void parse_write(Line& line) {
-    const std::string name = line.quoted();
-    const ValueId value = parse_use(line);
-    for (StateSlot& state : graph_.states) {
-      if (state.name != name) continue;
-      state.after = value;
-      return;
-    }
-    line.refuse("there is no state named \"", name, "\"");
+    const size_t state = find_state(line, line.quoted());
+    graph_.states[state].after = parse_use(line);
   }
 
   Graph graph_;

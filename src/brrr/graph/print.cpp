@@ -48,14 +48,20 @@ class Printer {
     std::string out;
     for (const GraphInput& input : graph_.inputs)
       out += fmt::format("input {} {}\n", declared(input.value), quoted(input.name));
-    for (const StateSlot& state : graph_.states)
-      out += fmt::format("state {} {}\n", declared(state.before), quoted(state.name));
+    for (const StateSlot& state : graph_.states) {
+      out += fmt::format("state {} {}", declared(state.before), quoted(state.name));
+      if (state.copy_of >= 0)
+        out +=
+            fmt::format(" of {}", quoted(graph_.states[static_cast<size_t>(state.copy_of)].name));
+      out += "\n";
+    }
     Phase phase = Phase::forward;
     for (const Node& node : graph_.nodes) {
       if (node.phase != phase) out += fmt::format("{}\n", phase_name(node.phase));
       phase = node.phase;
       out += line(node) + "\n";
     }
+    for (ValueId id : graph_.seeds) out += fmt::format("seed {}\n", used(id));
     for (const StateSlot& state : graph_.states) {
       if (state.is_written())
         out += fmt::format("write {} {}\n", quoted(state.name), used(state.after));
@@ -80,12 +86,16 @@ class Printer {
     }
     out += fmt::format(" = {}", node.op->name);
     for (ValueId id : node.inputs) out += fmt::format(" {}", used(id));
-    if (node.attrs.size() == 0) return out;
-    out += " {";
-    for (const Attr& attr : node.attrs)
-      out += fmt::format("{}{}={}", &attr == node.attrs.begin() ? "" : " ", attr.name,
-                         attr_text(attr.value));
-    return out + "}";
+    if (node.attrs.size() > 0) out += " {" + attrs_text(node.attrs) + "}";
+    if (!node.scope.empty()) out += " @" + quoted(node.scope);
+    return out;
+  }
+
+  static std::string attrs_text(const Attrs& attrs) {
+    std::string out;
+    for (const Attr& attr : attrs)
+      out += fmt::format("{}{}={}", out.empty() ? "" : " ", attr.name, attr_text(attr.value));
+    return out;
   }
 
   const Graph& graph_;

@@ -5,7 +5,8 @@
 //   %2: f32[2, 4] = matmul %0 %1
 //   %3: f32[] = mean %2 {axes=[0, 1] keep_dims=false}
 //   backward
-//   %4: f32[] = number {dtype=f64 device=cpu value=0.125}
+//   %4: f32[] = number {dtype=f64 device=cpu value=0.125} @"head"
+//   seed %4
 //   write "w" %9
 //   return %3
 #pragma once
@@ -17,6 +18,9 @@
 
 namespace brrr {
 
+// A node ends with its scope, a state with the state that it is a cast of: state %2: bf16[3, 4] "w.bf16"
+// of "w". `seed` names the gradient that a backward walk starts from.
+//
 // Values are numbered in the order of their lines, whatever their ids.
 std::string to_text(const Graph& graph);
 

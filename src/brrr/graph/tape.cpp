@@ -3,6 +3,8 @@
 #include <atomic>
 #include <vector>
 
+#include "brrr/graph/scope.h"
+
 namespace brrr {
 namespace {
 
@@ -43,7 +45,7 @@ ValueKey key_of(const Tensor& x) {
 }
 
 TapeRecord::TapeRecord(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs)
-    : op_(&op), attrs_(attrs), sequence_(next_sequence()) {
+    : op_(&op), attrs_(attrs), scope_(current_scope()), sequence_(next_sequence()) {
   inputs_.reserve(static_cast<int>(inputs.size()));
   for (const Tensor& input : inputs) {
     const TensorBody& body = input.body();

@@ -26,7 +26,8 @@ class TapeRecord final : public GradSource {
 
   const OpDef& op() const { return *op_; }
   const Attrs& attrs() const { return attrs_; }
-  uint64_t sequence() const { return sequence_; }  // grows with time: a topological order
+  std::string_view scope() const { return scope_; }  // of the trace that it was recorded in
+  uint64_t sequence() const { return sequence_; }    // grows with time: a topological order
   int input_count() const { return inputs_.size(); }
   int output_count() const { return outputs_.size(); }
   bool is_freed() const { return freed_; }
@@ -69,6 +70,7 @@ class TapeRecord final : public GradSource {
 
   const OpDef* op_;
   Attrs attrs_;
+  std::string_view scope_;
   uint64_t sequence_;
   bool freed_ = false;
   SmallVector<SavedInput, 2> inputs_;

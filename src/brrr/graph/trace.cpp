@@ -87,8 +87,8 @@ ValueId Tracer::value_of(const Tensor& x) {
     if (view.layout == x.layout()) return view.value;
   }
   const TensorType type{.shape = x.shape(), .dtype = x.dtype(), .weak = x.body().weak};
-  const NodeId node = graph_.add_node(op_named("strided_view"), layout_attrs(x.layout()),
-                                      {base.value}, {&type, 1}, phase_);
+  const NodeId node =
+      add_node(op_named("strided_view"), layout_attrs(x.layout()), {base.value}, {&type, 1});
   const ValueId value = graph_.node(node).outputs[0];
   base.views.push_back({x.layout(), value});
   return value;
@@ -98,7 +98,7 @@ Tensors Tracer::record(const OpDef& op, std::span<const Tensor> inputs, const At
                        std::span<const TensorType> types, Device device) {
   ValueIds ids;
   for (const Tensor& input : inputs) ids.push_back(value_of(input));
-  const NodeId node = graph_.add_node(op, attrs, ids, types, phase_);
+  const NodeId node = add_node(op, attrs, ids, types);
   Tensors outputs;
   for (size_t i = 0; i < types.size(); ++i) {
     const ValueId value = graph_.node(node).outputs[static_cast<int>(i)];
@@ -113,7 +113,7 @@ Tensor Tracer::record_view(const OpDef& op, const Tensor& input, const Attrs& at
   Base& base = base_of(input);
   if (view.layout() == base.layout) return view;  // back at the whole: no node needed
   const TensorType type = view.type();
-  const NodeId node = graph_.add_node(op, attrs, {source}, {&type, 1}, phase_);
+  const NodeId node = add_node(op, attrs, {source}, {&type, 1});
   base.views.push_back({view.layout(), graph_.node(node).outputs[0]});
   return view;
 }
@@ -128,21 +128,20 @@ void Tracer::record_write(const OpDef& op, std::span<const Tensor> inputs, const
   if (plain_copy) {
     value = ids[0];  // a functional graph needs no copy to give a value another name
   } else {
-    value = graph_.node(graph_.add_node(op, attrs, ids, {&type, 1}, phase_)).outputs[0];
+    value = graph_.node(add_node(op, attrs, ids, {&type, 1})).outputs[0];
   }
   if (type.dtype != target.dtype()) {
     const TensorType stored{.shape = type.shape, .dtype = target.dtype()};
-    value = graph_
-                .node(graph_.add_node(op_named("cast"), {{"dtype", target.dtype()}}, {value},
-                                      {&stored, 1}, phase_))
-                .outputs[0];
+    value =
+        graph_.node(add_node(op_named("cast"), {{"dtype", target.dtype()}}, {value}, {&stored, 1}))
+            .outputs[0];
   }
   Base& base = base_of(target);
   if (target.layout() != base.layout) {
     const TensorType whole = graph_.type(base.value);
     value = graph_
-                .node(graph_.add_node(op_named("update_view"), layout_attrs(target.layout()),
-                                      {base.value, value}, {&whole, 1}, phase_))
+                .node(add_node(op_named("update_view"), layout_attrs(target.layout()),
+                               {base.value, value}, {&whole, 1}))
                 .outputs[0];
   }
   base.value = value;

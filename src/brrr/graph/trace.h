@@ -37,6 +37,11 @@ class Tracer {
 
   void set_phase(Phase phase) { phase_ = phase; }
   Phase phase() const { return phase_; }
+  // The name that nodes traced from here on carry; it must outlive the graph (graph/scope.h).
+  void set_scope(std::string_view scope) { scope_ = scope; }
+  std::string_view scope() const { return scope_; }
+  // Remembers x as the gradient that a backward walk starts from.
+  void mark_seed(const Tensor& x) { graph_.seeds.push_back(value_of(x)); }
 
   ValueId value_of(const Tensor& x);
   // Ends the trace: the graph whose outputs are these tensors.
@@ -60,9 +65,14 @@ class Tracer {
   Base& add_base(Ref<Storage> storage, ValueId value, const Layout& layout);
   Base& add_state(const Tensor& x);
   Tensor make_handle(const TensorType& type, Device device, ValueId value);
+  NodeId add_node(const OpDef& op, const Attrs& attrs, const ValueIds& inputs,
+                  std::span<const TensorType> types) {
+    return graph_.add_node(op, attrs, inputs, types, phase_, scope_);
+  }
 
   Graph graph_;
   Phase phase_ = Phase::forward;
+  std::string_view scope_;
   std::unordered_map<const Storage*, Base> bases_;
 };
 

@@ -19,8 +19,10 @@ class Verifier {
       invariant(graph_.type(state.after) == graph_.type(state.before), "after ", after_,
                 ": state \"", state.name, "\" of type ", graph_.type(state.before),
                 " is written with ", graph_.type(state.after));
+      if (state.copy_of >= 0) check_copy(state);
     }
     for (ValueId output : graph_.outputs) require_made(output, "the outputs");
+    for (ValueId seed : graph_.seeds) require_made(seed, "the seeds");
   }
 
  private:
@@ -39,6 +41,17 @@ class Verifier {
     mark_made(id, name);
     invariant(!graph_.value(id).node.valid(), "after ", after_, ": \"", name,
               "\" is given, and yet a node claims to make it");
+  }
+
+  void check_copy(const StateSlot& copy) const {
+    const auto of = static_cast<size_t>(copy.copy_of);
+    invariant(of < graph_.states.size() && graph_.states[of].copy_of < 0, "after ", after_,
+              ": state \"", copy.name, "\" is a copy of state ", of, ", which is none or a copy");
+    const StateSlot& master = graph_.states[of];
+    invariant(graph_.type(copy.before).shape == graph_.type(master.before).shape &&
+                  copy.is_written() == master.is_written(),
+              "after ", after_, ": state \"", copy.name, "\" is a copy of \"", master.name,
+              "\" and has another shape, or is written when that is not");
   }
 
   void check_node(NodeId id) {

@@ -9,7 +9,8 @@ namespace brrr {
 //   - every node reads only values that exist by then: inputs, states, results of nodes before it
 //   - every value is made exactly once, by the node it names, or is an input or a state
 //   - every node's results have the types that its op infers from its operands
-//   - a state keeps its type when it is written, and outputs name existing values
+//   - a state keeps its type when it is written, and outputs and seeds name existing values
+//   - a state that is a cast of another has its shape, and is written where that one is
 void verify(const Graph& graph, std::string_view after);
 
 }  // namespace brrr

@@ -58,6 +58,7 @@ class Gpt2::Attention : public Module {
   }
 
   Tensor operator()(const Tensor& x) const {
+    const Scope scope = enter();
     const int64_t batch = x.dim(0), seq = x.dim(1), width = x.dim(2);
     const Tensor qkv = view(c_attn_(x), {batch, seq, 3, heads_, width / heads_});
     const auto part = [&](int64_t i) { return transpose(select(qkv, 2, i), 1, 2); };
@@ -78,7 +79,10 @@ class Gpt2::Mlp : public Module {
     add_module("c_fc", c_fc_);
     add_module("c_proj", c_proj_);
   }
-  Tensor operator()(const Tensor& x) const { return c_proj_(gelu_tanh(c_fc_(x))); }
+  Tensor operator()(const Tensor& x) const {
+    const Scope scope = enter();
+    return c_proj_(gelu_tanh(c_fc_(x)));
+  }
 
  private:
   Linear c_fc_, c_proj_;
@@ -94,6 +98,7 @@ class Gpt2::Block : public Module {
     add_module("mlp", mlp_);
   }
   Tensor operator()(const Tensor& x) const {
+    const Scope scope = enter();
     const Tensor mixed = x + attn_(ln_1_(x));
     return mixed + mlp_(ln_2_(mixed));
   }
@@ -129,7 +134,9 @@ Tensor Gpt2::logits(const Tensor& tokens) const {
         config_.context, "; cut them, or use a larger context");
   Tensor x = wte_(tokens) + slice(wpe_.weight, 0, {0, seq});
   for (const std::unique_ptr<Block>& block : blocks_) x = (*block)(x);
-  return linear(ln_f_(x), wte_.weight);
+  const Tensor last = ln_f_(x);
+  const Scope head("head");
+  return linear(last, wte_.weight);
 }
 
 Tensor Gpt2::loss(const Tensor& tokens, const Tensor& targets) const {

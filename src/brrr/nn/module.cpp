@@ -13,7 +13,8 @@ Tensor Module::add_parameter(std::string name, const Tensor& value) {
   return value;
 }
 
-void Module::add_module(std::string name, const Module& child) {
+void Module::add_module(std::string name, Module& child) {
+  child.name_ = name;
   children_.push_back({std::move(name), &child});
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "brrr/graph/scope.h"
 #include "brrr/tensor/tensor.h"
 
 namespace brrr {
@@ -28,7 +29,10 @@ class Module {
  protected:
   // Takes the tensor as a leaf that wants its gradient, booked as a parameter.
   Tensor add_parameter(std::string name, const Tensor& value);
-  void add_module(std::string name, const Module& child);
+  void add_module(std::string name, Module& child);
+  // Puts the name of this module on what is traced while the result lives; the first line of a call:
+  //   const Scope scope = enter();
+  Scope enter() const { return Scope(name_); }
 
  private:
   void collect(const std::string& prefix, std::vector<NamedTensor>& found) const;
@@ -37,6 +41,7 @@ class Module {
     std::string name;
     const Module* module;
   };
+  std::string name_;  // as the parent calls it; empty at the root
   std::vector<NamedTensor> own_;
   std::vector<Child> children_;
 };

@@ -105,6 +105,7 @@ std::span<const OpDef* const> builtin_ops() {
                                           &isinf_op,
                                           &isfinite_op,
                                           &logical_not_op,
+                                          &to_tf32_op,
                                           &fmod_op,
                                           &remainder_op,
                                           &logical_and_op,

@@ -23,8 +23,8 @@ TensorTypes infer_layer_norm(const InferCall& call) {
   for (int i : {1, 2}) {
     check(call.shape(i) == Shape{size}, "layer_norm: ", i == 1 ? "weight" : "bias", " of shape ",
           call.shape(i), " does not fit input of shape ", x, "; it must be [", size, "]");
-    check(call.dtype(i) == call.dtype(0), "layer_norm: input is ", call.dtype(0), " and ",
-          i == 1 ? "weight " : "bias ", call.dtype(i), "; cast one of them");
+    check(is_norm_weight(call.dtype(i), call.dtype(0)), "layer_norm: input is ", call.dtype(0),
+          " and ", i == 1 ? "weight " : "bias ", call.dtype(i), "; cast one of them");
   }
   check(call.attrs.number("eps") >= 0, "layer_norm: eps ", call.attrs.number("eps"),
         " must not be negative");

@@ -4,6 +4,7 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/matmul_cpu.h"
 #include "brrr/ops/op_list.h"
@@ -20,6 +21,24 @@ Shape batch_of(const Shape& shape) {
   return batch;
 }
 
+bool is_f8(DType dtype) { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
+
+// The dtype of a product. Sums are f32 (f64 for f64) whatever the factors are; an attribute `dtype`
+// stores them in another float type than that of the factors, and then the two 8-bit types mix.
+DType product_dtype(const InferCall& call) {
+  const DType a = call.dtype(0), b = call.dtype(1);
+  const bool named = call.attrs.has("dtype");
+  check(a == b || (named && is_f8(a) && is_f8(b)), call.op.name, ": operands are ", a, " and ", b,
+        "; cast one of them");
+  require_dtype(call, a);
+  if (!named) return a;
+  const DType result = call.attrs.get<DType>("dtype");
+  check(is_float(a) && is_float(result) && compute_type(a) == compute_type(result), call.op.name,
+        ": cannot store the product of ", a, " operands in ", result,
+        "; name a float dtype that is computed in the same type, or cast the result");
+  return result;
+}
+
 TensorTypes infer_matmul(const InferCall& call) {
   const Shape &a = call.shape(0), &b = call.shape(1);
   check(a.size() >= 2 && b.size() >= 2, "matmul: operands of shape ", a, " and ", b,
@@ -27,13 +46,11 @@ TensorTypes infer_matmul(const InferCall& call) {
   const int64_t k = a[a.size() - 1];
   check(k == b[b.size() - 2], "matmul: inner sizes differ: ", a, " @ ", b,
         "; transpose one of them?");
-  check(call.dtype(0) == call.dtype(1), "matmul: operands are ", call.dtype(0), " and ",
-        call.dtype(1), "; cast one of them");
-  require_dtype(call, call.dtype(0));
+  const DType dtype = product_dtype(call);
   Shape shape = broadcast_shapes(batch_of(a), batch_of(b), "matmul");
   shape.push_back(a[a.size() - 2]);
   shape.push_back(b[b.size() - 1]);
-  return {{shape, call.dtype(0)}};
+  return {{shape, dtype}};
 }
 
 Cost matmul_cost(const CostCall& call) {
@@ -46,7 +63,8 @@ Cost matmul_cost(const CostCall& call) {
 }
 
 Tensors matmul_grad(const GradCall& call) {  // dA = dC B^T, dB = A^T dC
-  const Tensor &a = call.input(0), &b = call.input(1), &dc = call.output_grad(0);
+  const Tensor &a = call.input(0), &b = call.input(1);
+  const Tensor dc = cast(call.output_grad(0), a.dtype());
   Tensors grads(2);
   if (call.wants(0)) grads[0] = reduce_like(matmul(dc, transpose(b)), a);
   if (call.wants(1)) grads[1] = reduce_like(matmul(transpose(a), dc), b);
@@ -65,7 +83,7 @@ Tensors matmul_reference(const ComposeCall& call) {
       make_view(a, expand_layout(a.layout(), shape_a)).to_vector<double>();
   const std::vector<double> y =
       make_view(b, expand_layout(b.layout(), shape_b)).to_vector<double>();
-  Tensor c = empty(shape, a.dtype());
+  Tensor c = empty(shape, call.attrs.has("dtype") ? call.attrs.get<DType>("dtype") : a.dtype());
   for (int64_t i = 0; i < c.numel(); ++i) {
     const int64_t col = i % n, row = i / n % m, matrix = i / (n * m);
     double total = 0;
@@ -79,8 +97,14 @@ Tensors matmul_reference(const ComposeCall& call) {
 }
 
 Tensors linear_compose(const ComposeCall& call) {
-  const Tensor product = matmul(call.input(0), transpose(call.input(1)));
-  return {call.inputs.size() == 3 ? product + call.input(2) : product};
+  if (!call.attrs.has("dtype")) {
+    const Tensor product = matmul(call.input(0), transpose(call.input(1)));
+    return {call.inputs.size() == 3 ? product + call.input(2) : product};
+  }
+  const DType wide = call.input(0).dtype() == DType::f64 ? DType::f64 : DType::f32;
+  Tensor product = matmul(cast(call.input(0), wide), transpose(cast(call.input(1), wide)));
+  if (call.inputs.size() == 3) product = product + cast(call.input(2), wide);
+  return {cast(product, call.attrs.get<DType>("dtype"))};
 }
 
 TensorTypes infer_linear(const InferCall& call) {
@@ -91,14 +115,13 @@ TensorTypes infer_linear(const InferCall& call) {
         weight[1]);
   check(call.size() < 3 || call.shape(2) == Shape{weight[0]}, "linear: bias of shape ",
         call.size() < 3 ? Shape{} : call.shape(2), " must be [", weight[0], "]");
-  check(call.dtype(0) == call.dtype(1), "linear: input is ", call.dtype(0), " and weight ",
-        call.dtype(1), "; cast one of them");
-  check(call.size() < 3 || call.dtype(2) == call.dtype(0), "linear: input is ", call.dtype(0),
-        " and bias ", call.size() < 3 ? DType::f32 : call.dtype(2), "; cast one of them");
-  require_dtype(call, call.dtype(0));
+  const DType dtype = product_dtype(call);
+  check(call.size() < 3 || call.dtype(2) == call.dtype(0) || call.dtype(2) == dtype,
+        "linear: input is ", call.dtype(0), ", the result ", dtype, " and bias ",
+        call.size() < 3 ? DType::f32 : call.dtype(2), "; cast it to one of them");
   Shape shape = x;
   shape[x.size() - 1] = weight[0];
-  return {{shape, call.dtype(0)}};
+  return {{shape, dtype}};
 }
 
 Cost linear_cost(const CostCall& call) {
@@ -112,14 +135,15 @@ Cost linear_cost(const CostCall& call) {
 
 // dx = dy W;  dW = dy^T x and db = sum of dy, over all rows
 Tensors linear_grad(const GradCall& call) {
-  const Tensor &x = call.input(0), &weight = call.input(1), &dy = call.output_grad(0);
+  const Tensor &x = call.input(0), &weight = call.input(1);
+  const Tensor dy = cast(call.output_grad(0), x.dtype());
   const int64_t rows = x.dim(-1) == 0 ? numel(dy.shape()) / std::max<int64_t>(1, weight.dim(0))
                                       : x.numel() / x.dim(-1);
   Tensors grads(static_cast<int>(call.inputs.size()));
   if (call.wants(0)) grads[0] = matmul(dy, weight);
   const Tensor dy_rows = reshape(dy, {rows, weight.dim(0)});
   if (call.wants(1)) grads[1] = matmul(transpose(dy_rows), reshape(x, {rows, weight.dim(1)}));
-  if (grads.size() == 3 && call.wants(2)) grads[2] = sum(dy_rows, {0});
+  if (grads.size() == 3 && call.wants(2)) grads[2] = cast(sum(dy_rows, {0}), call.input(2).dtype());
   return grads;
 }
 

@@ -18,9 +18,9 @@ void require_operands(const InferCall& call, int statistics) {
   const int dy = 2 + statistics;
   require_dtype(call, call.dtype(0));
   check(!x.empty(), call.op.name, ": a scalar has no axis to normalise over");
-  check(call.shape(1) == Shape{x.back()} && call.dtype(1) == call.dtype(0), call.op.name,
-        ": weight ", call.dtype(1), call.shape(1), " does not fit input ", call.dtype(0), x,
-        "; it must be ", call.dtype(0), Shape{x.back()});
+  check(call.shape(1) == Shape{x.back()} && is_norm_weight(call.dtype(1), call.dtype(0)),
+        call.op.name, ": weight ", call.dtype(1), call.shape(1), " does not fit input ",
+        call.dtype(0), x, "; it must be ", call.dtype(0), Shape{x.back()});
   check(call.shape(dy) == x && call.dtype(dy) == call.dtype(0), call.op.name, ": the input is ",
         call.dtype(0), x, " and the gradient of the result ", call.dtype(dy), call.shape(dy),
         "; they must be alike");

@@ -9,6 +9,10 @@ enum class Norm : uint8_t { layer, rms };
 
 // Statistics and intermediate values of low-precision rows are f32.
 inline DType wide_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+// Weights have the dtype of the rows, or stay f32 beside rows of fewer bits: so do their gradients.
+inline bool is_norm_weight(DType weight, DType rows) {
+  return weight == rows || weight == wide_dtype(rows);
+}
 // One number a row of x.
 inline TensorType row_statistic_type(Shape x, DType dtype) {
   x.pop_back();

@@ -10,7 +10,7 @@ extern const OpDef neg_op, abs_op, sign_op, square_op, relu_op, exp_op, log_op, 
     reciprocal_op;
 extern const OpDef sin_op, cos_op, tanh_op, sigmoid_op, erf_op, gelu_op, silu_op;
 extern const OpDef expm1_op, log1p_op, tan_op, leaky_relu_op, softplus_op, gelu_tanh_op, floor_op,
-    ceil_op, round_op, clamp_op, isnan_op, isinf_op, isfinite_op, logical_not_op;
+    ceil_op, round_op, clamp_op, isnan_op, isinf_op, isfinite_op, to_tf32_op, logical_not_op;
 // binary.cpp
 extern const OpDef add_op, sub_op, mul_op, div_op, pow_op, maximum_op, minimum_op;
 extern const OpDef equal_op, not_equal_op, less_op, less_equal_op, greater_op, greater_equal_op,

@@ -22,8 +22,8 @@ TensorTypes infer_rms_norm(const InferCall& call) {
   const int64_t size = x.back();
   check(call.shape(1) == Shape{size}, "rms_norm: weight of shape ", call.shape(1),
         " does not fit input of shape ", x, "; it must be [", size, "]");
-  check(call.dtype(1) == call.dtype(0), "rms_norm: input is ", call.dtype(0), " and weight ",
-        call.dtype(1), "; cast one of them");
+  check(is_norm_weight(call.dtype(1), call.dtype(0)), "rms_norm: input is ", call.dtype(0),
+        " and weight ", call.dtype(1), "; cast one of them");
   check(call.attrs.number("eps") >= 0, "rms_norm: eps ", call.attrs.number("eps"),
         " must not be negative");
   return {infer_same(call)[0], row_statistic_type(x, call.dtype(0))};

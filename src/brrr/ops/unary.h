@@ -28,6 +28,7 @@ Tensor isnan(const Tensor& x);
 Tensor isinf(const Tensor& x);
 Tensor isfinite(const Tensor& x);
 Tensor logical_not(const Tensor& x);  // x == 0
+Tensor to_tf32(const Tensor& x);      // f32 with 10 mantissa bits, the 13 below them dropped
 
 // Integers become f32 in these.
 Tensor exp(const Tensor& x);

@@ -222,6 +222,13 @@ struct LogicalNot {
     return x == T(0) ? T(1) : T(0);
   }
 };
+// 1 sign, 8 exponent and 10 mantissa bits stay. A NaN whose payload lies in the dropped bits stays NaN.
+struct ToTf32 {
+  static float of(float x) {
+    const float kept = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0xffffe000U);
+    return x == x ? kept : x;
+  }
+};
 
 // Functions with settings: made from the attributes once a tile.
 template <typename T>
@@ -325,6 +332,7 @@ TileKernels unary_table(Unary function) {
     case Unary::isinf: return number_tiles<IsInf>();
     case Unary::isfinite: return number_tiles<IsFinite>();
     case Unary::logical_not: return number_tiles<LogicalNot>();
+    case Unary::to_tf32: return {&unary_loop<ToTf32, float>, nullptr, nullptr};
   }
   return {};
 }

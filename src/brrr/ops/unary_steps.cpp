@@ -65,6 +65,13 @@ Tensors clamp_grad(const GradCall& call) {
   return {dx};
 }
 
+// Truncation to 2^(exponent - 10), or to 2^-136 below the normal numbers of f32.
+double to_tf32_scalar(const double* x, const Attrs&) {
+  if (!std::isfinite(x[0]) || x[0] == 0) return x[0];
+  const double step = std::ldexp(1.0, std::max(std::ilogb(x[0]), -126) - 10);
+  return std::trunc(x[0] / step) * step;
+}
+
 // ---- samples -----------------------------------------------------------------------------------
 
 // At least 0.1 from whole numbers, or with one half added from the halves where round jumps.
@@ -164,9 +171,24 @@ constinit const OpDef logical_not_op = question<Unary::logical_not>(
        return x[0] == 0 ? 1.0 : 0.0;
      }});
 
+// What a tensor core sees of an f32 operand in tf32 mode: it reads the top 19 bits of the register, so
+// the low 13 are dropped and not rounded. No gradient: passes put it in front of products after the
+// backward walk is traced, and a backend with such a mode takes the product and leaves it out.
+constinit const OpDef to_tf32_op = [] {
+  OpDef op =
+      number_function<Unary::to_tf32>({.name = "to_tf32",
+                                       .formula = "x with 10 mantissa bits, the rest dropped",
+                                       .flops_per_element = 0,
+                                       .scalar = to_tf32_scalar,
+                                       .samples = samples_with_specials});
+  op.dtypes = dtype_set(DType::f32);
+  return op;
+}();
+
 Tensor floor(const Tensor& x) { return call_one(floor_op, {x}); }
 Tensor ceil(const Tensor& x) { return call_one(ceil_op, {x}); }
 Tensor round(const Tensor& x) { return call_one(round_op, {x}); }
+Tensor to_tf32(const Tensor& x) { return call_one(to_tf32_op, {x}); }
 Tensor isnan(const Tensor& x) { return call_one(isnan_op, {x}); }
 Tensor isinf(const Tensor& x) { return call_one(isinf_op, {x}); }
 Tensor isfinite(const Tensor& x) { return call_one(isfinite_op, {x}); }

@@ -36,7 +36,8 @@ enum class Unary : uint8_t {
   isnan,
   isinf,
   isfinite,
-  logical_not
+  logical_not,
+  to_tf32
 };
 
 TileKernels find_unary_tiles(Unary function);  // for the CPU that this runs on

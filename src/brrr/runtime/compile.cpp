@@ -27,7 +27,9 @@ Graph trace(const CompiledFunction::Function& function, std::span<const Tensor> 
 }  // namespace
 
 CompiledFunction::CompiledFunction(Function function, const PipelineOptions& options)
-    : function_(std::move(function)), options_(options) {}
+    : function_(std::move(function)), options_(options) {
+  if (!options_.precision.states) options_.precision.states = std::make_shared<AddedStates>();
+}
 
 Executable& CompiledFunction::executable(std::span<const Tensor> inputs) {
   for (Program& program : programs_) {

@@ -13,6 +13,8 @@ namespace {
 
 Graph run_passes(Graph graph, const PipelineOptions& options) {
   verify(graph, "trace");
+  graph = apply_precision(graph, options.precision);
+  verify(graph, "precision");
   if (options.simplify) {
     graph = simplify(graph);
     verify(graph, "simplify");
@@ -33,7 +35,28 @@ Executable::Executable(Graph graph, const PipelineOptions& options)
   plan_ = plan_memory(list_, {.share = options.plan_memory});
   if (plan_.arena_bytes > 0)
     arena_ = Storage::allocate(Device::cpu(), plan_.arena_bytes, Category::activation);
+  copied_.assign(graph_.states.size(), -1);
   bind();
+}
+
+// Casts the copies of states that somebody else wrote since this program ran last: a checkpoint that was
+// loaded, an eager update, another program.
+void Executable::refresh_copies() {
+  for (size_t i = 0; i < graph_.states.size(); ++i) {
+    const StateSlot& copy = graph_.states[i];
+    if (copy.copy_of < 0) continue;
+    const Tensor& master = graph_.states[static_cast<size_t>(copy.copy_of)].tensor;
+    if (copied_[i] == master.storage().version()) continue;
+    NoGrad nothing_is_recorded;
+    copy.tensor.copy_from(master.detach());
+  }
+}
+
+void Executable::note_copies() {
+  for (size_t i = 0; i < graph_.states.size(); ++i) {
+    const int of = graph_.states[i].copy_of;
+    if (of >= 0) copied_[i] = graph_.states[static_cast<size_t>(of)].tensor.storage().version();
+  }
 }
 
 std::byte* Executable::address_of(BufferId id) const {
@@ -175,11 +198,13 @@ Tensors Executable::run(std::span<const Tensor> inputs) {
     const Tensor& x = patch.place == Place::input ? given[patch.index] : results[patch.index];
     operands_[patch.operand].base = first_byte(x);
   }
+  refresh_copies();
   ThreadPool& pool = thread_pool();
   for (const Step& step : steps_) run_step(step, pool);
   for (const StateSlot& state : graph_.states) {
     if (state.is_written()) state.tensor.storage().mark_written();
   }
+  note_copies();
   return results;
 }
 

@@ -3,12 +3,14 @@
 #pragma once
 
 #include "brrr/compiler/plan_memory.h"
+#include "brrr/compiler/precision.h"
 #include "brrr/compiler/tile_stream.h"
 #include "brrr/graph/graph.h"
 
 namespace brrr {
 
 struct PipelineOptions {
+  PrecisionOptions precision = {};
   bool simplify = true;
   bool fuse = true;
   bool plan_memory = true;  // false: every temporary has bytes of its own
@@ -50,6 +52,8 @@ class Executable {
                          const std::vector<OperandRef>& refs);
   void bind_streams(Step& step, const std::vector<CoreOperand>& inputs,
                     const std::vector<CoreOperand>& outputs);
+  void refresh_copies();
+  void note_copies();
   void run_step(const Step& step, ThreadPool& pool) const;
   static void run_side_by_side(const Step& step, ThreadPool& pool);
 
@@ -61,6 +65,7 @@ class Executable {
   std::vector<Step> steps_;
   std::vector<Patch> patches_;
   std::vector<std::pair<std::vector<CoreOperand>, std::vector<CoreOperand>>> cores_;  // by step
+  std::vector<int64_t> copied_;  // by state: the version of its master that it was cast from, or -1
 };
 
 }  // namespace brrr

@@ -1,0 +1,38 @@
+// Adds nodes to a graph one by one, each typed by its op: what passes write new programs with.
+#pragma once
+
+#include "brrr/graph/graph.h"
+
+namespace brrr {
+
+class GraphBuilder {
+ public:
+  // New nodes belong to this part of the step and carry this scope.
+  void set_place(Phase phase, std::string_view scope) { phase_ = phase, scope_ = scope; }
+  // Where constants live.
+  void set_device(Device device) { device_ = device; }
+
+  ValueIds add_all(const OpDef& op, const ValueIds& inputs, const Attrs& attrs = {});
+  ValueId add(const OpDef& op, const ValueIds& inputs, const Attrs& attrs = {}) {
+    return add_all(op, inputs, attrs)[0];
+  }
+  ValueId cast(ValueId x, DType dtype);
+  ValueId reduce(const OpDef& op, ValueId x);  // over all axes
+  ValueId stack(const ValueIds& scalars);      // [how many there are]
+  ValueId number(double value);
+  ValueId integer(int64_t value);
+
+  const TensorType& type(ValueId id) const { return graph.type(id); }
+
+  Graph graph;
+
+ private:
+  Phase phase_ = Phase::forward;
+  std::string_view scope_;
+  Device device_ = Device::cpu();
+};
+
+// The same attributes with this one added, or changed where it is there already.
+Attrs with_attr(const Attrs& attrs, const Attr& entry);
+
+}  // namespace brrr

@@ -1,0 +1,41 @@
+// Loss scaling inside the graph. The seed of the backward walk is multiplied by a scale; gradients that
+// the update reads are divided by it, and checked: when one is not finite, every state that the update
+// writes keeps its old bits.
+#pragma once
+
+#include "brrr/compiler/graph_builder.h"
+#include "brrr/compiler/precision.h"
+
+namespace brrr {
+
+class LossScale {
+ public:
+  LossScale(GraphBuilder& to, const PrecisionOptions& options, Device device);
+
+  bool is_on() const { return kind_ != LossScaling::none; }
+  ValueId scale_up(ValueId seed);
+  // Remembers the gradient for the check, and returns it at its own size.
+  ValueId scale_down(ValueId gradient);
+
+  // Once all gradients are known: whether they are finite, and the scale of the next step.
+  void finish();
+  // What a state is after the step: `after`, or `before` when a gradient overflowed.
+  ValueId keep_on_overflow(ValueId before, ValueId after);
+
+ private:
+  ValueId scale();
+  ValueId inverse();
+  void adapt_scale();
+
+  GraphBuilder& to_;
+  LossScaleOptions options_;
+  AddedStates& states_;
+  Device device_;
+  LossScaling kind_;
+  ValueId scale_, inverse_, good_steps_;
+  size_t scale_state_ = 0, good_steps_state_ = 0;
+  std::vector<ValueId> gradients_;
+  ValueId finite_;
+};
+
+}  // namespace brrr
