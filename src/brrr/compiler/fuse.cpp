@@ -7,6 +7,12 @@
 namespace brrr {
 namespace {
 
+// A later part of the step stays apart from the forward part: what it makes of kept values alone would be
+// computed with them, and kept too. Second runs (Phase::recompute) would be undone that way.
+bool leaves_forward(const Node& producer, const Node& reader) {
+  return producer.phase == Phase::forward && reader.phase != Phase::forward;
+}
+
 // Regions while they grow: a union of nodes, with the regions that each reads from.
 class Builder {
  public:
@@ -43,14 +49,12 @@ class Builder {
     const Node& node = graph_.nodes[n];
     for (ValueId input : node.inputs) {
       const std::optional<size_t> producer = maker(input);
-      if (!producer || !is_tileable(graph_, graph_.nodes[*producer])) continue;
-      if (shape_of(*producer) != shape_of(n)) continue;
+      if (!producer || leaves_forward(graph_.nodes[*producer], node)) continue;
+      if (!can_fuse(graph_, graph_.nodes[*producer], node)) continue;
       const size_t a = find(*producer), b = find(n);
       if (a != b && fits(a, b) && !depends_through_others(a, b)) merge(a, b);
     }
   }
-
-  const Shape& shape_of(size_t n) const { return graph_.type(graph_.nodes[n].outputs[0]).shape; }
 
   bool fits(size_t a, size_t b) {
     if (static_cast<int>(members_[a].size() + members_[b].size()) > options_.max_nodes)
@@ -173,6 +177,11 @@ bool is_tileable(const Graph& graph, const Node& node) {
   if (std::any_of(node.inputs.begin(), node.inputs.end(), packed) || packed(node.outputs[0]))
     return false;
   return node.op->tiles != nullptr || node.op->name == "cast" || node.op->name == "copy";
+}
+
+bool can_fuse(const Graph& graph, const Node& producer, const Node& reader) {
+  return is_tileable(graph, producer) && is_tileable(graph, reader) &&
+         graph.type(producer.outputs[0]).shape == graph.type(reader.outputs[0]).shape;
 }
 
 std::vector<Region> fuse(const Graph& graph, const FuseOptions& options) {

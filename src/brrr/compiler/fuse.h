@@ -20,6 +20,10 @@ struct FuseOptions {
 // True when the node can be a step of a tile program: it has tile functions, or is a cast.
 bool is_tileable(const Graph& graph, const Node& node);
 
+// True when `reader`, which reads a result of `producer`, may run in the same kernel, so that the value
+// between them never reaches memory; supposed that both run in the same part of the step.
+bool can_fuse(const Graph& graph, const Node& producer, const Node& reader);
+
 std::vector<Region> fuse(const Graph& graph, const FuseOptions& options = {});
 
 }  // namespace brrr

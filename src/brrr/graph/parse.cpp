@@ -120,6 +120,8 @@ class Parser {
     } else if (word == "state") {
       const ValueId value = parse_given(line);
       graph_.states.push_back({.name = line.quoted(), .before = value, .after = value});
+    } else if (word == "segment") {
+      parse_segment(line);
     } else if (word == "write") {
       parse_write(line);
     } else if (word == "return") {
@@ -131,14 +133,32 @@ class Parser {
     if (!line.at_end()) line.refuse("the line goes on where it should end");
   }
 
+  // They are numbered in order, and one lies only in those before it.
+  void parse_segment(Line& line) {
+    const int64_t number = line.integer();
+    const auto next = static_cast<int64_t>(graph_.segments.size());
+    if (number != next) line.refuse("segment ", number, " should be segment ", next);
+    Segment segment{.name = line.quoted()};
+    if (line.take("in")) segment.parent = parse_segment_use(line);
+    segment.checkpoint = line.take("checkpoint");
+    graph_.segments.push_back(std::move(segment));
+  }
+
+  SegmentId parse_segment_use(Line& line) const {
+    const int64_t number = line.integer();
+    const auto count = static_cast<int64_t>(graph_.segments.size());
+    if (number < 0 || number >= count) line.refuse("there is no segment ", number);
+    return SegmentId(static_cast<size_t>(number));
+  }
+
   void parse_phase(Line& line, std::string_view word) {
-    for (Phase phase : {Phase::forward, Phase::backward, Phase::update}) {
+    for (Phase phase : {Phase::forward, Phase::recompute, Phase::backward, Phase::update}) {
       if (word == phase_name(phase)) {
         phase_ = phase;
         return;
       }
     }
-    line.refuse("expected input, state, write, return, a phase or %, not ", word);
+    line.refuse("expected input, state, segment, write, return, a phase or %, not ", word);
   }
 
   ValueId parse_given(Line& line) {
@@ -185,11 +205,13 @@ class Parser {
     ValueIds inputs;
     while (line.next_is('%')) inputs.push_back(parse_use(line));
     const Attrs attrs = line.take("{") ? parse_attrs(line) : Attrs();
+    const SegmentId segment = line.take("@") ? parse_segment_use(line) : SegmentId();
     if (!line.at_end()) line.refuse("the line goes on where it should end");
 
     std::vector<TensorType> types;
     for (const Declared& result : results) types.push_back(result.type);
     const NodeId node = graph_.add_node(*op, attrs, inputs, types, phase_);
+    graph_.nodes.back().segment = segment;
     for (size_t i = 0; i < results.size(); ++i)
       define(line, results[i].number, graph_.node(node).outputs[static_cast<int>(i)]);
   }

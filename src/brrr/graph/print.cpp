@@ -50,6 +50,7 @@ class Printer {
       out += fmt::format("input {} {}\n", declared(input.value), quoted(input.name));
     for (const StateSlot& state : graph_.states)
       out += fmt::format("state {} {}\n", declared(state.before), quoted(state.name));
+    for (size_t s = 0; s < graph_.segments.size(); ++s) out += segment_line(s) + "\n";
     Phase phase = Phase::forward;
     for (const Node& node : graph_.nodes) {
       if (node.phase != phase) out += fmt::format("{}\n", phase_name(node.phase));
@@ -72,6 +73,13 @@ class Printer {
     return fmt::format("{}: {}", used(id), type_text(graph_.type(id)));
   }
 
+  std::string segment_line(size_t s) const {
+    const Segment& segment = graph_.segments[s];
+    std::string out = fmt::format("segment {} {}", s, quoted(segment.name));
+    if (segment.parent.valid()) out += fmt::format(" in {}", segment.parent.value);
+    return segment.checkpoint ? out + " checkpoint" : out;
+  }
+
   std::string line(const Node& node) const {
     std::string out;
     for (ValueId id : node.outputs) {
@@ -80,10 +88,14 @@ class Printer {
     }
     out += fmt::format(" = {}", node.op->name);
     for (ValueId id : node.inputs) out += fmt::format(" {}", used(id));
-    if (node.attrs.size() == 0) return out;
-    out += " {";
-    for (const Attr& attr : node.attrs)
-      out += fmt::format("{}{}={}", &attr == node.attrs.begin() ? "" : " ", attr.name,
+    if (node.attrs.size() != 0) out += attrs_text(node.attrs);
+    return node.segment.valid() ? out + fmt::format(" @{}", node.segment.value) : out;
+  }
+
+  static std::string attrs_text(const Attrs& attrs) {
+    std::string out = " {";
+    for (const Attr& attr : attrs)
+      out += fmt::format("{}{}={}", &attr == attrs.begin() ? "" : " ", attr.name,
                          attr_text(attr.value));
     return out + "}";
   }

@@ -26,6 +26,27 @@ Tracer::Tracer() {
 Tracer::~Tracer() { innermost = nullptr; }
 Tracer* Tracer::current() { return innermost; }
 
+NodeId Tracer::add_node(const OpDef& op, const Attrs& attrs, const ValueIds& inputs,
+                        std::span<const TensorType> types) {
+  const NodeId id = graph_.add_node(op, attrs, inputs, types, phase_);
+  if (phase_ == Phase::forward) graph_.nodes.back().segment = segment_;
+  return id;
+}
+
+void Tracer::enter_segment(std::string name, bool checkpoint) {
+  graph_.segments.push_back(
+      {.name = std::move(name), .parent = segment_, .checkpoint = checkpoint});
+  segment_ = SegmentId(graph_.segments.size() - 1);
+}
+void Tracer::leave_segment() { segment_ = graph_.segments[segment_.index()].parent; }
+
+SegmentScope::SegmentScope(std::string name, bool checkpoint) : tracer_(Tracer::current()) {
+  if (tracer_) tracer_->enter_segment(std::move(name), checkpoint);
+}
+SegmentScope::~SegmentScope() {
+  if (tracer_) tracer_->leave_segment();
+}
+
 Tensor Tracer::make_handle(const TensorType& type, Device device, ValueId value) {
   auto body = make_ref<TensorBody>();
   body->layout = contiguous_layout(type.shape);
@@ -87,8 +108,8 @@ ValueId Tracer::value_of(const Tensor& x) {
     if (view.layout == x.layout()) return view.value;
   }
   const TensorType type{.shape = x.shape(), .dtype = x.dtype(), .weak = x.body().weak};
-  const NodeId node = graph_.add_node(op_named("strided_view"), layout_attrs(x.layout()),
-                                      {base.value}, {&type, 1}, phase_);
+  const NodeId node =
+      add_node(op_named("strided_view"), layout_attrs(x.layout()), {base.value}, {&type, 1});
   const ValueId value = graph_.node(node).outputs[0];
   base.views.push_back({x.layout(), value});
   return value;
@@ -98,7 +119,7 @@ Tensors Tracer::record(const OpDef& op, std::span<const Tensor> inputs, const At
                        std::span<const TensorType> types, Device device) {
   ValueIds ids;
   for (const Tensor& input : inputs) ids.push_back(value_of(input));
-  const NodeId node = graph_.add_node(op, attrs, ids, types, phase_);
+  const NodeId node = add_node(op, attrs, ids, types);
   Tensors outputs;
   for (size_t i = 0; i < types.size(); ++i) {
     const ValueId value = graph_.node(node).outputs[static_cast<int>(i)];
@@ -113,7 +134,7 @@ Tensor Tracer::record_view(const OpDef& op, const Tensor& input, const Attrs& at
   Base& base = base_of(input);
   if (view.layout() == base.layout) return view;  // back at the whole: no node needed
   const TensorType type = view.type();
-  const NodeId node = graph_.add_node(op, attrs, {source}, {&type, 1}, phase_);
+  const NodeId node = add_node(op, attrs, {source}, {&type, 1});
   base.views.push_back({view.layout(), graph_.node(node).outputs[0]});
   return view;
 }
@@ -128,22 +149,19 @@ void Tracer::record_write(const OpDef& op, std::span<const Tensor> inputs, const
   if (plain_copy) {
     value = ids[0];  // a functional graph needs no copy to give a value another name
   } else {
-    value = graph_.node(graph_.add_node(op, attrs, ids, {&type, 1}, phase_)).outputs[0];
+    value = graph_.node(add_node(op, attrs, ids, {&type, 1})).outputs[0];
   }
   if (type.dtype != target.dtype()) {
     const TensorType stored{.shape = type.shape, .dtype = target.dtype()};
-    value = graph_
-                .node(graph_.add_node(op_named("cast"), {{"dtype", target.dtype()}}, {value},
-                                      {&stored, 1}, phase_))
-                .outputs[0];
+    const Attrs to{{"dtype", target.dtype()}};
+    value = graph_.node(add_node(op_named("cast"), to, {value}, {&stored, 1})).outputs[0];
   }
   Base& base = base_of(target);
   if (target.layout() != base.layout) {
     const TensorType whole = graph_.type(base.value);
-    value = graph_
-                .node(graph_.add_node(op_named("update_view"), layout_attrs(target.layout()),
-                                      {base.value, value}, {&whole, 1}, phase_))
-                .outputs[0];
+    const NodeId update = add_node(op_named("update_view"), layout_attrs(target.layout()),
+                                   {base.value, value}, {&whole, 1});
+    value = graph_.node(update).outputs[0];
   }
   base.value = value;
   base.views.clear();

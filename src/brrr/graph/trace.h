@@ -35,6 +35,10 @@ class Tracer {
   void record_write(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                     const TensorType& type, const Tensor& target);
 
+  // Forward nodes belong to this segment until leave_segment.
+  void enter_segment(std::string name, bool checkpoint);
+  void leave_segment();
+
   void set_phase(Phase phase) { phase_ = phase; }
   Phase phase() const { return phase_; }
 
@@ -56,6 +60,8 @@ class Tracer {
     int state = -1;
   };
 
+  NodeId add_node(const OpDef& op, const Attrs& attrs, const ValueIds& inputs,
+                  std::span<const TensorType> types);
   Base& base_of(const Tensor& x);
   Base& add_base(Ref<Storage> storage, ValueId value, const Layout& layout);
   Base& add_state(const Tensor& x);
@@ -63,7 +69,21 @@ class Tracer {
 
   Graph graph_;
   Phase phase_ = Phase::forward;
+  SegmentId segment_;
   std::unordered_map<const Storage*, Base> bases_;
+};
+
+// Names the part of the forward pass that is traced while it lives; outside a trace it does nothing.
+//   { const SegmentScope layer("h.0");  x = block(x); }
+class SegmentScope {
+ public:
+  explicit SegmentScope(std::string name, bool checkpoint = false);
+  ~SegmentScope();
+  SegmentScope(const SegmentScope&) = delete;
+  SegmentScope& operator=(const SegmentScope&) = delete;
+
+ private:
+  Tracer* tracer_;
 };
 
 }  // namespace brrr

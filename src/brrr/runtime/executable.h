@@ -3,12 +3,14 @@
 #pragma once
 
 #include "brrr/compiler/plan_memory.h"
+#include "brrr/compiler/rematerialize.h"
 #include "brrr/graph/graph.h"
 
 namespace brrr {
 
 struct PipelineOptions {
   bool simplify = true;
+  RematOptions remat;
   bool fuse = true;
   bool plan_memory = true;  // false: every temporary has bytes of its own
 };
