@@ -23,7 +23,7 @@ Tensor ids(int64_t factor) {
   return from_values(values, {kBatch, kSeq});
 }
 
-struct Run {
+struct Trained {
   std::vector<float> losses;
   std::vector<std::vector<float>> parameters;
   int64_t arena_bytes = 0;
@@ -31,7 +31,7 @@ struct Run {
   std::vector<KeptValue> kept;
 };
 
-Run train(const PipelineOptions& options, int steps = kSteps) {
+Trained train(const PipelineOptions& options, int steps = kSteps) {
   Random random(3);
   const Gpt2 model(gpt2_preset("gpt2-tiny"), random);
   AdamW optimizer(model.named_parameters(), {.weight_decay = 0.1});
@@ -45,7 +45,7 @@ Run train(const PipelineOptions& options, int steps = kSteps) {
       },
       options);
   const Tensor batch[] = {ids(1), ids(3)};
-  Run run;
+  Trained run;
   for (int i = 0; i < steps; ++i) run.losses.push_back(step(batch[0], batch[1]).item<float>());
   for (const Tensor& x : model.parameters()) run.parameters.push_back(x.to_vector<float>());
   const Executable& program = step.function().executable(batch);
@@ -55,12 +55,12 @@ Run train(const PipelineOptions& options, int steps = kSteps) {
   return run;
 }
 
-const Run& keep_all() {
-  static const Run run = train({.remat = {.policy = RematPolicy::none}});
+const Trained& keep_all() {
+  static const Trained run = train({.remat = {.policy = RematPolicy::none}});
   return run;
 }
 
-void expect_same_bits(const Run& found, const char* what) {
+void expect_same_bits(const Trained& found, const char* what) {
   EXPECT_EQ(found.losses, keep_all().losses) << what;
   EXPECT_EQ(found.parameters, keep_all().parameters) << what;
 }
@@ -76,8 +76,8 @@ TEST(Gpt2Remat, EveryPolicyKeepsTheBits) {
 }
 
 TEST(Gpt2Remat, PoliciesUseLessMemory) {
-  const Run selective = train({.remat = {.policy = RematPolicy::selective}}, 1),
-            full = train({.remat = {.policy = RematPolicy::full}}, 1);
+  const Trained selective = train({.remat = {.policy = RematPolicy::selective}}, 1),
+                full = train({.remat = {.policy = RematPolicy::full}}, 1);
   EXPECT_LT(selective.arena_bytes, 0.8 * static_cast<double>(keep_all().arena_bytes));
   EXPECT_LT(full.arena_bytes, selective.arena_bytes);
 }
@@ -108,7 +108,7 @@ TEST(Gpt2Remat, BudgetsAreHeldAndKeepTheBits) {
   for (const double share : {0.8, 0.5, 0.2}) {
     const auto room = static_cast<double>(keep_all().arena_bytes - smallest_arena());
     const int64_t budget = smallest_arena() + static_cast<int64_t>(share * room);
-    const Run run = train({.remat = {.memory_budget = Bytes(budget)}});
+    const Trained run = train({.remat = {.memory_budget = Bytes(budget)}});
     EXPECT_LE(run.arena_bytes, budget);
     EXPECT_LT(run.arena_bytes, before) << "the peak falls with the budget";
     before = run.arena_bytes;
@@ -118,7 +118,7 @@ TEST(Gpt2Remat, BudgetsAreHeldAndKeepTheBits) {
 
 // The plan is not a promise: the ledger sees exactly these bytes.
 TEST(Gpt2Remat, TightestBudgetRuns) {
-  const Run run = train({.remat = {.memory_budget = Bytes(smallest_arena())}});
+  const Trained run = train({.remat = {.memory_budget = Bytes(smallest_arena())}});
   EXPECT_LE(run.arena_bytes, smallest_arena());
   EXPECT_LT(run.arena_bytes, 0.6 * static_cast<double>(keep_all().arena_bytes));
   expect_same_bits(run, "tightest budget");
