@@ -92,10 +92,9 @@ std::string name_of(const Graph& graph, ValueId id) {
   for (const StateSlot& state : graph.states) {
     if (state.before == id) return state.name;
   }
-  const Value& value = graph.value(id);
-  const Node& node = graph.node(value.node);
-  std::string name = join_text(node.phase == Phase::forward ? "" : phase_name(node.phase),
-                               node.phase == Phase::forward ? "" : " ", node.op->name);
+  const Node& node = graph.node(graph.value(id).node);
+  std::string name(node.op->name);
+  if (node.phase != Phase::forward) name = join_text(phase_name(node.phase), " ", name);
   for (ValueId input : node.inputs) {
     for (const StateSlot& state : graph.states) {
       if (state.before == input) return join_text(name, " of ", state.name);
@@ -116,7 +115,7 @@ ValueId shown_by(const Graph& graph, ValueId id) {
   return id;
 }
 
-// Back from a value over what is not kept; nodes that several values need count for each.
+// Back from a value over what is not kept. A node that several values need counts for each of them.
 double seconds_from_kept(const Graph& graph, ValueId id, const std::vector<bool>& is_kept,
                          const RematRates& rates) {
   std::vector<bool> visited(graph.nodes.size(), false);
