@@ -1,6 +1,7 @@
 // Everything a program needs: #include "brrr/brrr.h".
 #pragma once
 
+#include "brrr/autodiff/checkpoint.h"
 #include "brrr/autodiff/grad.h"
 #include "brrr/base/units.h"
 #include "brrr/device/ledger.h"

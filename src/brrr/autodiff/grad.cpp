@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "brrr/autodiff/walk.h"
 #include "brrr/graph/call.h"
-#include "brrr/graph/tape.h"
 #include "brrr/graph/trace.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -24,14 +24,16 @@ void require_walkable(const TapeRecord& record) {
   record.check_unwritten();
 }
 
-// Every record that the result depends on, newest first: a reverse topological order.
-std::vector<Ref<TapeRecord>> collect_records(const Tensor& result) {
+// Every record since `since` that the results depend on, newest first: a reverse topological order.
+std::vector<Ref<TapeRecord>> collect_records(std::span<const SeededResult> results,
+                                             uint64_t since) {
   std::vector<Ref<TapeRecord>> records;
   std::unordered_map<const TapeRecord*, bool> seen;
   const auto visit = [&](TapeRecord* record) {
-    if (record && seen.emplace(record, true).second) records.emplace_back(record);
+    if (record && record->sequence() >= since && seen.emplace(record, true).second)
+      records.emplace_back(record);
   };
-  visit(record_of(result));
+  for (const SeededResult& result : results) visit(record_of(result.value));
   for (size_t i = 0; i < records.size(); ++i) {  // NOLINT: records grows while it is walked
     require_walkable(*records[i]);
     for (int input = 0; input < records[i]->input_count(); ++input)
@@ -90,7 +92,7 @@ Tensors run_rule(TapeRecord& record, const Tensors& output_grads) {
     if (i < 32 && record.input_wants_grad(i)) wanted |= 1U << i;
   }
   for (int i = 0; i < record.output_count(); ++i) outputs.push_back(record.output(i));
-  Tensors grads = record.op().grad({record.attrs(), inputs, outputs, output_grads, wanted});
+  Tensors grads = record.run_rule({record.attrs(), inputs, outputs, output_grads, wanted});
   invariant(grads.size() == record.input_count(), "the gradient of ", record.op().name,
             " returned ", grads.size(), " tensors for ", record.input_count(), " inputs");
   return grads;
@@ -173,50 +175,57 @@ struct Walk {
 };
 
 // Nodes traced during the walk are the backward part of a step; what follows it is the update.
-struct BackwardPhase {
-  Tracer* tracer = Tracer::current();
-  std::string_view outer_scope = tracer ? tracer->scope() : std::string_view();
-
+// A walk inside another one belongs to that one.
+class BackwardPhase {
+ public:
   BackwardPhase() {
-    if (tracer) tracer->set_phase(Phase::backward);
+    if (!tracer_) return;
+    if (tracer_->phase() == Phase::backward) after_ = Phase::backward;
+    tracer_->set_phase(Phase::backward);
   }
   ~BackwardPhase() {
-    if (!tracer) return;
-    tracer->set_phase(Phase::update);
-    tracer->set_scope(outer_scope);
+    if (!tracer_) return;
+    tracer_->set_phase(after_);
+    tracer_->set_scope(outer_scope_);
   }
   void start_from(const Tensor& seed) const {
-    if (tracer) tracer->mark_seed(seed);
+    if (tracer_ && after_ != Phase::backward) tracer_->mark_seed(seed);
   }
   // What the rule of this record calls belongs to the module that called its op.
   void enter(const TapeRecord& record) const {
-    if (tracer) tracer->set_scope(record.scope());
+    if (tracer_) tracer_->set_scope(record.scope());
   }
+  BackwardPhase(const BackwardPhase&) = delete;
+  BackwardPhase& operator=(const BackwardPhase&) = delete;
+
+ private:
+  Tracer* tracer_ = Tracer::current();
+  Phase after_ = Phase::update;
+  std::string_view outer_scope_ = tracer_ ? tracer_->scope() : std::string_view();
 };
 
-std::vector<Tensor> walk(const Tensor& result, const GradOptions& options,
-                         std::span<const ValueKey> wanted, bool deliver_to_slots) {
-  check(result.requires_grad(),
-        "backward: no gradient flows through this result; call require_grad() on a leaf before "
-        "computing it");
+std::vector<Tensor> walk(std::span<const SeededResult> results, const GradOptions& options,
+                         std::span<const ValueKey> wanted, bool deliver_to_slots,
+                         uint64_t since = 0) {
   check(!deliver_to_slots || !Tracer::current(),
         "backward: inside a compiled function gradients are values; use grad(loss, parameters)");
   std::vector<Tensor> kept(wanted.size());
   const BackwardPhase phase;
-  const std::vector<Ref<TapeRecord>> records = collect_records(result);
+  const std::vector<Ref<TapeRecord>> records = collect_records(results, since);
   NoGrad mode(options.create_graph);  // rules record only where gradients of gradients are wanted
   Walk state{
       .options = options, .wanted = wanted, .deliver_to_slots = deliver_to_slots, .arrived = {}};
-  const ValueKey root = key_of(result);
-  const Tensor seed = seed_of(result, options.seed);
-  phase.start_from(seed);
-  state.arrived.add(root.source, root.output, root.slot, seed);
+  for (const SeededResult& result : results) {
+    const ValueKey root = key_of(result.value);
+    phase.start_from(result.grad);
+    state.arrived.add(root.source, root.output, root.slot, result.grad);
+  }
   for (const Ref<TapeRecord>& record : records) {
     phase.enter(*record);
     state.step(*record, kept);
   }
   for (size_t w = 0; w < wanted.size(); ++w) {
-    if (wanted[w].slot) kept[w] = state.arrived.of(wanted[w]);
+    if (!kept[w].defined()) kept[w] = state.arrived.of(wanted[w]);
   }
   if (deliver_to_slots) {
     for (auto& [slot, grad] : state.arrived.leaves()) {
@@ -227,9 +236,26 @@ std::vector<Tensor> walk(const Tensor& result, const GradOptions& options,
   return kept;
 }
 
+std::vector<Tensor> walk_whole(const Tensor& result, const GradOptions& options,
+                               std::span<const ValueKey> wanted, bool deliver_to_slots) {
+  check(result.requires_grad(),
+        "backward: no gradient flows through this result; call require_grad() on a leaf before "
+        "computing it");
+  const BackwardPhase phase;
+  const SeededResult root{result, seed_of(result, options.seed)};
+  return walk({&root, 1}, options, wanted, deliver_to_slots);
+}
+
 }  // namespace
 
-void backward(const Tensor& result, const GradOptions& options) { walk(result, options, {}, true); }
+std::vector<Tensor> walk_since(uint64_t since, std::span<const SeededResult> results,
+                               std::span<const ValueKey> wanted, const GradOptions& options) {
+  return walk(results, options, wanted, false, since);
+}
+
+void backward(const Tensor& result, const GradOptions& options) {
+  walk_whole(result, options, {}, true);
+}
 
 void Tensor::backward() const { brrr::backward(*this); }
 
@@ -241,7 +267,7 @@ std::vector<Tensor> grad(const Tensor& result, std::span<const Tensor> inputs,
           ") does not require a gradient; call require_grad() on it before use");
     keys.push_back(key_of(input));
   }
-  std::vector<Tensor> grads = walk(result, options, keys, false);
+  std::vector<Tensor> grads = walk_whole(result, options, keys, false);
   for (size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i].defined()) grads[i] = zeros_like(inputs[i]);
   }

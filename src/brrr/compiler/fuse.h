@@ -32,8 +32,15 @@ struct FuseOptions {
 // True when the node can be a step of a tile program: it has tile functions, or is a cast.
 bool is_tileable(const Graph& graph, const Node& node);
 
+// A later part of the step stays apart from the forward part: what it makes of kept values alone would be
+// computed with them, and kept too. Second runs (Phase::recompute) would be undone that way.
+bool leaves_forward(const Node& producer, const Node& reader);
+
 // The value behind views that keep the order of all elements (a reshape of a contiguous tensor).
 ValueId behind_reshapes(const Graph& graph, ValueId id);
+// True when `reader`, which reads a result of `producer`, may run in the same kernel, so that the value
+// between them never reaches memory; supposed that both run in the same part of the step.
+bool can_fuse(const Graph& graph, const Node& producer, const Node& reader);
 
 std::vector<Region> fuse(const Graph& graph, const FuseOptions& options = {});
 

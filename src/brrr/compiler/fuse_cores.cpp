@@ -64,6 +64,12 @@ class CoreBuilder {
     if (best) join_core(region, *best);
   }
 
+  bool any_leaves_forward(const Node& core, size_t region) const {
+    const std::vector<size_t>& members = regions_.members(region);
+    return std::any_of(members.begin(), members.end(),
+                       [&](size_t n) { return leaves_forward(core, graph_.nodes[n]); });
+  }
+
   // The region behind the core that makes `input`.
   std::optional<Candidate> as_epilogue(size_t region, ValueId input) {
     const ValueId result = behind_reshapes(graph_, input);
@@ -72,6 +78,7 @@ class CoreBuilder {
                      graph_.type(graph_.nodes[regions_.members(region).front()].outputs[0]).shape)
       return {};
     const Node& node = graph_.nodes[*core];
+    if (any_leaves_forward(node, region)) return {};
     const int output = graph_.value(result).output;
     const bool streams = (node.op->streams.outputs >> output & 1U) != 0;
     // A result is rounded to its dtype before anybody sees it; the kernel has done that for these.
@@ -104,6 +111,8 @@ class CoreBuilder {
 
   std::optional<Candidate> as_prologue_of(size_t region, ValueId value, NodeId user) {
     const Node& node = graph_.node(user);
+    const Node& maker = graph_.node(graph_.value(value).node);
+    if (leaves_forward(maker, node)) return {};
     int operand = -1, made_here = 0;
     for (int i = 0; i < node.inputs.size(); ++i) {
       const std::optional<size_t> producer = regions_.true_maker(node.inputs[i]);

@@ -11,6 +11,7 @@ ValueIds GraphBuilder::add_all(const OpDef& op, const ValueIds& inputs, const At
   const TensorTypes results = infer_types(op, attrs, types);
   const NodeId node =
       graph.add_node(op, attrs, inputs, {results.begin(), results.end()}, phase_, scope_);
+  graph.nodes.back().segment = segment_;
   return graph.node(node).outputs;
 }
 

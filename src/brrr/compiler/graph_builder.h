@@ -7,8 +7,10 @@ namespace brrr {
 
 class GraphBuilder {
  public:
-  // New nodes belong to this part of the step and carry this scope.
-  void set_place(Phase phase, std::string_view scope) { phase_ = phase, scope_ = scope; }
+  // New nodes belong to this part of the step, and carry this scope and segment.
+  void set_place(Phase phase, std::string_view scope, SegmentId segment = {}) {
+    phase_ = phase, scope_ = scope, segment_ = segment;
+  }
   // Where constants live.
   void set_device(Device device) { device_ = device; }
 
@@ -29,6 +31,7 @@ class GraphBuilder {
  private:
   Phase phase_ = Phase::forward;
   std::string_view scope_;
+  SegmentId segment_;
   Device device_ = Device::cpu();
 };
 

@@ -23,6 +23,7 @@ struct Buffer {
   int64_t bytes = 0;
   Place place = Place::temporary;
   int index = 0;  // which input, state or output
+  ValueId value;  // whose elements it was made for; none for workspaces and copies at the end
 };
 
 struct OperandRef {

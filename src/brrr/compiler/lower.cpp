@@ -40,8 +40,9 @@ class Lowering {
   }
   void give(ValueId id, Place place, int index) {
     const TensorType& type = graph_.type(id);
-    where_[id.index()] = {new_buffer(type, place, index), contiguous_layout(type.shape),
-                          type.dtype};
+    const BufferId buffer = new_buffer(type, place, index);
+    list_.buffers.back().value = id;
+    where_[id.index()] = {buffer, contiguous_layout(type.shape), type.dtype};
   }
   const OperandRef& where(ValueId id) const { return where_[id.index()]; }
 

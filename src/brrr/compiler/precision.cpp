@@ -57,6 +57,7 @@ class Rewriter {
   }
 
   Graph run() {
+    to_.graph.segments = from_.segments;
     for (const GraphInput& input : from_.inputs)
       to_.graph.inputs.push_back({input.name, give(input.value)});
     for (const StateSlot& state : from_.states) {
@@ -188,7 +189,7 @@ class Rewriter {
   void rewrite(NodeId id) {
     const Node& node = from_.node(id);
     const NodePlan& plan = flow_.nodes[id.index()];
-    to_.set_place(node.phase, node.scope);
+    to_.set_place(node.phase, node.scope, node.segment);
     if (node.op->view) {  // made when somebody reads it
       stored_[node.outputs[0].index()] = stored_[node.inputs[0].index()];
       return;

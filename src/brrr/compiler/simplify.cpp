@@ -40,6 +40,7 @@ class Simplifier {
       : from_(graph), needed_(find_needed(graph)), now_(graph.values.size()) {}
 
   Graph run() {
+    to_.segments = from_.segments;
     for (const GraphInput& input : from_.inputs) {
       to_.inputs.push_back({input.name, give(input.value)});
     }
@@ -108,11 +109,7 @@ class Simplifier {
       return;
     }
     const auto [found, is_new] = seen_.emplace(key_of(node, inputs), NodeId(to_.nodes.size()));
-    if (is_new) {
-      std::vector<TensorType> types;
-      for (ValueId id : node.outputs) types.push_back(from_.type(id));
-      to_.add_node(*node.op, node.attrs, inputs, types, node.phase, node.scope);
-    }
+    if (is_new) to_.add_copy(from_, node, inputs);
     for (int i = 0; i < node.outputs.size(); ++i)
       now_[node.outputs[i].index()] = to_.node(found->second).outputs[i];
   }

@@ -85,6 +85,7 @@ Tensors call_op(const OpDef& op, std::span<const Tensor> inputs, const Attrs& at
   const TypeRefs input_types = types_of(inputs);
   const InferCall infer_call{op, input_types, attrs};
   const bool tracked = grad_enabled() && any_wants_grad(inputs);
+  if (GradWatch* watch = GradWatch::current(); watch && !grad_enabled()) watch->see(inputs);
 
   if (op.view) {
     Tracer* tracer = Tracer::current();

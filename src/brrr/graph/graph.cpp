@@ -21,6 +21,7 @@ std::string_view phase_name(Phase phase) {
     case Phase::forward: return "forward";
     case Phase::backward: return "backward";
     case Phase::update: return "update";
+    case Phase::recompute: return "recompute";
   }
   return "unknown";
 }
@@ -41,6 +42,14 @@ NodeId Graph::add_node(const OpDef& op, const Attrs& attrs, const ValueIds& node
     node.outputs.push_back(output);
   }
   nodes.push_back(std::move(node));
+  return id;
+}
+
+NodeId Graph::add_copy(const Graph& from, const Node& node, const ValueIds& node_inputs) {
+  TensorTypes types;
+  for (ValueId id : node.outputs) types.push_back(from.type(id));
+  const NodeId id = add_node(*node.op, node.attrs, node_inputs, types, node.phase, node.scope);
+  nodes.back().segment = node.segment;
   return id;
 }
 

@@ -18,8 +18,9 @@ namespace brrr {
 using ValueId = StrongId<struct ValueTag>;
 using NodeId = StrongId<struct NodeTag>;
 
-// Which part of a training step a node belongs to.
-enum class Phase : uint8_t { forward, backward, update };
+// Which part of a training step a node belongs to; `recompute` is a forward node run again for the
+// backward part.
+enum class Phase : uint8_t { forward, backward, update, recompute };
 std::string_view phase_name(Phase phase);
 
 struct Value {
@@ -30,6 +31,16 @@ struct Value {
 
 using ValueIds = SmallVector<ValueId, 4>;
 
+using SegmentId = StrongId<struct SegmentTag>;
+
+// A part of the forward pass with a name: a layer, or what a user gave to checkpoint().
+struct Segment {
+  std::string name;
+  SegmentId parent;  // the segment around it; none for the outermost
+  bool checkpoint =
+      false;  // values that only this segment reads are not kept for the backward part
+};
+
 struct Node {
   const OpDef* op;
   Attrs attrs;
@@ -37,6 +48,7 @@ struct Node {
   ValueIds outputs;
   Phase phase = Phase::forward;
   std::string_view scope;  // the module that called it (graph/scope.h); empty: none
+  SegmentId segment;       // the innermost; none outside of all
 };
 
 struct StateSlot {
@@ -62,6 +74,7 @@ struct Graph {
   std::vector<StateSlot> states;
   std::vector<ValueId> outputs;
   std::vector<ValueId> seeds;  // the gradients of results that backward walks start from
+  std::vector<Segment> segments;
 
   const Value& value(ValueId id) const { return values[id.index()]; }
   const TensorType& type(ValueId id) const { return values[id.index()].type; }
@@ -72,6 +85,9 @@ struct Graph {
   NodeId add_node(const OpDef& op, const Attrs& attrs, const ValueIds& node_inputs,
                   std::span<const TensorType> types, Phase phase = Phase::forward,
                   std::string_view scope = {});
+  // What a pass does with a node that it keeps: the same op in the same part of the step, on the
+  // values that stand for its operands in this graph.
+  NodeId add_copy(const Graph& from, const Node& node, const ValueIds& node_inputs);
 };
 
 // The types that `op` gives to operands of these types.

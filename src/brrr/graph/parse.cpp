@@ -122,6 +122,8 @@ class Parser {
       parse_state(line);
     } else if (word == "seed") {
       graph_.seeds.push_back(parse_use(line));
+    } else if (word == "segment") {
+      parse_segment(line);
     } else if (word == "write") {
       parse_write(line);
     } else if (word == "return") {
@@ -147,14 +149,32 @@ class Parser {
     line.refuse("there is no state named \"", name, "\"");
   }
 
+  // They are numbered in order, and one lies only in those before it.
+  void parse_segment(Line& line) {
+    const int64_t number = line.integer();
+    const auto next = static_cast<int64_t>(graph_.segments.size());
+    if (number != next) line.refuse("segment ", number, " should be segment ", next);
+    Segment segment{.name = line.quoted()};
+    if (line.take("in")) segment.parent = parse_segment_use(line);
+    segment.checkpoint = line.take("checkpoint");
+    graph_.segments.push_back(std::move(segment));
+  }
+
+  SegmentId parse_segment_use(Line& line) const {
+    const int64_t number = line.integer();
+    const auto count = static_cast<int64_t>(graph_.segments.size());
+    if (number < 0 || number >= count) line.refuse("there is no segment ", number);
+    return SegmentId(static_cast<size_t>(number));
+  }
+
   void parse_phase(Line& line, std::string_view word) {
-    for (Phase phase : {Phase::forward, Phase::backward, Phase::update}) {
+    for (Phase phase : {Phase::forward, Phase::recompute, Phase::backward, Phase::update}) {
       if (word == phase_name(phase)) {
         phase_ = phase;
         return;
       }
     }
-    line.refuse("expected input, state, seed, write, return, a phase or %, not ", word);
+    line.refuse("expected input, state, seed, segment, write, return, a phase or %, not ", word);
   }
 
   ValueId parse_given(Line& line) {
@@ -201,12 +221,21 @@ class Parser {
     ValueIds inputs;
     while (line.next_is('%')) inputs.push_back(parse_use(line));
     const Attrs attrs = line.take("{") ? parse_attrs(line) : Attrs();
-    const std::string scope = line.take("@") ? line.quoted() : "";
+    std::string scope;
+    SegmentId segment;
+    while (line.take("@")) {
+      if (line.next_is('"')) {
+        scope = line.quoted();
+      } else {
+        segment = parse_segment_use(line);
+      }
+    }
     if (!line.at_end()) line.refuse("the line goes on where it should end");
 
     std::vector<TensorType> types;
     for (const Declared& result : results) types.push_back(result.type);
     const NodeId node = graph_.add_node(*op, attrs, inputs, types, phase_, keep_scope_name(scope));
+    graph_.nodes.back().segment = segment;
     for (size_t i = 0; i < results.size(); ++i)
       define(line, results[i].number, graph_.node(node).outputs[static_cast<int>(i)]);
   }

@@ -55,6 +55,7 @@ class Printer {
             fmt::format(" of {}", quoted(graph_.states[static_cast<size_t>(state.copy_of)].name));
       out += "\n";
     }
+    for (size_t s = 0; s < graph_.segments.size(); ++s) out += segment_line(s) + "\n";
     Phase phase = Phase::forward;
     for (const Node& node : graph_.nodes) {
       if (node.phase != phase) out += fmt::format("{}\n", phase_name(node.phase));
@@ -78,6 +79,13 @@ class Printer {
     return fmt::format("{}: {}", used(id), type_text(graph_.type(id)));
   }
 
+  std::string segment_line(size_t s) const {
+    const Segment& segment = graph_.segments[s];
+    std::string out = fmt::format("segment {} {}", s, quoted(segment.name));
+    if (segment.parent.valid()) out += fmt::format(" in {}", segment.parent.value);
+    return segment.checkpoint ? out + " checkpoint" : out;
+  }
+
   std::string line(const Node& node) const {
     std::string out;
     for (ValueId id : node.outputs) {
@@ -88,6 +96,7 @@ class Printer {
     for (ValueId id : node.inputs) out += fmt::format(" {}", used(id));
     if (node.attrs.size() > 0) out += " {" + attrs_text(node.attrs) + "}";
     if (!node.scope.empty()) out += " @" + quoted(node.scope);
+    if (node.segment.valid()) out += fmt::format(" @{}", node.segment.value);
     return out;
   }
 

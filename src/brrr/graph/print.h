@@ -2,11 +2,14 @@
 //
 //   input %0: f32[2, 3] "x"
 //   state %1: f32[3, 4] "w"
+//   segment 0 "h.0"
+//   segment 1 "h.0.mlp" in 0 checkpoint
 //   %2: f32[2, 4] = matmul %0 %1
 //   %3: f32[] = mean %2 {axes=[0, 1] keep_dims=false}
+//   %4: f32[2, 3] = gelu %0 @0
 //   backward
-//   %4: f32[] = number {dtype=f64 device=cpu value=0.125} @"head"
-//   seed %4
+//   %5: f32[] = number {dtype=f64 device=cpu value=0.125} @"head"
+//   seed %5
 //   write "w" %9
 //   return %3
 #pragma once

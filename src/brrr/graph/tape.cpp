@@ -1,17 +1,17 @@
 #include "brrr/graph/tape.h"
 
+#include <algorithm>
 #include <atomic>
-#include <vector>
 
 #include "brrr/graph/scope.h"
 
 namespace brrr {
 namespace {
 
-uint64_t next_sequence() {
-  static std::atomic<uint64_t> counter{0};
-  return counter.fetch_add(1, std::memory_order_relaxed);
-}
+constinit std::atomic<uint64_t> sequence_counter{0};
+constinit thread_local GradWatch* innermost_watch = nullptr;
+
+uint64_t take_sequence() { return sequence_counter.fetch_add(1, std::memory_order_relaxed); }
 
 bool has_bit(uint32_t bits, int i) { return i >= 32 || (bits >> i & 1U) != 0; }
 
@@ -38,6 +38,20 @@ void release_iteratively(std::vector<Ref<GradSource>>& sources) {
 
 }  // namespace
 
+uint64_t next_sequence() { return sequence_counter.load(std::memory_order_relaxed); }
+
+GradWatch::GradWatch() : outer_(std::exchange(innermost_watch, this)) {}
+GradWatch::~GradWatch() { innermost_watch = outer_; }
+GradWatch* GradWatch::current() { return innermost_watch; }
+
+void GradWatch::see(std::span<const Tensor> inputs) {
+  for (const Tensor& x : inputs) {
+    const auto is_same = [&](const Tensor& other) { return key_of(other) == key_of(x); };
+    if (x.requires_grad() && std::none_of(seen_.begin(), seen_.end(), is_same)) seen_.push_back(x);
+  }
+  if (outer_) outer_->see(inputs);
+}
+
 ValueKey key_of(const Tensor& x) {
   const TensorBody& body = x.body();
   if (body.source) return {.source = body.source.get(), .output = body.source_output};
@@ -45,7 +59,7 @@ ValueKey key_of(const Tensor& x) {
 }
 
 TapeRecord::TapeRecord(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs)
-    : op_(&op), attrs_(attrs), scope_(current_scope()), sequence_(next_sequence()) {
+    : op_(&op), attrs_(attrs), scope_(current_scope()), sequence_(take_sequence()) {
   inputs_.reserve(static_cast<int>(inputs.size()));
   for (const Tensor& input : inputs) {
     const TensorBody& body = input.body();
@@ -134,6 +148,7 @@ void TapeRecord::free_saved() {
     saved = SavedInput{.type = saved.type};
   }
   for (SavedOutput& saved : outputs_) saved.storage = {};
+  rule_ = nullptr;
   if (!sources.empty()) release_iteratively(sources);
 }
 

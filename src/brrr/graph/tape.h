@@ -2,7 +2,11 @@
 // A record keeps the operands that its gradient rule reads, and for the others only shape and dtype.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "brrr/graph/op_def.h"
 
@@ -17,6 +21,27 @@ struct ValueKey {
 };
 ValueKey key_of(const Tensor& x);
 
+// The sequence number that the next record will have: records with this or a larger one are made later.
+uint64_t next_sequence();
+
+// Collects the values wanting gradients that ops of this thread read while nothing is recorded:
+//   GradWatch watch;  NoGrad quiet;  fn(x);  watch.seen()
+class GradWatch {
+ public:
+  GradWatch();
+  ~GradWatch();
+  GradWatch(const GradWatch&) = delete;
+  GradWatch& operator=(const GradWatch&) = delete;
+
+  static GradWatch* current();  // the innermost of this thread, or nullptr
+  void see(std::span<const Tensor> inputs);
+  const std::vector<Tensor>& seen() const { return seen_; }  // each value once
+
+ private:
+  std::vector<Tensor> seen_;
+  GradWatch* outer_;
+};
+
 class TapeRecord final : public GradSource {
  public:
   TapeRecord(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs);
@@ -30,6 +55,10 @@ class TapeRecord final : public GradSource {
   uint64_t sequence() const { return sequence_; }    // grows with time: a topological order
   int input_count() const { return inputs_.size(); }
   int output_count() const { return outputs_.size(); }
+  // A rule of this record's own, called in place of the op's.
+  using Rule = std::function<Tensors(const GradCall&)>;
+  void set_rule(Rule rule) { rule_ = std::make_unique<Rule>(std::move(rule)); }
+  Tensors run_rule(const GradCall& call) const { return rule_ ? (*rule_)(call) : op_->grad(call); }
   bool is_freed() const { return freed_; }
 
   bool input_wants_grad(int i) const { return inputs_[i].source || inputs_[i].slot; }
@@ -73,6 +102,7 @@ class TapeRecord final : public GradSource {
   std::string_view scope_;
   uint64_t sequence_;
   bool freed_ = false;
+  std::unique_ptr<Rule> rule_;
   SmallVector<SavedInput, 2> inputs_;
   SmallVector<SavedOutput, 1> outputs_;
 };

@@ -26,6 +26,27 @@ Tracer::Tracer() {
 Tracer::~Tracer() { innermost = nullptr; }
 Tracer* Tracer::current() { return innermost; }
 
+NodeId Tracer::add_node(const OpDef& op, const Attrs& attrs, const ValueIds& inputs,
+                        std::span<const TensorType> types) {
+  const NodeId id = graph_.add_node(op, attrs, inputs, types, phase_, scope_);
+  if (phase_ == Phase::forward) graph_.nodes.back().segment = segment_;
+  return id;
+}
+
+void Tracer::enter_segment(std::string name, bool checkpoint) {
+  graph_.segments.push_back(
+      {.name = std::move(name), .parent = segment_, .checkpoint = checkpoint});
+  segment_ = SegmentId(graph_.segments.size() - 1);
+}
+void Tracer::leave_segment() { segment_ = graph_.segments[segment_.index()].parent; }
+
+SegmentScope::SegmentScope(std::string name, bool checkpoint) : tracer_(Tracer::current()) {
+  if (tracer_) tracer_->enter_segment(std::move(name), checkpoint);
+}
+SegmentScope::~SegmentScope() {
+  if (tracer_) tracer_->leave_segment();
+}
+
 Tensor Tracer::make_handle(const TensorType& type, Device device, ValueId value) {
   auto body = make_ref<TensorBody>();
   body->layout = contiguous_layout(type.shape);
@@ -132,17 +153,15 @@ void Tracer::record_write(const OpDef& op, std::span<const Tensor> inputs, const
   }
   if (type.dtype != target.dtype()) {
     const TensorType stored{.shape = type.shape, .dtype = target.dtype()};
-    value =
-        graph_.node(add_node(op_named("cast"), {{"dtype", target.dtype()}}, {value}, {&stored, 1}))
-            .outputs[0];
+    const Attrs to{{"dtype", target.dtype()}};
+    value = graph_.node(add_node(op_named("cast"), to, {value}, {&stored, 1})).outputs[0];
   }
   Base& base = base_of(target);
   if (target.layout() != base.layout) {
     const TensorType whole = graph_.type(base.value);
-    value = graph_
-                .node(add_node(op_named("update_view"), layout_attrs(target.layout()),
-                               {base.value, value}, {&whole, 1}))
-                .outputs[0];
+    const NodeId update = add_node(op_named("update_view"), layout_attrs(target.layout()),
+                                   {base.value, value}, {&whole, 1});
+    value = graph_.node(update).outputs[0];
   }
   base.value = value;
   base.views.clear();

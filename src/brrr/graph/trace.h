@@ -35,6 +35,10 @@ class Tracer {
   void record_write(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                     const TensorType& type, const Tensor& target);
 
+  // Forward nodes belong to this segment until leave_segment.
+  void enter_segment(std::string name, bool checkpoint);
+  void leave_segment();
+
   void set_phase(Phase phase) { phase_ = phase; }
   Phase phase() const { return phase_; }
   // The name that nodes traced from here on carry; it must outlive the graph (graph/scope.h).
@@ -61,19 +65,31 @@ class Tracer {
     int state = -1;
   };
 
+  NodeId add_node(const OpDef& op, const Attrs& attrs, const ValueIds& inputs,
+                  std::span<const TensorType> types);
   Base& base_of(const Tensor& x);
   Base& add_base(Ref<Storage> storage, ValueId value, const Layout& layout);
   Base& add_state(const Tensor& x);
   Tensor make_handle(const TensorType& type, Device device, ValueId value);
-  NodeId add_node(const OpDef& op, const Attrs& attrs, const ValueIds& inputs,
-                  std::span<const TensorType> types) {
-    return graph_.add_node(op, attrs, inputs, types, phase_, scope_);
-  }
 
   Graph graph_;
   Phase phase_ = Phase::forward;
   std::string_view scope_;
+  SegmentId segment_;
   std::unordered_map<const Storage*, Base> bases_;
+};
+
+// Names the part of the forward pass that is traced while it lives; outside a trace it does nothing.
+//   { const SegmentScope layer("h.0");  x = block(x); }
+class SegmentScope {
+ public:
+  explicit SegmentScope(std::string name, bool checkpoint = false);
+  ~SegmentScope();
+  SegmentScope(const SegmentScope&) = delete;
+  SegmentScope& operator=(const SegmentScope&) = delete;
+
+ private:
+  Tracer* tracer_;
 };
 
 }  // namespace brrr

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "brrr/graph/trace.h"
 #include "brrr/ops/attention.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/creation.h"
@@ -133,7 +134,10 @@ Tensor Gpt2::logits(const Tensor& tokens) const {
   check(seq <= config_.context, "gpt2: ", seq, " tokens are longer than the context of ",
         config_.context, "; cut them, or use a larger context");
   Tensor x = wte_(tokens) + slice(wpe_.weight, 0, {0, seq});
-  for (const std::unique_ptr<Block>& block : blocks_) x = (*block)(x);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const SegmentScope layer(join_text("h.", i));
+    x = (*blocks_[i])(x);
+  }
   const Tensor last = ln_f_(x);
   const Scope head("head");
   return linear(last, wte_.weight);

@@ -14,9 +14,11 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "brrr/base/philox.h"
 #include "brrr/ops/creation.h"
@@ -46,9 +48,42 @@ class RandomStream {
 
  private:
   friend class Random;
+  RandomKey draw_next();
+
   uint64_t seed_;
   uint32_t stream_;
   std::atomic<uint32_t> draws_ = 0;
+};
+
+// Streams give the same keys again when a function runs a second time:
+//   std::vector<RandomKey> keys;
+//   { KeyRecording first(keys);  fn(); }
+//   { KeyReplay again(keys);     fn(); }     // draws nothing new
+// Both concern the thread that made them.
+class KeyRecording {
+ public:
+  explicit KeyRecording(std::vector<RandomKey>& into);
+  ~KeyRecording();
+  KeyRecording(const KeyRecording&) = delete;
+  KeyRecording& operator=(const KeyRecording&) = delete;
+  void add(const RandomKey& key);
+
+ private:
+  std::vector<RandomKey>& into_;
+  KeyRecording* outer_;
+};
+class KeyReplay {
+ public:
+  explicit KeyReplay(std::span<const RandomKey> keys);
+  ~KeyReplay();
+  KeyReplay(const KeyReplay&) = delete;
+  KeyReplay& operator=(const KeyReplay&) = delete;
+  RandomKey take(uint32_t stream);
+
+ private:
+  std::span<const RandomKey> keys_;
+  size_t next_ = 0;
+  KeyReplay* outer_;
 };
 
 // A seed and its streams. What one stream draws does not move the others: dropout leaves the data

@@ -1,4 +1,6 @@
 // Keys and the streams that they come from; random.cpp has the ops that take them.
+#include <utility>
+
 #include "brrr/graph/trace.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/random_cpu.h"
@@ -24,7 +26,38 @@ Tensor key_tensor(const RandomKey& key, Device device) {
   return words;
 }
 
+namespace {
+constinit thread_local KeyRecording* innermost_recording = nullptr;
+constinit thread_local KeyReplay* innermost_replay = nullptr;
+}  // namespace
+
+KeyRecording::KeyRecording(std::vector<RandomKey>& into)
+    : into_(into), outer_(std::exchange(innermost_recording, this)) {}
+KeyRecording::~KeyRecording() { innermost_recording = outer_; }
+
+void KeyRecording::add(const RandomKey& key) {
+  into_.push_back(key);
+  if (outer_) outer_->add(key);
+}
+
+KeyReplay::KeyReplay(std::span<const RandomKey> keys)
+    : keys_(keys), outer_(std::exchange(innermost_replay, this)) {}
+KeyReplay::~KeyReplay() { innermost_replay = outer_; }
+
+RandomKey KeyReplay::take(uint32_t stream) {
+  check(next_ < keys_.size() && keys_[next_].stream == stream,
+        "random: a function that is run again draws other random numbers than the first time; ",
+        "what it draws must not depend on anything but its inputs");
+  return keys_[next_++];
+}
+
 RandomKey RandomStream::next() {
+  const RandomKey key = innermost_replay ? innermost_replay->take(stream_) : draw_next();
+  if (innermost_recording) innermost_recording->add(key);
+  return key;
+}
+
+RandomKey RandomStream::draw_next() {
   const uint32_t draw = draws_.fetch_add(1);
   check(draw != UINT32_MAX, "random: a stream has drawn 2^32 tensors and would repeat itself; ",
         "take a stream of another name");

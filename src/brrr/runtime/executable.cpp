@@ -11,6 +11,15 @@
 namespace brrr {
 namespace {
 
+PlannedGraph plan_of(const Graph& graph, const PipelineOptions& options) {
+  PlannedGraph planned{
+      .kernels = lower(graph, fuse(graph, {.enabled = options.fuse}), {.group = options.fuse}),
+      .memory = {}};
+  select_workspaces(planned.kernels, thread_pool());
+  planned.memory = plan_memory(planned.kernels, {.share = options.plan_memory});
+  return planned;
+}
+
 Graph run_passes(Graph graph, const PipelineOptions& options) {
   verify(graph, "trace");
   graph = apply_precision(graph, options.precision);
@@ -19,6 +28,9 @@ Graph run_passes(Graph graph, const PipelineOptions& options) {
     graph = simplify(graph);
     verify(graph, "simplify");
   }
+  graph = rematerialize(graph, options.remat,
+                        [&](const Graph& candidate) { return plan_of(candidate, options); });
+  verify(graph, "rematerialize");
   return graph;
 }
 
@@ -29,10 +41,10 @@ std::byte* first_byte(const Tensor& x) {
 }  // namespace
 
 Executable::Executable(Graph graph, const PipelineOptions& options)
-    : graph_(run_passes(std::move(graph), options)),
-      list_(lower(graph_, fuse(graph_, {.enabled = options.fuse}), {.group = options.fuse})) {
-  select_workspaces(list_, thread_pool());
-  plan_ = plan_memory(list_, {.share = options.plan_memory});
+    : graph_(run_passes(std::move(graph), options)) {
+  PlannedGraph planned = plan_of(graph_, options);
+  list_ = std::move(planned.kernels);
+  plan_ = std::move(planned.memory);
   if (plan_.arena_bytes > 0)
     arena_ = Storage::allocate(Device::cpu(), plan_.arena_bytes, Category::activation);
   copied_.assign(graph_.states.size(), -1);

@@ -4,6 +4,7 @@
 
 #include "brrr/compiler/plan_memory.h"
 #include "brrr/compiler/precision.h"
+#include "brrr/compiler/rematerialize.h"
 #include "brrr/compiler/tile_stream.h"
 #include "brrr/graph/graph.h"
 
@@ -12,6 +13,7 @@ namespace brrr {
 struct PipelineOptions {
   PrecisionOptions precision = {};
   bool simplify = true;
+  RematOptions remat;
   bool fuse = true;
   bool plan_memory = true;  // false: every temporary has bytes of its own
 };

@@ -1,0 +1,179 @@
+#include "brrr/compiler/remat_network.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "brrr/compiler/fuse.h"
+#include "brrr/compiler/min_cut.h"
+
+namespace brrr {
+namespace {
+
+// Seconds by the rules of `fuse`: a value between two nodes of one kernel never reaches memory.
+class Pricing {
+ public:
+  Pricing(const Graph& graph, const StepParts& parts, const RematRates& rates)
+      : graph_(graph), parts_(parts), rates_(rates), traffic_(graph.values.size()) {
+    for (size_t n = graph.nodes.size(); n-- > 0;) {
+      if (!parts.forward_nodes[n]) continue;
+      for (ValueId id : graph.nodes[n].outputs) traffic_[id.index()] = traffic_of(id);
+    }
+  }
+
+  CutCosts run() const {
+    CutCosts costs{.again_seconds = std::vector<double>(graph_.nodes.size(), 0),
+                   .keep_seconds = std::vector<double>(graph_.values.size(), 0),
+                   .keep_bytes = std::vector<int64_t>(graph_.values.size(), 0),
+                   .is_never_kept = std::vector<bool>(graph_.values.size(), false),
+                   .is_never_again = std::vector<bool>(graph_.nodes.size(), false)};
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (!parts_.forward_nodes[n]) continue;
+      costs.again_seconds[n] = again_seconds(node);
+      const SegmentId checkpoint = checkpoint_around(graph_, node);
+      for (ValueId id : node.outputs) {
+        costs.keep_seconds[id.index()] = keep_seconds(id);
+        costs.keep_bytes[id.index()] = parts_.is_result[id.index()] ? 0 : bytes_of(graph_, id);
+        costs.is_never_kept[id.index()] = node.op->view || is_inner(graph_, parts_, id, checkpoint);
+      }
+    }
+    return costs;
+  }
+
+ private:
+  // Where a value meets memory, apart from being kept.
+  struct Traffic {
+    bool is_written = false;    // in the forward part
+    bool is_read_late = false;  // a later part reads it from memory, kept or not
+    bool has_fused_reader = false;
+  };
+
+  Traffic traffic_of(ValueId id) const {
+    Traffic found{.is_written = parts_.is_result[id.index()]};
+    for (NodeId reader : parts_.uses[id.index()]) {
+      const Node& node = graph_.node(reader);
+      const bool late = !parts_.is_forward(reader);
+      if (can_fuse(graph_, graph_.node(graph_.value(id).node), node)) {
+        found.has_fused_reader = true;
+      } else if (late) {
+        found.is_read_late = true;
+      } else {
+        found.is_written = true;
+        if (node.op->view && is_read_late_by_view(node)) found.is_read_late = true;
+      }
+    }
+    return found;
+  }
+  // Readers come behind what they read, so their own traffic is known by then.
+  bool is_read_late_by_view(const Node& view) const {
+    const size_t shown = view.outputs[0].index();
+    return parts_.is_needed_late[shown] || traffic_[shown].is_read_late;
+  }
+
+  double keep_seconds(ValueId id) const {
+    const Traffic& traffic = traffic_[id.index()];
+    const double once = rates_.traffic_seconds(bytes_of(graph_, id));
+    const bool adds_read = !traffic.is_read_late && traffic.has_fused_reader;
+    return (traffic.is_written ? 0 : once) + (adds_read ? once : 0);
+  }
+
+  // Nobody in the forward part waits for it: to run it later costs nothing.
+  bool only_moves(const Node& node) const {
+    return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+      const std::vector<NodeId>& readers = parts_.uses[id.index()];
+      return !parts_.is_result[id.index()] &&
+             std::none_of(readers.begin(), readers.end(),
+                          [&](NodeId reader) { return parts_.is_forward(reader); });
+    });
+  }
+
+  double again_seconds(const Node& node) const {
+    if (node.op->view || only_moves(node)) return 0;
+    int64_t bytes = 0;
+    bool is_fused = false;
+    for (ValueId id : node.inputs) {
+      const NodeId maker = graph_.value(id).node;
+      const bool fused = maker.valid() && can_fuse(graph_, graph_.node(maker), node);
+      if (!fused || traffic_[id.index()].is_read_late) bytes += bytes_of(graph_, id);
+      is_fused |= fused;
+    }
+    for (ValueId id : node.outputs) {
+      const Traffic& traffic = traffic_[id.index()];
+      if (traffic.is_read_late || !traffic.has_fused_reader) bytes += bytes_of(graph_, id);
+      is_fused |= traffic.has_fused_reader;
+    }
+    if (!is_fused) return node_seconds(graph_, node, rates_);
+    return std::max(compute_seconds(graph_, node, rates_), rates_.traffic_seconds(bytes));
+  }
+
+  const Graph& graph_;
+  const StepParts& parts_;
+  const RematRates& rates_;
+  std::vector<Traffic> traffic_;  // by value
+};
+
+// Capacities are integers: hundredths of a nanosecond leave room for 10^7 seconds in all.
+int64_t ticks(double seconds) { return std::llround(std::min(seconds, 1e6) * 1e11); }
+
+}  // namespace
+
+CutCosts cut_costs(const Graph& graph, const StepParts& parts, const RematRates& rates) {
+  return Pricing(graph, parts, rates).run();
+}
+
+NodeSet cheapest_choice(const Graph& graph, const StepParts& parts, const CutCosts& costs,
+                        double seconds_per_byte) {
+  FlowNetwork network;
+  const int source = network.add_node(), sink = network.add_node();
+  std::vector<int> again(graph.nodes.size(), -1), needed(graph.values.size(), -1);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!parts.forward_nodes[n]) continue;
+    const Node& node = graph.nodes[n];
+    again[n] = network.add_node();
+    // One tick more, so that a tie is kept.
+    network.add_edge(
+        source, again[n],
+        costs.is_never_again[n] ? FlowNetwork::kInfinite : ticks(costs.again_seconds[n]) + 1);
+    for (ValueId id : node.inputs) {
+      const int input = needed[id.index()];
+      if (input >= 0) network.add_edge(input, again[n], FlowNetwork::kInfinite);
+    }
+    for (ValueId id : node.outputs) {
+      const size_t v = id.index();
+      const double kept =
+          costs.keep_seconds[v] + seconds_per_byte * static_cast<double>(costs.keep_bytes[v]);
+      needed[v] = network.add_node();
+      network.add_edge(again[n], needed[v],
+                       costs.is_never_kept[v] ? FlowNetwork::kInfinite : ticks(kept));
+      if (parts.is_needed_late[v]) network.add_edge(needed[v], sink, FlowNetwork::kInfinite);
+    }
+  }
+  invariant(network.min_cut(source, sink) < FlowNetwork::kInfinite,
+            "rematerialize: a value may neither be kept nor made again");
+  const std::vector<bool> is_no = network.source_side(source);
+  NodeSet chosen(graph.nodes.size(), false);
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    chosen[n] = again[n] >= 0 && !is_no[static_cast<size_t>(again[n])];
+  return only_asked_for(graph, parts, std::move(chosen));
+}
+
+ChoiceTotals totals_of(const Graph& graph, const StepParts& parts, const CutCosts& costs,
+                       const NodeSet& again) {
+  const std::vector<bool> asked = asked_late(graph, parts, again);
+  ChoiceTotals totals;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!parts.forward_nodes[n]) continue;
+    if (again[n]) {
+      totals.seconds += costs.again_seconds[n];
+      continue;
+    }
+    for (ValueId id : graph.nodes[n].outputs) {
+      if (!asked[id.index()] || costs.is_never_kept[id.index()]) continue;
+      totals.seconds += costs.keep_seconds[id.index()];
+      totals.kept_bytes += costs.keep_bytes[id.index()];
+    }
+  }
+  return totals;
+}
+
+}  // namespace brrr

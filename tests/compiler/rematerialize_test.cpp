@@ -1,0 +1,200 @@
+// The pass on small programs: what it makes of them, and that they compute the same.
+#include "brrr/compiler/rematerialize.h"
+
+#include <gtest/gtest.h>
+
+#include "brrr/compiler/peak_holders.h"
+#include "brrr/compiler/remat_rewrite.h"
+#include "brrr/graph/interpret.h"
+#include "brrr/graph/print.h"
+#include "brrr/graph/verify.h"
+#include "brrr/ops/creation.h"
+#include "support/error_of.h"
+
+namespace brrr {
+namespace {
+
+PlannedGraph plan(const Graph& graph) {
+  PlannedGraph planned{.kernels = lower(graph, fuse(graph)), .memory = {}};
+  select_workspaces(planned.kernels, thread_pool());
+  planned.memory = plan_memory(planned.kernels);
+  return planned;
+}
+
+Graph rewritten(const Graph& graph, const RematOptions& options = {}) {
+  Graph result = rematerialize(graph, options, plan);
+  verify(result, "rematerialize");
+  return result;
+}
+
+constexpr const char* kChain = R"(input %0: f32[1000000] "x"
+%1: f32[1000000] = exp %0
+%2: f32[1000000] = sin %1
+%3: f32[] = sum %2 {axes=[0] keep_dims=false}
+backward
+%4: f32[1000000] = cos %1
+%5: f32[1000000] = mul %4 %3
+%6: f32[1000000] = mul %5 %1
+return %3 %6
+)";
+
+TEST(Rematerialize, SecondRunsStandBeforeTheirFirstReader) {
+  EXPECT_EQ(to_text(rewritten(parse_graph(kChain))), R"(input %0: f32[1000000] "x"
+%1: f32[1000000] = exp %0
+%2: f32[1000000] = sin %1
+%3: f32[] = sum %2 {axes=[0] keep_dims=false}
+recompute
+%4: f32[1000000] = exp %0
+backward
+%5: f32[1000000] = cos %4
+%6: f32[1000000] = mul %5 %3
+%7: f32[1000000] = mul %6 %4
+return %3 %7
+)");
+}
+
+TEST(Rematerialize, NoneLeavesTheProgramAlone) {
+  const Graph graph = parse_graph(kChain);
+  EXPECT_EQ(to_text(rewritten(graph, {.policy = RematPolicy::none})), to_text(graph));
+}
+
+// The forward part writes nothing but the sum, and the backward part reads x alone.
+TEST(Rematerialize, FusionDoesNotUndoIt) {
+  const PlannedGraph kept = plan(parse_graph(kChain)), again = plan(rewritten(parse_graph(kChain)));
+  const auto bytes = [](const PlannedGraph& planned) {
+    int64_t total = 0;
+    for (const Kernel& kernel : planned.kernels.kernels)
+      total += kernel.cost.bytes_read + kernel.cost.bytes_written;
+    return total;
+  };
+  EXPECT_EQ(bytes(again), bytes(kept) - 4'000'000);
+  EXPECT_LT(again.memory.arena_bytes, kept.memory.arena_bytes);
+}
+
+// Layer 1 is needed first and made first; layer 0 comes when its turn is.
+constexpr const char* kLayers = R"(input %0: f32[8, 8] "x"
+state %1: f32[8, 8] "a"
+state %2: f32[8, 8] "b"
+segment 0 "h.0"
+segment 1 "h.1"
+%3: f32[8, 8] = matmul %0 %1 @0
+%4: f32[8, 8] = exp %3 @0
+%5: f32[8, 8] = matmul %4 %2 @0
+%6: f32[8, 8] = matmul %5 %1 @1
+%7: f32[8, 8] = exp %6 @1
+%8: f32[8, 8] = matmul %7 %2 @1
+backward
+%9: f32[8, 8] = mul %8 %7
+%10: f32[8, 8] = mul %9 %5
+%11: f32[8, 8] = mul %10 %4
+%12: f32[8, 8] = mul %11 %3
+write "a" %12
+return %8
+)";
+
+TEST(Rematerialize, FullRunsLayersAgainFromTheirInputs) {
+  EXPECT_EQ(to_text(rewritten(parse_graph(kLayers), {.policy = RematPolicy::full})),
+            R"(input %0: f32[8, 8] "x"
+state %1: f32[8, 8] "a"
+state %2: f32[8, 8] "b"
+segment 0 "h.0"
+segment 1 "h.1"
+%3: f32[8, 8] = matmul %0 %1 @0
+%4: f32[8, 8] = exp %3 @0
+%5: f32[8, 8] = matmul %4 %2 @0
+%6: f32[8, 8] = matmul %5 %1 @1
+%7: f32[8, 8] = exp %6 @1
+%8: f32[8, 8] = matmul %7 %2 @1
+recompute
+%9: f32[8, 8] = matmul %5 %1 @1
+%10: f32[8, 8] = exp %9 @1
+backward
+%11: f32[8, 8] = mul %8 %10
+%12: f32[8, 8] = mul %11 %5
+recompute
+%13: f32[8, 8] = matmul %0 %1 @0
+%14: f32[8, 8] = exp %13 @0
+backward
+%15: f32[8, 8] = mul %12 %14
+%16: f32[8, 8] = mul %15 %13
+write "a" %16
+return %8
+)");
+}
+
+// "a" is written at the end, and what runs again must see it as it was.
+TEST(Rematerialize, SecondRunsSeeStatesAsTheyWere) {
+  Graph graph = parse_graph(kLayers);
+  const Tensor x = full({8, 8}, 0.1), a = full({8, 8}, 0.2), b = full({8, 8}, 0.3);
+  graph.states[0].tensor = a;
+  graph.states[1].tensor = b;
+  const Interpreted expected = interpret(graph, {{x}});
+  for (const RematPolicy policy :
+       {RematPolicy::selective, RematPolicy::full, RematPolicy::budget}) {
+    const Interpreted found = interpret(rewritten(graph, {.policy = policy}), {{x}});
+    EXPECT_EQ(found.outputs[0].to_vector<float>(), expected.outputs[0].to_vector<float>());
+    EXPECT_EQ(found.states[0].to_vector<float>(), expected.states[0].to_vector<float>());
+  }
+}
+
+// The exponential of layer 0 comes from a product that is kept anyway; that of layer 1 would only take
+// the place of its product.
+TEST(Rematerialize, SelectiveRunsNoContractionAgain) {
+  const Graph graph = rewritten(parse_graph(kLayers), {.policy = RematPolicy::selective});
+  int again = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.phase != Phase::recompute) continue;
+    EXPECT_EQ(node.op->name, "exp");
+    ++again;
+  }
+  EXPECT_EQ(again, 1);
+}
+
+TEST(Rematerialize, CheckpointsAreNotKept) {
+  std::string text(kLayers);
+  text.replace(text.find("\"h.0\""), 5, "\"h.0\" checkpoint");
+  const Graph graph = rewritten(parse_graph(text));
+  for (const KeptValue& kept : kept_values(graph))
+    EXPECT_NE(kept.name, "matmul of a") << "an inner value of the checkpoint is kept";
+  EXPECT_NE(to_text(graph).find("recompute"), std::string::npos);
+}
+
+TEST(Rematerialize, ReportsWhatIsKept) {
+  const std::vector<KeptValue> kept = kept_values(parse_graph(kLayers));
+  ASSERT_EQ(kept.size(), 5U);  // 8, 7, 5, 4, 3
+  for (const KeptValue& value : kept) {
+    EXPECT_EQ(value.bytes, 256);
+    EXPECT_GT(value.recompute_seconds, 0);
+  }
+  const Graph graph = parse_graph(kLayers);
+  const auto exp_0 = std::find_if(
+      kept.begin(), kept.end(), [&](const KeptValue& value) { return value.name == "exp in h.0"; });
+  ASSERT_NE(exp_0, kept.end());
+  EXPECT_EQ(graph.node(exp_0->needed_by).op->name, "mul");
+  EXPECT_EQ(exp_0->needed_by, NodeId(8));
+  EXPECT_DOUBLE_EQ(exp_0->recompute_seconds, node_seconds(graph, graph.nodes[1], {}));
+}
+
+TEST(Rematerialize, BudgetIsHeldOrRefusedWithReasons) {
+  const Graph graph = parse_graph(kLayers);
+  const int64_t all = plan(graph).memory.arena_bytes;
+  EXPECT_LE(plan(rewritten(graph, {.memory_budget = Bytes(all - 256)})).memory.arena_bytes,
+            all - 256);
+  const std::string message = error_of([&] { rewritten(graph, {.memory_budget = Bytes(100)}); });
+  EXPECT_NE(message.find("100 B"), std::string::npos) << message;
+  EXPECT_NE(message.find("needs at least"), std::string::npos) << message;
+  EXPECT_NE(message.find("f32[8, 8]: 256 B"), std::string::npos) << message;
+}
+
+TEST(Rematerialize, RefusesSettingsThatContradict) {
+  const Graph graph = parse_graph(kChain);
+  EXPECT_NE(error_of([&] { rewritten(graph, {.policy = RematPolicy::full}); }).find("checkpoint"),
+            std::string::npos);
+  const RematOptions both{.policy = RematPolicy::none, .memory_budget = Bytes(1)};
+  EXPECT_NE(error_of([&] { rewritten(graph, both); }).find("\"none\""), std::string::npos);
+  EXPECT_EQ(parse_policy("selective"), RematPolicy::selective);
+  EXPECT_NE(error_of([] { parse_policy("some"); }).find("selective"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace brrr
