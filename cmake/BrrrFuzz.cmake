@@ -23,9 +23,15 @@ function(brrr_add_fuzzer name)  # brrr_add_fuzzer(<name> <source of src/brrr>...
   target_compile_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined
                                          -fno-sanitize-recover=undefined -g -O1)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
-  target_link_libraries(${name} PRIVATE fmt::fmt)
+  target_link_libraries(${name} PRIVATE fmt::fmt Threads::Threads pcre2::pcre2
+                                        nlohmann_json::nlohmann_json)
   add_dependencies(fuzzers ${name})
 endfunction()
 
 brrr_add_fuzzer(einops_fuzz ops/einops_parse.cpp base/error.cpp)
 brrr_add_fuzzer(shape_spec_fuzz)
+
+file(GLOB text_sources RELATIVE "${PROJECT_SOURCE_DIR}/src/brrr" CONFIGURE_DEPENDS
+     "${PROJECT_SOURCE_DIR}/src/brrr/text/*.cpp")
+brrr_add_fuzzer(tokenizer_file_fuzz ${text_sources} base/error.cpp base/thread_pool.cpp)
+brrr_add_fuzzer(splitter_fuzz ${text_sources} base/error.cpp base/thread_pool.cpp)
