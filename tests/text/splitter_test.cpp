@@ -116,7 +116,7 @@ TEST(Splitter, CutsLeaveTheWordsAsTheyAre) {
       for (const std::string& word : words(*splitter, text.substr(cut))) parts.push_back(word);
       ASSERT_EQ(parts, words(*splitter, text)) << testing::PrintToString(text) << " at " << cut;
     }
-    EXPECT_GT(cuts, 1000u) << "too few to say anything";
+    EXPECT_GT(cuts, 500u) << "too few to say anything";
   }
 }
 
@@ -135,7 +135,7 @@ TEST(Splitter, RefusesPatternsThatItCannotKeep) {
   EXPECT_THAT(error_of([] { make_splitter("(a"); }), HasSubstr("not understood at byte 2"));
   EXPECT_THAT(error_of([] { make_splitter("(?<=a)b"); }), HasSubstr("looks behind"));
   EXPECT_THAT(error_of([] { make_splitter("\\bword"); }), HasSubstr("looks behind"));
-  const auto endless = make_splitter("(x+x+)+y");
+  const auto endless = make_splitter("(x+x+)+[yz]");
   EXPECT_THAT(error_of([&] { endless->split(std::string(64, 'x'), TextEnd::here); }),
               HasSubstr("nested repetitions"));
 }

@@ -14,7 +14,7 @@
 #include "brrr/base/units.h"
 #include "brrr/cli/commands.h"
 #include "brrr/report/table.h"
-#include "brrr/text/file_bytes.h"
+#include "brrr/text/char_set.h"
 #include "brrr/text/stream.h"
 #include "brrr/text/tokenizer_file.h"
 #include "brrr/text/train_bpe.h"
@@ -68,30 +68,20 @@ struct TrainCommand {
   std::string kind = "bpe", pattern = "gpt2", out;
   int64_t vocab_size = 8192, min_count = 2;
   std::vector<std::string> specials{std::string(text::kEndOfText)};
+  bool no_bytes = false;
   bool json = false;
 };
 
-// A char tokenizer needs to know the characters only, so files may be larger than memory here too.
 text::TokenizerDefinition train_chars(const TrainCommand& command) {
-  std::string characters;
+  text::CharSet characters;
   for (const std::string& path : command.files) {
     text::read_file_in_parts(path, [&](std::string_view part, text::TextEnd end) {
-      size_t taken = part.size();
-      if (end == text::TextEnd::later) {  // not in the middle of a character
-        while (taken > 0 && (static_cast<unsigned char>(part[taken - 1]) & 0xC0) == 0x80) --taken;
-        if (taken > 0 && static_cast<unsigned char>(part[taken - 1]) >= 0xC0) --taken;
-      }
-      characters += part.substr(0, taken);
-      std::string distinct;
-      for (const std::string& token :
-           text::define_char_tokenizer(characters, text::UnknownCharacters::refuse).tokens)
-        distinct += token;
-      characters = distinct;
-      return taken;
+      return characters.add_part(part, end);
     });
   }
-  return text::define_char_tokenizer(characters, text::UnknownCharacters::as_bytes,
-                                     command.specials);
+  return characters.define(
+      command.no_bytes ? text::UnknownCharacters::refuse : text::UnknownCharacters::as_bytes,
+      command.specials);
 }
 
 text::TokenizerDefinition train(const TrainCommand& command) {
@@ -150,6 +140,8 @@ void add_train(CLI::App& parent) {
       ->capture_default_str();
   command->add_option("--min-count", options->min_count, "Rarer pairs are not merged")
       ->capture_default_str();
+  command->add_flag("--no-bytes", options->no_bytes,
+                    "A char tokenizer with the text's characters alone: others are an error");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Examples:\n"

@@ -1,8 +1,5 @@
 #include "brrr/text/simple_tokenizers.h"
 
-#include <algorithm>
-#include <set>
-
 #include "brrr/base/error.h"
 #include "brrr/text/byte_level.h"
 #include "brrr/text/utf8.h"
@@ -14,12 +11,6 @@ namespace {
 std::string_view next_unit(std::string_view text) {
   const Utf8Char next = decode_utf8(text);
   return text.substr(0, next.state == Utf8Char::State::whole ? next.length : 1);
-}
-
-// Characters in the order of Unicode (which is that of their bytes), single bytes behind them.
-bool goes_before(const std::string& a, const std::string& b) {
-  const bool a_is_char = is_utf8(a), b_is_char = is_utf8(b);
-  return a_is_char != b_is_char ? a_is_char : a < b;
 }
 
 }  // namespace
@@ -88,27 +79,6 @@ size_t CharTokenizer::find_cut(std::string_view text, size_t from) const {
 TokenizerDefinition define_byte_tokenizer(std::span<const std::string> specials) {
   TokenizerDefinition definition{.kind = TokenizerKind::bytes};
   for (int byte = 0; byte < 256; ++byte) definition.tokens.emplace_back(1, static_cast<char>(byte));
-  for (const std::string& special : specials) add_special(definition, special);
-  return definition;
-}
-
-TokenizerDefinition define_char_tokenizer(std::string_view text, UnknownCharacters unknown,
-                                          std::span<const std::string> specials) {
-  std::set<std::string, std::less<>> units;
-  while (!text.empty()) {
-    const std::string_view unit = next_unit(text);
-    if (units.find(unit) == units.end()) units.emplace(unit);
-    text.remove_prefix(unit.size());
-  }
-  TokenizerDefinition definition{.kind = TokenizerKind::characters};
-  definition.tokens.assign(units.begin(), units.end());
-  std::sort(definition.tokens.begin(), definition.tokens.end(), goes_before);
-  if (unknown == UnknownCharacters::as_bytes) {
-    for (int byte = 0; byte < 256; ++byte) {
-      const std::string single(1, static_cast<char>(byte));
-      if (!units.contains(single)) definition.tokens.push_back(single);
-    }
-  }
   for (const std::string& special : specials) add_special(definition, special);
   return definition;
 }
