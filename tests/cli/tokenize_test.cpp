@@ -38,7 +38,7 @@ TEST_F(Tokenize, TrainsEncodesAndDecodes) {
     const std::string file = train("--vocab 280", name);
     const auto encoded =
         nlohmann::json::parse(run("tokenize encode --json -t " + file + " 'the cat sat'").output);
-    EXPECT_EQ(encoded["vocab_size"], 280);
+    EXPECT_EQ(encoded["vocab_size"], 271) << "the text has no more pairs";
     EXPECT_EQ(encoded["ids"].size(), 3u) << "every word is a token";
     EXPECT_EQ(encoded["hash"].get<std::string>().size(), 16u);
     std::string ids;
