@@ -31,7 +31,10 @@ endfunction()
 brrr_add_fuzzer(einops_fuzz ops/einops_parse.cpp base/error.cpp)
 brrr_add_fuzzer(shape_spec_fuzz)
 
+set(words_sources text/splitter.cpp text/scan_words.cpp text/char_class.cpp text/regex.cpp text/utf8.cpp
+                  base/error.cpp)
+brrr_add_fuzzer(splitter_fuzz ${words_sources})
 file(GLOB text_sources RELATIVE "${PROJECT_SOURCE_DIR}/src/brrr" CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/brrr/text/*.cpp")
+list(FILTER text_sources EXCLUDE REGEX "train_bpe|count_words|stream|char_set|file_bytes|/tokenizer_file")
 brrr_add_fuzzer(tokenizer_file_fuzz ${text_sources} base/error.cpp base/thread_pool.cpp)
-brrr_add_fuzzer(splitter_fuzz ${text_sources} base/error.cpp base/thread_pool.cpp)

@@ -5,8 +5,8 @@
 namespace brrr::text {
 
 SpecialFinder::SpecialFinder(std::vector<SpecialToken> specials) : specials_(std::move(specials)) {
-  std::stable_sort(specials_.begin(), specials_.end(),
-                   [](const auto& a, const auto& b) { return a.text.size() > b.text.size(); });
+  std::sort(specials_.begin(), specials_.end(),
+            [](const auto& a, const auto& b) { return a.text.size() > b.text.size(); });
   for (const SpecialToken& special : specials_)
     begins_[static_cast<unsigned char>(special.text[0])] = true;
 }
