@@ -23,9 +23,18 @@ function(brrr_add_fuzzer name)  # brrr_add_fuzzer(<name> <source of src/brrr>...
   target_compile_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined
                                          -fno-sanitize-recover=undefined -g -O1)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
-  target_link_libraries(${name} PRIVATE fmt::fmt)
+  target_link_libraries(${name} PRIVATE fmt::fmt Threads::Threads pcre2::pcre2
+                                        nlohmann_json::nlohmann_json)
   add_dependencies(fuzzers ${name})
 endfunction()
 
 brrr_add_fuzzer(einops_fuzz ops/einops_parse.cpp base/error.cpp)
 brrr_add_fuzzer(shape_spec_fuzz)
+
+set(words_sources text/splitter.cpp text/scan_words.cpp text/char_class.cpp text/regex.cpp text/utf8.cpp
+                  base/error.cpp)
+brrr_add_fuzzer(splitter_fuzz ${words_sources})
+file(GLOB text_sources RELATIVE "${PROJECT_SOURCE_DIR}/src/brrr" CONFIGURE_DEPENDS
+     "${PROJECT_SOURCE_DIR}/src/brrr/text/*.cpp")
+list(FILTER text_sources EXCLUDE REGEX "train_bpe|count_words|stream|char_set|file_bytes|/tokenizer_file")
+brrr_add_fuzzer(tokenizer_file_fuzz ${text_sources} base/error.cpp base/thread_pool.cpp)

@@ -19,8 +19,9 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/brrrConfig.cmake.in"
 # Before 1.0 a minor version may break its users.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/brrrConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
-# The two find modules travel along: the installed static library names the targets they define.
+# The find modules travel along: the installed static library names the targets they define.
 install(FILES "${PROJECT_BINARY_DIR}/brrrConfig.cmake"
               "${PROJECT_BINARY_DIR}/brrrConfigVersion.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/Findhwy.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/Findpcre2.cmake"
         DESTINATION "${package_dir}")

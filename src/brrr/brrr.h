@@ -43,3 +43,7 @@
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 #include "brrr/tensor/tensor.h"
+#include "brrr/text/stream.h"
+#include "brrr/text/tokenizer.h"
+#include "brrr/text/tokenizer_file.h"
+#include "brrr/text/train_bpe.h"

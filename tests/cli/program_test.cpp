@@ -2,31 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "brrr/graph/op_def.h"
+#include "support/run_program.h"
 
 namespace brrr {
 namespace {
 
 using testing::HasSubstr;
-
-struct Outcome {
-  int status;
-  std::string output;
-};
-
-Outcome run(const std::string& arguments) {
-  const std::string command = std::string(BRRR_PROGRAM) + " " + arguments + " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  Outcome result{-1, ""};
-  std::array<char, 4096> buffer{};
-  while (pipe && fgets(buffer.data(), buffer.size(), pipe)) result.output += buffer.data();
-  if (pipe) result.status = WEXITSTATUS(pclose(pipe));
-  return result;
-}
 
 TEST(Program, ListsEveryOp) {
   const Outcome table = run("ops"), json = run("ops --json");

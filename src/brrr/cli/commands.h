@@ -9,5 +9,6 @@ void add_devices(CLI::App& app);
 void add_dtypes(CLI::App& app);
 void add_ops(CLI::App& app);
 void add_sweep(CLI::App& app);
+void add_tokenize(CLI::App& app);
 
 }  // namespace brrr::cli

@@ -13,11 +13,13 @@ int main(int argc, char** argv) {
       "  brrr ops                 every op with its formula\n"
       "  brrr sweep gelu softmax  hold ops against their definitions on this machine\n"
       "  brrr devices             what this machine has, with measured peaks\n"
-      "  brrr dtypes --json       element types for a program to read");
+      "  brrr dtypes --json       element types for a program to read\n"
+      "  brrr tokenize --help     make tokenizers, encode, decode, count");
   brrr::cli::add_devices(app);
   brrr::cli::add_dtypes(app);
   brrr::cli::add_ops(app);
   brrr::cli::add_sweep(app);
+  brrr::cli::add_tokenize(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
