@@ -8,6 +8,7 @@ namespace {
 // What makes two nodes the same. Random ops take their key as an operand, so they are pure like others.
 std::string key_of(const Node& node, const ValueIds& inputs) {
   std::string key(node.op->name);
+  if (node.body) key += join_text("@", reinterpret_cast<uintptr_t>(node.body.get()));
   for (ValueId id : inputs) key += join_text(" %", id.value);
   for (const Attr& attr : node.attrs) {
     key += join_text(" ", attr.name, "#", attr.value.index(), "=");
@@ -85,7 +86,7 @@ class Simplifier {
     if (is_new) {
       std::vector<TensorType> types;
       for (ValueId id : node.outputs) types.push_back(from_.type(id));
-      to_.add_node(*node.op, node.attrs, inputs, types, node.phase);
+      to_.add_node(*node.op, node.attrs, inputs, types, node.phase, node.body);
     }
     for (int i = 0; i < node.outputs.size(); ++i)
       now_[node.outputs[i].index()] = to_.node(found->second).outputs[i];

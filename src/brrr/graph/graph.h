@@ -5,8 +5,11 @@
 //   states    tensors that outlive a call: parameters, optimizer state. A state has a value before the
 //             call and, when the program writes it, another after it.
 //   outputs   returned by every call
+//
+// A node may have a body, a graph of its own: `repeat` (graph/repeat.h) runs it several times.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,12 +33,15 @@ struct Value {
 
 using ValueIds = SmallVector<ValueId, 4>;
 
+struct Graph;
+
 struct Node {
   const OpDef* op;
   Attrs attrs;
   ValueIds inputs;
   ValueIds outputs;
   Phase phase = Phase::forward;
+  std::shared_ptr<const Graph> body;  // of repeat_op, none for every other op
 };
 
 struct StateSlot {
@@ -65,11 +71,14 @@ struct Graph {
   ValueId add_value(const TensorType& type);
   // Adds a node with fresh outputs of these types behind all others.
   NodeId add_node(const OpDef& op, const Attrs& attrs, const ValueIds& node_inputs,
-                  std::span<const TensorType> types, Phase phase = Phase::forward);
+                  std::span<const TensorType> types, Phase phase = Phase::forward,
+                  std::shared_ptr<const Graph> body = {});
 };
 
 // The types that `op` gives to operands of these types.
 TensorTypes infer_types(const OpDef& op, const Attrs& attrs, std::span<const TensorType> inputs);
+// The types that a node gives to its results, from its op or from its body.
+TensorTypes infer_types(const Graph& graph, const Node& node);
 
 // What a node costs, from its op.
 Cost cost_of(const Graph& graph, const Node& node);

@@ -36,7 +36,8 @@ std::string type_text(const TensorType& type) {
 
 class Printer {
  public:
-  explicit Printer(const Graph& graph) : graph_(graph), numbers_(graph.values.size(), -1) {
+  explicit Printer(const Graph& graph, std::string indent = "")
+      : graph_(graph), indent_(std::move(indent)), numbers_(graph.values.size(), -1) {
     for (const GraphInput& input : graph.inputs) number(input.value);
     for (const StateSlot& state : graph.states) number(state.before);
     for (const Node& node : graph.nodes) {
@@ -47,20 +48,20 @@ class Printer {
   std::string run() const {
     std::string out;
     for (const GraphInput& input : graph_.inputs)
-      out += fmt::format("input {} {}\n", declared(input.value), quoted(input.name));
+      out += fmt::format("{}input {} {}\n", indent_, declared(input.value), quoted(input.name));
     for (const StateSlot& state : graph_.states)
-      out += fmt::format("state {} {}\n", declared(state.before), quoted(state.name));
+      out += fmt::format("{}state {} {}\n", indent_, declared(state.before), quoted(state.name));
     Phase phase = Phase::forward;
     for (const Node& node : graph_.nodes) {
-      if (node.phase != phase) out += fmt::format("{}\n", phase_name(node.phase));
+      if (node.phase != phase) out += fmt::format("{}{}\n", indent_, phase_name(node.phase));
       phase = node.phase;
-      out += line(node) + "\n";
+      out += indent_ + line(node) + "\n";
     }
     for (const StateSlot& state : graph_.states) {
       if (state.is_written())
-        out += fmt::format("write {} {}\n", quoted(state.name), used(state.after));
+        out += fmt::format("{}write {} {}\n", indent_, quoted(state.name), used(state.after));
     }
-    out += "return";
+    out += indent_ + "return";
     for (ValueId id : graph_.outputs) out += fmt::format(" {}", used(id));
     return out + "\n";
   }
@@ -80,15 +81,20 @@ class Printer {
     }
     out += fmt::format(" = {}", node.op->name);
     for (ValueId id : node.inputs) out += fmt::format(" {}", used(id));
-    if (node.attrs.size() == 0) return out;
-    out += " {";
-    for (const Attr& attr : node.attrs)
-      out += fmt::format("{}{}={}", &attr == node.attrs.begin() ? "" : " ", attr.name,
-                         attr_text(attr.value));
-    return out + "}";
+    if (node.attrs.size() > 0) {
+      out += " {";
+      for (const Attr& attr : node.attrs)
+        out += fmt::format("{}{}={}", &attr == node.attrs.begin() ? "" : " ", attr.name,
+                           attr_text(attr.value));
+      out += "}";
+    }
+    if (node.body)
+      out += fmt::format(" [\n{}{}]", Printer(*node.body, indent_ + "  ").run(), indent_);
+    return out;
   }
 
   const Graph& graph_;
+  std::string indent_;
   std::vector<int> numbers_;  // by value id
   int next_ = 0;
 };

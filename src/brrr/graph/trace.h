@@ -4,8 +4,12 @@
 // Storage is what has identity. A storage stands for its newest value in the graph, the base; a handle
 // with another layout is a view derived from it. A write makes a new base, and later uses of any view
 // are derived again from that one. Concrete tensors met in a trace become states, one for each storage.
+//
+// The body of a repeat (graph/repeat.h) is traced once, into a graph of its own. What it meets from
+// outside is captured, storage by storage; what it writes of that goes from one iteration to the next.
 #pragma once
 
+#include <deque>
 #include <string_view>
 #include <unordered_map>
 
@@ -35,6 +39,19 @@ class Tracer {
   void record_write(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                     const TensorType& type, const Tensor& target);
 
+  // A repeat: ops between these two calls make its body.
+  struct RepeatHandles {
+    Tensor index;
+    std::vector<Tensor> slices;
+  };
+  RepeatHandles begin_repeat(const Tensor& count, std::span<const Tensor> sliced);
+  // A value of the body that starts at zero and keeps what is written to it for the next iteration.
+  Tensor add_sum(const TensorType& type);
+  // The sums after the last iteration, in the order in which they were added.
+  std::vector<Tensor> end_repeat();
+  // Forgets a body that could not be traced; does nothing where none is open.
+  void abandon_repeat() noexcept;
+
   void set_phase(Phase phase) { phase_ = phase; }
   Phase phase() const { return phase_; }
 
@@ -53,17 +70,44 @@ class Tracer {
     ValueId value;
     Layout layout;                   // of the base itself: contiguous, from element 0
     std::vector<DerivedView> views;  // of this value, not of older ones
-    int state = -1;
+    int state = -1;                  // of the program, not of a body
+    ValueId entry;  // in a body, of what comes from outside: its value at the start
+  };
+  // The program, or a body that is open.
+  struct Frame {
+    Graph graph;
+    std::unordered_map<const Storage*, Base> bases;
+    Tensor count;
+    std::vector<Tensor> sliced;  // as they are outside
+    std::vector<Tensor> given;   // the index and the slices
+    std::vector<Tensor> sums;
+    std::vector<const Storage*> captured;  // in the order in which the body met them
+  };
+  // What a body calls a state of the program, which may get its name after the body has ended.
+  struct StateName {
+    std::shared_ptr<Graph> body;
+    bool is_state;  // of the body, else one of its inputs
+    size_t position;
+    int state;
   };
 
-  Base& base_of(const Tensor& x);
-  Base& add_base(Ref<Storage> storage, ValueId value, const Layout& layout);
+  Frame& frame() { return frames_.back(); }
+  Graph& graph() { return frames_.back().graph; }
+  Base& base_of(const Tensor& x) { return base_of(x, frames_.size() - 1); }
+  Base& base_of(const Tensor& x, size_t depth);
+  Base& add_base(Ref<Storage> storage, ValueId value, const Layout& layout, size_t depth);
   Base& add_state(const Tensor& x);
+  Base& capture(const Tensor& x, size_t depth);
+  void set_value(Base& base, ValueId value);
   Tensor make_handle(const TensorType& type, Device device, ValueId value);
+  ValueId add_one(std::string_view op, const Attrs& attrs, const ValueIds& inputs,
+                  const TensorType& type);
+  int64_t largest_count(const Frame& body);
+  static void require_read_only(const Frame& body);
 
-  Graph graph_;
+  std::deque<Frame> frames_;  // the program first, the innermost body last
+  std::vector<StateName> state_names_;
   Phase phase_ = Phase::forward;
-  std::unordered_map<const Storage*, Base> bases_;
 };
 
 }  // namespace brrr

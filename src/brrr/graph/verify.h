@@ -10,6 +10,7 @@ namespace brrr {
 //   - every value is made exactly once, by the node it names, or is an input or a state
 //   - every node's results have the types that its op infers from its operands
 //   - a state keeps its type when it is written, and outputs name existing values
+//   - the body of a node is legal itself and fits the operands
 void verify(const Graph& graph, std::string_view after);
 
 }  // namespace brrr

@@ -1,119 +1,141 @@
 #include "brrr/runtime/executable.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "brrr/compiler/simplify.h"
-#include "brrr/graph/trace.h"
-#include "brrr/graph/verify.h"
+#include "brrr/graph/count.h"
 #include "brrr/ops/copy.h"
 
 namespace brrr {
 namespace {
 
-Graph run_passes(Graph graph, const PipelineOptions& options) {
-  verify(graph, "trace");
-  if (options.simplify) {
-    graph = simplify(graph);
-    verify(graph, "simplify");
-  }
-  return graph;
-}
-
 std::byte* first_byte(const Tensor& x) {
   return x.storage().data() + storage_bytes(x.dtype(), x.offset());
 }
 
+// The device asked for, which must be the one that the states live on.
+Device device_of(const Graph& graph, const PipelineOptions& options) {
+  std::optional<Device> device = options.device;
+  for (const StateSlot& state : graph.states) {
+    check(
+        state.tensor.defined(), "compile: state \"", state.name,
+        "\" has no elements; a graph that was read from text can be printed and interpreted only");
+    if (!device) device = state.tensor.device();
+    check(state.tensor.device() == *device, "compile: the program runs on ", *device,
+          ", and its state \"", state.name, "\" lives on ", state.tensor.device(),
+          "; move it with to(x, device)");
+  }
+  return device.value_or(Device::cpu());
+}
+
+Bytes bytes_of(const TensorType& type) {
+  return Bytes(storage_bytes(type.dtype, numel(type.shape)));
+}
+
 }  // namespace
 
+Bytes ProgramMemory::total() const { return states + inputs + outputs + arena; }
+
 Executable::Executable(Graph graph, const PipelineOptions& options)
-    : graph_(run_passes(std::move(graph), options)),
-      list_(lower(graph_, fuse(graph_, {.enabled = options.fuse}))) {
-  select_workspaces(list_, thread_pool());
-  plan_ = plan_memory(list_, {.share = options.plan_memory});
-  if (plan_.arena_bytes > 0)
-    arena_ = Storage::allocate(Device::cpu(), plan_.arena_bytes, Category::activation);
-  bind();
+    : program_(run_pipeline(std::move(graph), options, thread_pool())),
+      device_(device_of(program_.graph, options)) {
+  if (plan().arena_bytes > 0)
+    arena_ = Storage::allocate(device_, plan().arena_bytes, Category::activation);
+  for (const StateSlot& state : program_.graph.states) {
+    Storage& storage = state.tensor.storage();
+    states_.push_back({&storage, state.is_written(), !storage.is_unique()});
+    if (state.is_written()) written_.push_back(&storage);
+  }
+  std::sort(written_.begin(), written_.end());
+  if (device_.has_data()) bind();
 }
 
 // Fixes every address that is known now: those in the arena and those of states.
 void Executable::bind() {
-  const auto address_of = [&](BufferId id) -> std::byte* {
-    const Buffer& buffer = list_.buffers[id.index()];
-    if (buffer.place == Place::state)
-      return first_byte(graph_.states[static_cast<size_t>(buffer.index)].tensor);
-    const int64_t offset = plan_.offsets[id.index()];
-    return buffer.place == Place::temporary && offset >= 0 ? arena_->data() + offset : nullptr;
-  };
-  for (const Kernel& kernel : list_.kernels) {
-    Step step{.kernel = &kernel,
-              .first_operand = operands_.size(),
-              .inputs = kernel.inputs.size(),
-              .outputs = kernel.outputs.size(),
-              .workspace = {},
-              .tiles = nullptr};
-    for (const auto* refs : {&kernel.inputs, &kernel.outputs}) {
-      for (const OperandRef& ref : *refs) {
-        const Buffer& buffer = list_.buffers[ref.buffer.index()];
-        if (buffer.place == Place::input || buffer.place == Place::output)
-          patches_.push_back({operands_.size(), buffer.place, buffer.index});
-        operands_.push_back({address_of(ref.buffer), &ref.layout, ref.dtype});
-      }
-    }
-    if (kernel.workspace.valid())
-      step.workspace = {address_of(kernel.workspace),
-                        static_cast<size_t>(list_.buffers[kernel.workspace.index()].bytes)};
-    steps_.push_back(std::move(step));
-  }
-  for (Step& step : steps_) {
-    if (!step.kernel->program) continue;
-    const std::span<const Operand> all(operands_);
-    step.tiles = std::make_unique<TileKernel>(
-        *step.kernel->program, all.subspan(step.first_operand, step.inputs),
-        all.subspan(step.first_operand + step.inputs, step.outputs));
+  bound_ = std::make_unique<BoundProgram>(program_.kernels, arena_ ? arena_->data() : nullptr);
+  for (size_t i = 0; i < states_.size(); ++i)
+    bound_->set_address(Place::state, static_cast<int>(i),
+                        first_byte(program_.graph.states[i].tensor));
+}
+
+void Executable::check_input(size_t i, const Tensor& x) const {
+  const GraphInput& input = program_.graph.inputs[i];
+  const TensorType& type = program_.graph.type(input.value);
+  check(x.shape() == type.shape && x.dtype() == type.dtype,
+        "the compiled function was traced with \"", input.name, "\" as ", type,
+        ", and is called with ", describe(x));
+  check(x.device() == device_, "the compiled function runs on ", device_, ", and \"", input.name,
+        "\" lives on ", x.device(), "; move it with to(x, device)");
+}
+
+void Executable::fail_dropped(size_t state) const {
+  fail("the compiled function holds state \"", program_.graph.states[state].name, "\" (",
+       describe(program_.graph.states[state].tensor),
+       "), and nobody else does any more: the tensor was replaced or dropped since it was traced; ",
+       "write new values into it with copy_from, or compile again");
+}
+
+// A state that only the program can see is one that its owner has replaced by another tensor.
+void Executable::check_states() const {
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (states_[i].is_shared && states_[i].storage->is_unique()) [[unlikely]]
+      fail_dropped(i);
   }
 }
 
-void Executable::run_step(const Step& step, ThreadPool& pool) const {
-  const std::span<const Operand> all(operands_);
-  const auto inputs = all.subspan(step.first_operand, step.inputs),
-             outputs = all.subspan(step.first_operand + step.inputs, step.outputs);
-  if (step.tiles) {
-    step.tiles->run(inputs, outputs, pool);
-  } else {
-    const Kernel& kernel = *step.kernel;
-    kernel.op->cpu({*kernel.op, inputs, outputs, kernel.attrs, step.workspace, pool});
-  }
+bool Executable::is_written_state(const Storage& storage) const {
+  return std::binary_search(written_.begin(), written_.end(), &storage);
+}
+
+Tensor Executable::own_input(const Tensor& x) const {
+  NoGrad nothing_is_recorded;
+  return clone(x.detach());
 }
 
 Tensors Executable::run(std::span<const Tensor> inputs) {
-  check(inputs.size() == graph_.inputs.size(), "the compiled function takes ", graph_.inputs.size(),
+  const Graph& graph = program_.graph;
+  check(inputs.size() == graph.inputs.size(), "the compiled function takes ", graph.inputs.size(),
         " tensors, not ", inputs.size());
-  Tensors given, results;
+  check_states();
+  Tensors copies, results;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const TensorType& type = graph_.type(graph_.inputs[i].value);
-    check(inputs[i].shape() == type.shape && inputs[i].dtype() == type.dtype,
-          "the compiled function was traced with \"", graph_.inputs[i].name, "\" as ", type,
-          ", and is called with ", describe(inputs[i]));
-    NoGrad nothing_is_recorded;
-    given.push_back(contiguous(inputs[i].detach()));
+    const Tensor* x = &inputs[i];
+    check_input(i, *x);
+    if (!bound_) continue;
+    // Kernels read inputs in order, and a state that is also an input must not change under them.
+    if (!x->is_contiguous() || is_written_state(x->storage())) {
+      copies.push_back(own_input(*x));
+      x = &copies[copies.size() - 1];
+    }
+    bound_->set_address(Place::input, static_cast<int>(i), first_byte(*x));
   }
-  for (const TensorType& type : list_.outputs) results.push_back(empty(type.shape, type.dtype));
-  for (const Patch& patch : patches_) {
-    const Tensor& x = patch.place == Place::input ? given[patch.index] : results[patch.index];
-    operands_[patch.operand].base = first_byte(x);
+  for (const TensorType& type : kernels().outputs) {
+    results.push_back(empty(type.shape, type.dtype, device_));
+    if (bound_)
+      bound_->set_address(Place::output, results.size() - 1,
+                          results[results.size() - 1].storage().data());
   }
-  ThreadPool& pool = thread_pool();
-  for (const Step& step : steps_) run_step(step, pool);
-  for (const StateSlot& state : graph_.states) {
-    if (state.is_written()) state.tensor.storage().mark_written();
+  if (bound_) bound_->run(thread_pool());
+  if (is_counting()) count_run(kernels());
+  for (const HeldState& state : states_) {
+    if (state.is_written) state.storage->mark_written();
   }
   return results;
 }
 
 Cost Executable::cost() const {
   Cost total;
-  for (const Kernel& kernel : list_.kernels) total += kernel.cost;
+  for (const Kernel& kernel : kernels().kernels) total += kernel.cost;
   return total;
+}
+
+ProgramMemory Executable::memory() const {
+  ProgramMemory memory{.arena = Bytes(plan().arena_bytes)};
+  const Graph& graph = program_.graph;
+  for (const StateSlot& state : graph.states) memory.states += bytes_of(graph.type(state.before));
+  for (const GraphInput& input : graph.inputs) memory.inputs += bytes_of(graph.type(input.value));
+  for (const TensorType& type : kernels().outputs) memory.outputs += bytes_of(type);
+  return memory;
 }
 
 }  // namespace brrr
