@@ -52,7 +52,9 @@ Tensors tied_embedding(Tracer& tracer) {
   const Tensor tokens = given(tracer, {4}, DType::i64, "tokens"),
                targets = given(tracer, {4}, DType::i64, "targets");
   tracer.name_state(table, "table");
-  const Tensor loss = cross_entropy(matmul(embedding(table, tokens), transpose(table)), targets);
+  const Tensor rows = embedding(table, tokens);  // a statement each: C++ orders no arguments
+  const Tensor head = transpose(table);
+  const Tensor loss = cross_entropy(matmul(rows, head), targets);
   const Tensor gradient = grad(loss, {table})[0];
   NoGrad update;
   table.copy_from(table - gradient * 0.5);

@@ -132,29 +132,41 @@ void expect_same_plan(const KernelProgram& a, const KernelProgram& b) {
   EXPECT_EQ(a.plan.offsets, b.plan.offsets);
 }
 
-TEST(NullDevice, RunsTheSamePlan) {
-  const auto compiled = [](Device device, const auto& use) {
-    const Model model(kTiny, device);
-    auto step = compile([&](const Tensor& x, const Tensor& y, const Tensor& n) {
-      return model.accumulate(x, y, n);
-    });
+// A compiled step that accumulates over three micro-batches, after one run of it.
+struct Ran {
+  explicit Ran(Device device)
+      : model(kTiny, device),
+        step(
+            [this](std::span<const Tensor> x) -> Tensors {
+              return {model.accumulate(x[0], x[1], x[2])};
+            },
+            {}) {
     const Tensor x = ids({3, 2, 8}, device),
                  n = full({}, 3, {.dtype = DType::i64, .device = device});
-    const Executable& program = step.function().executable({{x, x, n}});
+    program = &step.executable({{x, x, n}});
     CostCounter counter;
-    const Tensor loss = step(x, x, n);
-    EXPECT_EQ(counter.total(), program.cost());
-    EXPECT_EQ(loss.device(), device);
-    EXPECT_GT(counter.contractions().flops, 0);
-    use(program, counter);
-  };
-  compiled(Device::cpu(), [&](const Executable& on_cpu, const CostCounter& cpu_count) {
-    compiled(Device::null(), [&](const Executable& on_null, const CostCounter& null_count) {
-      EXPECT_EQ(cpu_count.total(), null_count.total());
-      EXPECT_EQ(cpu_count.calls(), null_count.calls());
-      expect_same_plan(on_cpu.program().kernels, on_null.program().kernels);
-    });
-  });
+    loss = step.run({{x, x, n}})[0];
+    counted = counter.total();
+    contraction_flops = counter.contractions().flops;
+    calls = counter.calls();
+  }
+  Model model;
+  CompiledFunction step;
+  const Executable* program;
+  Tensor loss;
+  Cost counted;
+  int64_t contraction_flops, calls;
+};
+
+TEST(NullDevice, RunsTheSamePlan) {
+  const Ran on_cpu(Device::cpu()), on_null(Device::null());
+  EXPECT_EQ(on_null.loss.device(), Device::null());
+  EXPECT_EQ(on_null.counted, on_null.program->cost());
+  EXPECT_EQ(on_null.counted, on_cpu.counted);
+  EXPECT_EQ(on_null.calls, on_cpu.calls);
+  EXPECT_EQ(on_null.contraction_flops, on_cpu.contraction_flops);
+  EXPECT_GT(on_null.contraction_flops, 0);
+  expect_same_plan(on_cpu.program->program().kernels, on_null.program->program().kernels);
 }
 
 // The products alone: forward 2 FLOPs a weight and token, backward twice that.
