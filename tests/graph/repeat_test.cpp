@@ -170,7 +170,7 @@ TEST(RepeatGraph, RefusesWhatALoopWouldNotMean) {
              return row;
            })[0]};
          }),
-         "writes to its slice 0");
+         "writes to its \"slice 0\"");
   expect(refused([](const Tensor& x, const Tensor& count) -> Tensors {
            return {repeat(count, {x}, [&](const Tensor& row) {
              x.fill(0);

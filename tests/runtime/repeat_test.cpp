@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "brrr/autodiff/grad.h"
+#include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
@@ -159,6 +160,34 @@ TEST(Repeat, IsNotUnrolled) {
   EXPECT_EQ(kernels, more_kernels);
   EXPECT_EQ(bytes, more_bytes);
   EXPECT_EQ(32 * flops, more_flops);
+}
+
+TEST(Repeat, CountersSeeTheIterationsThatRan) {
+  auto f = compile([](const Tensor& a, const Tensor& n) {
+    return repeat(n, {a}, [](const Tensor& row) { return exp(row); })[0];
+  });
+  const Tensor a = ones({8, 16});
+  const auto flops_of = [&](int64_t n) {
+    CostCounter counter;
+    f(a, count_of(n));
+    return counter.total().flops;
+  };
+  EXPECT_GT(flops_of(1), 0);
+  EXPECT_EQ(flops_of(5), 5 * flops_of(1));
+  EXPECT_EQ(flops_of(8), f.function().executable({{a, count_of(8)}}).cost().flops);
+}
+
+TEST(Repeat, RunAllocatesOnlyItsResults) {
+  auto f = compile([](const Tensor& a, const Tensor& n) {
+    return repeat(n, {a}, [](const Tensor& part) { return matmul(exp(part), part); })[0];
+  });
+  const Tensor a = values({3, 64, 64}, 5), n = count_of(3);
+  f(a, n);
+  Ledger& books = ledger(Device::cpu());
+  books.reset_peak();
+  const int64_t before = books.live().value();
+  const Tensor result = f(a, n);
+  EXPECT_EQ(books.peak().value() - before, result.bytes().value());
 }
 
 TEST(Repeat, WritesOfTheBodyKeepAddresses) {

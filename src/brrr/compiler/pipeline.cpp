@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "brrr/compiler/simplify.h"
+#include "brrr/compiler/verify_plan.h"
 #include "brrr/graph/repeat.h"
 #include "brrr/graph/verify.h"
 
@@ -55,6 +56,9 @@ class Pipeline {
     }
     made_.graph = std::move(graph);
     made_.kernels = make_kernels(made_.graph, made_.regions);
+    const double start = now_seconds();
+    verify_plan(made_.kernels);
+    record("plan_memory").verify_seconds += now_seconds() - start;
     return std::move(made_);
   }
 

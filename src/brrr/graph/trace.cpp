@@ -53,7 +53,8 @@ ValueId Tracer::add_one(std::string_view op, const Attrs& attrs, const ValueIds&
 Tensor Tracer::add_input(const TensorType& type, Device device, std::string name) {
   const ValueId value = graph().add_value(type);
   graph().inputs.push_back({std::move(name), value});
-  return make_handle(type, device, value);
+  frame().given.push_back(make_handle(type, device, value));
+  return frame().given.back();
 }
 
 // A tensor that fills its storage gives the state its shape; a view of a larger one makes it a plain row
@@ -175,6 +176,7 @@ void Tracer::record_write(const OpDef& op, std::span<const Tensor> inputs, const
 
 Graph Tracer::finish(std::span<const Tensor> outputs) {
   invariant(frames_.size() == 1, "a trace ended inside the body of a repeat");
+  require_read_only(frame(), "the compiled function");
   for (const Tensor& output : outputs) graph().outputs.push_back(value_of(output));
   for (const StateName& use : state_names_) {
     const std::string& name = graph().states[static_cast<size_t>(use.state)].name;

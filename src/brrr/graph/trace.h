@@ -79,7 +79,7 @@ class Tracer {
     std::unordered_map<const Storage*, Base> bases;
     Tensor count;
     std::vector<Tensor> sliced;  // as they are outside
-    std::vector<Tensor> given;   // the index and the slices
+    std::vector<Tensor> given;   // handles to the inputs of the graph
     std::vector<Tensor> sums;
     std::vector<const Storage*> captured;  // in the order in which the body met them
   };
@@ -103,7 +103,7 @@ class Tracer {
   ValueId add_one(std::string_view op, const Attrs& attrs, const ValueIds& inputs,
                   const TensorType& type);
   int64_t largest_count(const Frame& body);
-  static void require_read_only(const Frame& body);
+  static void require_read_only(const Frame& frame, std::string_view who);
 
   std::deque<Frame> frames_;  // the program first, the innermost body last
   std::vector<StateName> state_names_;

@@ -26,8 +26,6 @@ Tracer::RepeatHandles Tracer::begin_repeat(const Tensor& count, std::span<const 
         add_input(slice, x.device(), join_text("slice ", handles.slices.size())));
     frame().sliced.push_back(x);
   }
-  frame().given = handles.slices;
-  frame().given.insert(frame().given.begin(), handles.index);
   phase_ = Phase::forward;
   return handles;
 }
@@ -66,22 +64,25 @@ int64_t Tracer::largest_count(const Frame& body) {
   return slices;
 }
 
-// A loop outside a trace would write into the whole that a slice shows; a body has only the slice.
-void Tracer::require_read_only(const Frame& body) {
-  for (size_t i = 0; i < body.given.size(); ++i) {
-    check(body.bases.at(&body.given[i].storage()).value == body.graph.inputs[i].value,
-          "repeat: the body writes to its ", body.graph.inputs[i].name, "; clone() it first");
+// Outside a trace the caller would see such a write. A program has no way to tell him, and a body has the
+// slice only, not the whole that it shows.
+void Tracer::require_read_only(const Frame& frame, std::string_view who) {
+  for (size_t i = 0; i < frame.given.size(); ++i) {
+    check(frame.bases.at(&frame.given[i].storage()).value == frame.graph.inputs[i].value, who,
+          " writes to its \"", frame.graph.inputs[i].name,
+          "\", which is given anew at every call; clone() it first, or let the function hold the "
+          "tensor");
   }
-  for (const Tensor& x : body.sliced) {
-    const auto found = body.bases.find(&x.storage());
-    check(found == body.bases.end() || found->second.value == found->second.entry,
-          "repeat: the body writes to ", describe(x), ", which it takes slices of");
+  for (const Tensor& x : frame.sliced) {
+    const auto found = frame.bases.find(&x.storage());
+    check(found == frame.bases.end() || found->second.value == found->second.entry, who,
+          " writes to ", describe(x), ", which it takes slices of");
   }
 }
 
 std::vector<Tensor> Tracer::end_repeat() {
   invariant(frames_.size() > 1, "there is no repeat to end");
-  require_read_only(frame());
+  require_read_only(frame(), "the body of a repeat");
   Frame inner = std::move(frames_.back());
   frames_.pop_back();
   const size_t depth = frames_.size() - 1;

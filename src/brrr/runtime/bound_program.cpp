@@ -42,6 +42,10 @@ void start_state(const Operand& state, const Operand* initial, ThreadPool& pool)
 
 const OpDef kFused{.name = "fused", .formula = "", .kind = OpKind::elementwise};
 
+void count_kernel(const Kernel& kernel) {
+  count_work(kernel.op ? *kernel.op : kFused, kernel.cost);
+}
+
 }  // namespace
 
 // A body, with an arena inside that of the program around it.
@@ -49,6 +53,7 @@ struct BoundProgram::Loop {
   RepeatNode parts;
   BoundProgram body;
   int64_t index = 0;  // what the body reads as its first input
+  int64_t count = 0;  // iterations of the last run
 };
 
 BoundProgram::BoundProgram(const KernelProgram& program, std::byte* arena) : program_(&program) {
@@ -135,8 +140,8 @@ void BoundProgram::set_address(Place place, int index, std::byte* address) {
 void BoundProgram::run_loop(Step& step, ThreadPool& pool) {
   Loop& loop = *step.loop;
   const std::span<const Operand> inputs = inputs_of(step), outputs = outputs_of(step);
-  const int64_t count = *inputs[0].data<int64_t>();
-  check_repeat_count(count, loop.parts);
+  loop.count = *inputs[0].data<int64_t>();
+  check_repeat_count(loop.count, loop.parts);
   for (int s = 0; s < loop.parts.states(); ++s) {
     const int initial = loop.parts.initial_of(s);
     const Operand& state = outputs[static_cast<size_t>(s)];
@@ -146,7 +151,7 @@ void BoundProgram::run_loop(Step& step, ThreadPool& pool) {
   loop.body.set_address(Place::input, 0, reinterpret_cast<std::byte*>(&loop.index));
   for (int i = loop.parts.first_captured(); i < loop.parts.first_initial(); ++i)
     loop.body.set_address(Place::input, i, first_byte(inputs[static_cast<size_t>(i)]));
-  for (loop.index = 0; loop.index < count; ++loop.index) {
+  for (loop.index = 0; loop.index < loop.count; ++loop.index) {
     for (int i = 1; i < loop.parts.first_captured(); ++i) {
       const Operand& sliced = inputs[static_cast<size_t>(i)];
       const int64_t slice_bytes = bytes_of(sliced) / loop.parts.most;
@@ -168,10 +173,20 @@ void BoundProgram::run(ThreadPool& pool) {
   for (Step& step : steps_) run_step(step, pool);
 }
 
+void BoundProgram::count_last_run() const {
+  for (const Step& step : steps_) {
+    if (!step.loop) {
+      count_kernel(*step.kernel);
+      continue;
+    }
+    for (int64_t i = 0; i < step.loop->count; ++i) step.loop->body.count_last_run();
+  }
+}
+
 void count_run(const KernelList& list) {
   for (const Kernel& kernel : list.kernels) {
     if (!kernel.body) {
-      count_work(kernel.op ? *kernel.op : kFused, kernel.cost);
+      count_kernel(kernel);
       continue;
     }
     for (int64_t i = 0; i < repeat_node(kernel.attrs).most; ++i) count_run(kernel.body->list);

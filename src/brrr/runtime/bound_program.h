@@ -21,6 +21,8 @@ class BoundProgram {
   // Where the bytes of an input, state or output are from now on.
   void set_address(Place place, int index, std::byte* address);
   void run(ThreadPool& pool);
+  // Tells the cost counters of this thread about the last run.
+  void count_last_run() const;
 
  private:
   struct Loop;
@@ -56,8 +58,8 @@ class BoundProgram {
   std::vector<Shown> places_[4];
 };
 
-// Tells the cost counters of this thread about a run of these kernels, with `most` iterations of every
-// repeat: what a run is on a device that stores nothing.
+// The same for kernels that did not run, with as many iterations of a repeat as there can be: what a run is
+// on a device that stores nothing.
 void count_run(const KernelList& list);
 
 }  // namespace brrr

@@ -116,7 +116,7 @@ Tensors Executable::run(std::span<const Tensor> inputs) {
                           results[results.size() - 1].storage().data());
   }
   if (bound_) bound_->run(thread_pool());
-  if (is_counting()) count_run(kernels());
+  if (is_counting()) bound_ ? bound_->count_last_run() : count_run(kernels());
   for (const HeldState& state : states_) {
     if (state.is_written) state.storage->mark_written();
   }
