@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "brrr/autodiff/grad.h"
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
@@ -113,6 +115,73 @@ TEST(Repeat, EqualsGradientsAddedByHand) {
   const std::vector<Tensor> found = accumulate(x, y, count_of(kMost));
   for (size_t p = 0; p < expected.size(); ++p)
     EXPECT_EQ(found[p].to_vector<float>(), expected[p].to_vector<float>());
+}
+
+// The mean over equal micro-batches is the loss of them all; only the order of additions differs.
+TEST(Repeat, AverageIsTheGradientOfTheWholeBatch) {
+  const Tensor x = tokens(3), y = tokens(5);
+  const Network network;
+  const std::vector<Tensor> whole = grad(
+      network.loss(reshape(x, {kMost * kBatch}), reshape(y, {kMost * kBatch})), network.parameters);
+  auto average = compile([&](const Tensor& a, const Tensor& b, const Tensor& n) {
+    std::vector<Tensor> sums = repeat(n, {a, b}, [&](const Tensor& a_i, const Tensor& b_i) {
+      return grad(network.loss(a_i, b_i), network.parameters);
+    });
+    for (Tensor& sum : sums) sum = sum / n;
+    return sums;
+  });
+  const std::vector<Tensor> found = average(x, y, count_of(kMost));
+  for (size_t p = 0; p < whole.size(); ++p) {
+    const std::vector<float> a = found[p].to_vector<float>(), b = whole[p].to_vector<float>();
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2e-6);  // values near 1, 24 rows
+  }
+}
+
+// Bodies of random ops over a slice, a captured tensor, the index and two carried ones.
+TEST(Repeat, RandomBodiesKeepTheirBits) {
+  const Tensor x = values({4, 5, 70}, 20), w = values({5, 1}, 21);
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    const auto run = [&](const PipelineOptions* options) {
+      const Tensor kept = values({5, 70}, 22), other = values({70}, 23);
+      const auto body = [&](const Tensor& index, const Tensor& part) -> Tensors {
+        std::mt19937 generator(seed);
+        std::vector<Tensor> pool{part, w, kept, other, cast(index, DType::f32)};
+        for (int i = 0; i < 12; ++i) {
+          const Tensor a = pool[generator() % pool.size()], b = pool[generator() % pool.size()];
+          switch (generator() % 7) {
+            case 0: pool.push_back(a + b); break;
+            case 1: pool.push_back(tanh(a * b)); break;
+            case 2: pool.push_back(maximum(a, 0.25) - b); break;
+            case 3: pool.push_back(cast(cast(a, DType::bf16), DType::f32)); break;
+            case 4: kept.copy_from(tanh(kept + a)); break;
+            case 5: other.copy_from(mean(kept * a, {0}) + other * 0.5); break;
+            default: slice(kept, 0, {1, 3}).copy_from(slice(kept, 0, {2, 4}) * 0.5); break;
+          }
+        }
+        return {pool.back() + kept, other};
+      };
+      const auto program = [&](const Tensor& a, const Tensor& n) -> Tensors {
+        const std::vector<Tensor> sums = repeat(n, {a}, body);
+        return {sums[0], sums[1], kept * 1.0, other * 1.0};
+      };
+      Tensors results;
+      if (options) {
+        auto f = compile(program, *options);
+        f(x, count_of(1));
+        results = f(x, count_of(3));
+      } else {
+        program(x, count_of(1));
+        results = program(x, count_of(3));
+      }
+      std::vector<std::vector<float>> found;
+      for (const Tensor& result : results) found.push_back(result.to_vector<float>());
+      found.push_back(kept.to_vector<float>());
+      found.push_back(other.to_vector<float>());
+      return found;
+    };
+    const std::vector<std::vector<float>> expected = run(nullptr);
+    for (const PipelineOptions& options : kVariants) ASSERT_EQ(run(&options), expected) << seed;
+  }
 }
 
 TEST(Repeat, ThreadCountsDoNotMatter) {
