@@ -50,6 +50,8 @@ void count_kernel(const Kernel& kernel) {
 
 // A body, with an arena inside that of the program around it.
 struct BoundProgram::Loop {
+  Loop(const Kernel& kernel, std::byte* arena)
+      : parts(repeat_node(kernel.attrs)), body(*kernel.body, arena) {}
   RepeatNode parts;
   BoundProgram body;
   int64_t index = 0;  // what the body reads as its first input
@@ -91,9 +93,7 @@ void BoundProgram::add_step(const Kernel& kernel, std::byte* arena) {
                       static_cast<size_t>(program_->list.buffers[kernel.workspace.index()].bytes)};
   if (kernel.program)
     step.tiles = std::make_unique<TileKernel>(*kernel.program, inputs_of(step), outputs_of(step));
-  if (kernel.body)
-    step.loop.reset(new Loop{.parts = repeat_node(kernel.attrs),
-                             .body = BoundProgram(*kernel.body, step.workspace.data())});
+  if (kernel.body) step.loop = std::make_unique<Loop>(kernel, step.workspace.data());
   steps_.push_back(std::move(step));
 }
 
