@@ -155,10 +155,12 @@ std::string planned(const KernelProgram& program, const std::string& indent = ""
   std::string out;
   for (const Kernel& kernel : program.list.kernels) {
     out += indent + kernel.name + ":";
-    for (const OperandRef& ref : kernel.inputs) out += " " + place_text(program, ref.buffer);
+    for (const OperandRef& ref : kernel.inputs)
+      out += join_text(" ", place_text(program, ref.buffer));
     out += " ->";
-    for (const OperandRef& ref : kernel.outputs) out += " " + place_text(program, ref.buffer);
-    if (kernel.workspace.valid()) out += " with " + place_text(program, kernel.workspace);
+    for (const OperandRef& ref : kernel.outputs)
+      out += join_text(" ", place_text(program, ref.buffer));
+    if (kernel.workspace.valid()) out += join_text(" with ", place_text(program, kernel.workspace));
     out += "\n";
     if (kernel.body) out += planned(*kernel.body, indent + "  ");
   }
@@ -225,10 +227,10 @@ std::string difference(const std::string& expected, const std::string& found) {
          a[a.size() - 1 - tail] == b[b.size() - 1 - tail])
     ++tail;
   std::string out;
-  for (size_t i = 0; i < head; ++i) out += "    " + a[i] + "\n";
-  for (size_t i = head; i < a.size() - tail; ++i) out += "  - " + a[i] + "\n";
-  for (size_t i = head; i < b.size() - tail; ++i) out += "  + " + b[i] + "\n";
-  for (size_t i = a.size() - tail; i < a.size(); ++i) out += "    " + a[i] + "\n";
+  for (size_t i = 0; i < head; ++i) out += join_text("    ", a[i], "\n");
+  for (size_t i = head; i < a.size() - tail; ++i) out += join_text("  - ", a[i], "\n");
+  for (size_t i = head; i < b.size() - tail; ++i) out += join_text("  + ", b[i], "\n");
+  for (size_t i = a.size() - tail; i < a.size(); ++i) out += join_text("    ", a[i], "\n");
   return out;
 }
 
