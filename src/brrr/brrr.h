@@ -32,6 +32,7 @@
 #include "brrr/ops/pool.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/reduce.h"
+#include "brrr/ops/repeat.h"
 #include "brrr/ops/rms_norm.h"
 #include "brrr/ops/rope.h"
 #include "brrr/ops/softmax.h"

@@ -179,6 +179,14 @@ TEST(Trace, RefusesWhatWouldSurprise) {
               trace([](Tracer&) -> Tensors { return {normal({2})}; });
             }).find("pass it as an input"),
             std::string::npos);
+  EXPECT_NE(error_of([] {
+              trace([](Tracer& tracer) -> Tensors {
+                const Tensor x = given(tracer, {2});
+                x.fill(1);
+                return {x};
+              });
+            }).find("writes to its \"x\""),
+            std::string::npos);
   const Tensor w = tensor({1, 2}).require_grad();
   EXPECT_NE(error_of([&] {
               trace([&](Tracer&) -> Tensors {

@@ -256,6 +256,70 @@ TEST(Compile, RandomProgramsKeepTheirBits) {
   }
 }
 
+// Debugging aid: host state that leaks into a trace makes the second one different.
+TEST(Compile, TracingTwiceFindsWhatLeaksIn) {
+  int step_number = 0;
+  auto leaky = compile([&](const Tensor& x) { return exp(x) * static_cast<double>(++step_number); },
+                       {.trace_twice = true});
+  const std::string message = error_of([&] { leaky(ones({2})); });
+  EXPECT_NE(message.find("in line 3"), std::string::npos) << message;
+  EXPECT_NE(message.find("value=1.0"), std::string::npos) << message;
+  EXPECT_NE(message.find("value=2.0"), std::string::npos) << message;
+
+  auto changing = compile(
+      [&](const Tensor& x) {
+        return x + tensor({1, 2});
+      },
+      {.trace_twice = true});
+  EXPECT_NE(error_of([&] { changing(ones({2})); }).find("was another tensor"), std::string::npos);
+
+  const Tensor w = tensor({1, 2});
+  auto clean =
+      compile([&](const Tensor& x, const Tensor& n) { return x * w * n; }, {.trace_twice = true});
+  EXPECT_EQ(clean(ones({2}), full({}, 3)).to_vector<float>(), (std::vector<float>{3, 6}));
+}
+
+TEST(Compile, RefusesToBranchOnValues) {
+  auto f = compile([](const Tensor& x) { return x.item<float>() > 0 ? x : neg(x); });
+  const std::string message = error_of([&] { f(ones({1})); });
+  EXPECT_NE(message.find("cannot branch"), std::string::npos) << message;
+  EXPECT_NE(message.find("where(condition"), std::string::npos) << message;
+  EXPECT_EQ(Tracer::current(), nullptr);
+}
+
+// A state whose owner took another tensor would be read where nobody looks any more.
+TEST(Compile, ReplacedStatesAreNoticed) {
+  Tensor w = tensor({1, 2});
+  auto f = compile([&](const Tensor& x) { return x * w + tensor({10, 20}); });
+  EXPECT_EQ(f(ones({2})).to_vector<float>(), (std::vector<float>{11, 22}));
+  w.copy_from(tensor({3, 4}));
+  EXPECT_EQ(f(ones({2})).to_vector<float>(), (std::vector<float>{13, 24}));
+  w = tensor({5, 6});
+  EXPECT_NE(error_of([&] { f(ones({2})); }).find("replaced or dropped"), std::string::npos);
+}
+
+// An input that is a state at the same time keeps the value it was called with.
+TEST(Compile, AStateMayBeAnInput) {
+  for (const PipelineOptions& options : kVariants) {
+    const Tensor w = tensor({1, 2});
+    auto f = compile(
+        [&](const Tensor& x) {
+          w.copy_from(w * 10.0);
+          return x + w;
+        },
+        options);
+    EXPECT_EQ(f(w).to_vector<float>(), (std::vector<float>{11, 22}));
+    EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{10, 20}));
+  }
+}
+
+TEST(Compile, InputsMayHaveStrides) {
+  auto f = compile([](const Tensor& x) { return exp(x); });
+  const Tensor x = values({3, 5}, 8);
+  EXPECT_EQ(f(transpose(x)).to_vector<float>(), exp(transpose(x)).to_vector<float>());
+  EXPECT_EQ(f(slice(x, 0, {1, 3})).to_vector<float>(), exp(slice(x, 0, {1, 3})).to_vector<float>());
+}
+
 TEST(Compile, RefusesOtherTypes) {
   auto f = compile([](const Tensor& x) { return x + 1.0; });
   Executable& program = f.function().executable({{ones({3})}});

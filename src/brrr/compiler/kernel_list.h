@@ -32,6 +32,8 @@ struct OperandRef {
   DType dtype;
 };
 
+struct KernelProgram;  // plan_memory.h
+
 // An operand of the op of a kernel that has more fused to it.
 struct CoreOperand {
   int index = -1;       // which of the kernel's inputs or outputs; -1: nowhere in memory
@@ -60,7 +62,14 @@ struct Kernel {
   Phase phase = Phase::forward;
   Cost cost;         // bytes: those between the kernel and memory
   std::string name;  // "matmul", "mul+add+gelu"
+  // Of a repeat: what it runs, and the kernels that this becomes. Their memory is its workspace.
+  std::shared_ptr<const Graph> body_graph;
+  std::shared_ptr<const KernelProgram> body;
 };
+
+// True when the kernel may write an output into the bytes of an operand that nobody reads after it:
+// element i of the result is computed from element i of the operand, or later than all its reads.
+bool may_overwrite(const Kernel& kernel, size_t input, size_t output);
 
 struct KernelList {
   std::vector<Buffer> buffers;

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <optional>
 
 #include "brrr/compiler/group.h"
-#include "brrr/compiler/kernel_list.h"
+#include "brrr/compiler/plan_memory.h"
+#include "brrr/graph/repeat.h"
 #include "brrr/ops/op_list.h"
 
 namespace brrr {
@@ -15,9 +17,13 @@ class Lowering {
         options_(options),
         where_(graph.values.size()),
         uses_(uses_of(graph)),
-        is_result_(graph.values.size(), false) {
+        is_result_(graph.values.size(), false),
+        is_new_state_(graph.values.size(), false) {
     for (ValueId id : graph.outputs) is_result_[id.index()] = true;
-    for (const StateSlot& state : graph.states) is_result_[state.after.index()] = true;
+    for (const StateSlot& state : graph.states) {
+      is_result_[state.after.index()] = true;
+      is_new_state_[state.after.index()] = state.is_written();
+    }
   }
 
   KernelList run() {
@@ -71,12 +77,24 @@ class Lowering {
                   .phase = node.phase,
                   .cost = cost_of(graph_, node),
                   .name = std::string(node.op->name)};
-    for (ValueId id : node.inputs) kernel.inputs.push_back(where(id));
+    kernel.body_graph = node.body;
+    for (ValueId id : node.inputs) kernel.inputs.push_back(node.body ? in_order(id) : where(id));
     for (ValueId id : node.outputs) {
       give(id, Place::temporary, 0);
       kernel.outputs.push_back(where(id));
     }
     list_.kernels.push_back(std::move(kernel));
+  }
+
+  // The value with its elements in order, as the kernels of a body expect them.
+  OperandRef in_order(ValueId id) {
+    const OperandRef& ref = where(id);
+    if (ref.layout.is_contiguous()) return ref;
+    const TensorType& type = graph_.type(id);
+    const OperandRef copy{new_buffer(type, Place::temporary, 0), contiguous_layout(type.shape),
+                          type.dtype};
+    add_copy(ref, copy);
+    return copy;
   }
 
   static bool contains(std::span<const NodeId> nodes, NodeId node) {
@@ -197,7 +215,8 @@ class Lowering {
     if (!node.op->streams.lands || is_kept) return;
     for (size_t i = 0; i < ends.outputs.size() && attachment.landing < 0; ++i) {
       // A new state is better computed in the place of the old one, which the program reads until then.
-      if (graph_.type(ends.outputs[i]).dtype != core.dtype || is_new_state(ends.outputs[i]))
+      if (graph_.type(ends.outputs[i]).dtype != core.dtype ||
+          is_new_state_[ends.outputs[i].index()])
         continue;
       attachment.landing = static_cast<int>(i);
       core.index = attachment.outputs[i];
@@ -242,83 +261,86 @@ class Lowering {
            list_.buffers[ref.buffer.index()].bytes == bytes_of(id);
   }
 
-  // A kernel may write over an operand that it reads element by element in the same order.
-  static bool may_overwrite(const Kernel& kernel, BufferId buffer, const OperandRef& output) {
+  static bool may_write_over(const Kernel& kernel, BufferId buffer, size_t output) {
+    const OperandRef& result = kernel.outputs[output];
     for (size_t i = 0; i < kernel.inputs.size(); ++i) {
       const OperandRef& input = kernel.inputs[i];
       if (input.buffer != buffer) continue;
-      if (input.layout != output.layout || input.dtype != output.dtype) return false;
-      const bool updates = kernel.op == &update_view_op && i == 0;
-      if (!updates && !goes_elementwise(kernel, static_cast<int>(i), output.buffer)) return false;
+      if (input.layout != result.layout || input.dtype != result.dtype) return false;
+      if (!may_overwrite(kernel, i, output)) return false;
     }
     return true;
   }
 
-  // True when input i and the output with that buffer are operands of one tile program.
-  static bool goes_elementwise(const Kernel& kernel, int i, BufferId output) {
-    if (kernel.program) return true;
-    if (kernel.attachments.empty()) return kernel.op->tiles != nullptr;  // else: its program
+  // Who touches a buffer, so that finishing a state looks at its own kernels and at no others.
+  struct BufferUses {
+    std::vector<size_t> readers;  // kernels, in order
+    std::optional<size_t> writer;
+    std::vector<size_t> values;
+    int outputs = 0;  // of the graph
+    int states = 0;   // written with a value that lies here
+  };
 
-    for (const Attachment& attachment : kernel.attachments) {
-      const auto& [program, inputs, outputs, landing] = attachment;
-      const bool reads = std::find(inputs.begin(), inputs.end(), i) != inputs.end();
-      for (size_t o = 0; o < outputs.size() && reads; ++o) {
-        const OperandRef& ref = kernel.outputs[static_cast<size_t>(outputs[o])];
-        if (ref.buffer == output) return static_cast<int>(o) != landing;
-      }
+  void find_buffer_uses() {
+    buffer_uses_.resize(list_.buffers.size());
+    const auto uses = [&](BufferId id) -> BufferUses& { return buffer_uses_[id.index()]; };
+    for (size_t k = 0; k < list_.kernels.size(); ++k) {
+      for (const OperandRef& ref : list_.kernels[k].inputs) uses(ref.buffer).readers.push_back(k);
+      for (const OperandRef& ref : list_.kernels[k].outputs) uses(ref.buffer).writer = k;
     }
-    return false;
+    for (size_t v = 0; v < where_.size(); ++v) {
+      if (where_[v].buffer.valid()) uses(where_[v].buffer).values.push_back(v);
+    }
+    for (ValueId id : graph_.outputs) ++uses(where(id).buffer).outputs;
+    for (const StateSlot& state : graph_.states) {
+      if (state.is_written()) ++uses(where(state.after).buffer).states;
+    }
   }
 
-  bool is_read_at_the_end(BufferId buffer, size_t own_state) const {
-    for (ValueId id : graph_.outputs) {
-      if (where(id).buffer == buffer) return true;
-    }
-    for (size_t i = 0; i < graph_.states.size(); ++i) {
-      const StateSlot& state = graph_.states[i];
-      if (i != own_state && state.is_written() && where(state.after).buffer == buffer) return true;
-    }
-    return false;
-  }
-
-  bool can_be_in_place(size_t s) const {
-    const StateSlot& state = graph_.states[s];
+  bool can_be_in_place(const StateSlot& state) const {
     const BufferId old = where(state.before).buffer, made = where(state.after).buffer;
-    if (!is_whole_temporary(state.after) || is_read_at_the_end(old, s)) return false;
-    bool produced = false;
-    for (const Kernel& kernel : list_.kernels) {
-      if (produced) {
-        for (const OperandRef& input : kernel.inputs) {
-          if (input.buffer == old) return false;  // somebody still needs the old value
-        }
-      }
-      for (const OperandRef& output : kernel.outputs) {
-        if (output.buffer != made) continue;
-        if (!may_overwrite(kernel, old, output)) return false;
-        produced = true;
-      }
+    const BufferUses& old_uses = buffer_uses_[old.index()];
+    const std::optional<size_t> producer = buffer_uses_[made.index()].writer;
+    if (!is_whole_temporary(state.after) || !producer) return false;
+    if (old_uses.outputs > 0 || old_uses.states > 0)
+      return false;  // read when all kernels are done
+    for (size_t reader : old_uses.readers) {
+      if (reader > *producer) return false;  // somebody still needs the old value
     }
-    return produced;
+    const Kernel& kernel = list_.kernels[*producer];
+    for (size_t i = 0; i < kernel.outputs.size(); ++i) {
+      if (kernel.outputs[i].buffer == made && !may_write_over(kernel, old, i)) return false;
+    }
+    return true;
   }
 
   void finish_states_in_place() {
+    find_buffer_uses();
+    is_in_place_.resize(graph_.states.size(), false);
     for (size_t s = 0; s < graph_.states.size(); ++s) {
       const StateSlot& state = graph_.states[s];
-      if (!state.is_written() || !can_be_in_place(s)) continue;
+      if (!state.is_written() || !can_be_in_place(state)) continue;
       rename(where(state.after).buffer, where(state.before).buffer);
-      in_place_.push_back(s);
+      is_in_place_[s] = true;
     }
   }
 
   void rename(BufferId from, BufferId to) {
-    const auto apply = [&](OperandRef& ref) {
-      if (ref.buffer == from) ref.buffer = to;
+    BufferUses &old = buffer_uses_[from.index()], &now = buffer_uses_[to.index()];
+    const auto apply = [&](std::vector<OperandRef>& refs) {
+      for (OperandRef& ref : refs) {
+        if (ref.buffer == from) ref.buffer = to;
+      }
     };
-    for (Kernel& kernel : list_.kernels) {
-      for (OperandRef& ref : kernel.inputs) apply(ref);
-      for (OperandRef& ref : kernel.outputs) apply(ref);
-    }
-    for (OperandRef& ref : where_) apply(ref);
+    for (size_t k : old.readers) apply(list_.kernels[k].inputs);
+    if (old.writer) apply(list_.kernels[*old.writer].outputs);
+    for (size_t v : old.values) where_[v].buffer = to;
+    now.readers.insert(now.readers.end(), old.readers.begin(), old.readers.end());
+    now.values.insert(now.values.end(), old.values.begin(), old.values.end());
+    now.writer = old.writer;
+    now.outputs += old.outputs;
+    now.states += old.states;
+    old = {};
     list_.buffers[from.index()].bytes = 0;
   }
 
@@ -337,7 +359,7 @@ class Lowering {
       const ValueId id = graph_.outputs[i];
       const TensorType& type = graph_.type(id);
       list_.outputs.push_back(type);
-      if (is_whole_temporary(id) && !is_state_source(where(id).buffer)) {
+      if (is_whole_temporary(id) && buffer_uses_[where(id).buffer.index()].states == 0) {
         Buffer& buffer = list_.buffers[where(id).buffer.index()];
         buffer.place = Place::output;
         buffer.index = static_cast<int>(i);
@@ -348,25 +370,12 @@ class Lowering {
     }
   }
 
-  bool is_new_state(ValueId id) const {
-    return std::any_of(graph_.states.begin(), graph_.states.end(), [&](const StateSlot& state) {
-      return state.is_written() && state.after == id;
-    });
-  }
-
-  bool is_state_source(BufferId buffer) const {
-    return std::any_of(graph_.states.begin(), graph_.states.end(), [&](const StateSlot& state) {
-      return state.is_written() && where(state.after).buffer == buffer;
-    });
-  }
-
   // Sources that are states themselves are saved before the first state is overwritten.
   void finish_states_by_copy() {
     std::vector<std::pair<OperandRef, OperandRef>> copies;
     for (size_t s = 0; s < graph_.states.size(); ++s) {
       const StateSlot& state = graph_.states[s];
-      const bool done = std::find(in_place_.begin(), in_place_.end(), s) != in_place_.end();
-      if (!state.is_written() || done) continue;
+      if (!state.is_written() || is_in_place_[s]) continue;
       OperandRef from = where(state.after);
       if (list_.buffers[from.buffer.index()].place == Place::state) {
         const TensorType& type = graph_.type(state.after);
@@ -385,8 +394,10 @@ class Lowering {
   const LowerOptions options_;
   std::vector<OperandRef> where_;  // by value
   std::vector<std::vector<NodeId>> uses_;
-  std::vector<bool> is_result_;   // by value: an output, or a state's new value
-  std::vector<size_t> in_place_;  // states whose new value is computed where the old one was
+  std::vector<bool> is_result_;          // by value: read when all nodes have run
+  std::vector<bool> is_new_state_;       // by value: what a state is in the end
+  std::vector<BufferUses> buffer_uses_;  // by buffer, once all regions are lowered
+  std::vector<bool> is_in_place_;        // by state: computed where the old value was
   KernelList list_;
 };
 
@@ -406,17 +417,59 @@ std::vector<CoreOperand> core_operands(const std::vector<CoreOperand>& fused,
   return operands;
 }
 
+namespace {
+
+// The attachment that has this input and this output; nullptr when they belong to no one program.
+const Attachment* attachment_of(const Kernel& kernel, size_t input, size_t output) {
+  const auto has = [](const std::vector<int>& all, size_t i) {
+    return std::find(all.begin(), all.end(), static_cast<int>(i)) != all.end();
+  };
+  for (const Attachment& attachment : kernel.attachments) {
+    if (has(attachment.inputs, input) && has(attachment.outputs, output)) return &attachment;
+  }
+  return nullptr;
+}
+
+// A program may write over what it reads element by element, unless the rest of the kernel reads that too,
+// or results that are not finished lie there.
+bool may_overwrite_fused(const Kernel& kernel, size_t input, size_t output) {
+  const Attachment* own = attachment_of(kernel, input, output);
+  if (!own) return false;
+  if (own->landing >= 0 &&
+      own->outputs[static_cast<size_t>(own->landing)] == static_cast<int>(output))
+    return false;
+  for (size_t i = 0; i < kernel.inputs.size(); ++i) {
+    if (kernel.inputs[i].buffer == kernel.inputs[input].buffer &&
+        attachment_of(kernel, i, output) != own)
+      return false;
+  }
+  return true;
+}
+
+int64_t workspace_bytes(const Kernel& kernel, ThreadPool& pool) {
+  if (kernel.body) return kernel.body->plan.arena_bytes;
+  if (!kernel.op || !kernel.op->workspace) return 0;
+  const std::vector<CoreOperand> core_inputs = core_operands(kernel.core_inputs, kernel.inputs),
+                                 core_outputs = core_operands(kernel.core_outputs, kernel.outputs);
+  std::vector<Operand> inputs, outputs;
+  for (const CoreOperand& x : core_inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
+  for (const CoreOperand& y : core_outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
+  return kernel.op->workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, pool});
+}
+
+}  // namespace
+
+bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
+  if (!kernel.attachments.empty()) return may_overwrite_fused(kernel, input, output);
+  if (kernel.program || kernel.op->tiles) return true;
+  if (kernel.op == &update_view_op) return input == 0;
+  return kernel.op == &repeat_op &&
+         static_cast<int>(input) == repeat_node(kernel.attrs).initial_of(static_cast<int>(output));
+}
+
 void select_workspaces(KernelList& list, ThreadPool& pool) {
   for (Kernel& kernel : list.kernels) {
-    if (!kernel.op || !kernel.op->workspace) continue;
-    const std::vector<CoreOperand> core_inputs = core_operands(kernel.core_inputs, kernel.inputs),
-                                   core_outputs =
-                                       core_operands(kernel.core_outputs, kernel.outputs);
-    std::vector<Operand> inputs, outputs;
-    for (const CoreOperand& x : core_inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
-    for (const CoreOperand& y : core_outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
-    const int64_t bytes =
-        kernel.op->workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, pool});
+    const int64_t bytes = workspace_bytes(kernel, pool);
     if (bytes == 0) continue;
     list.buffers.push_back({.bytes = bytes});
     kernel.workspace = BufferId(list.buffers.size() - 1);

@@ -33,7 +33,7 @@ class Planner {
     place();
     MemoryPlan plan;
     for (size_t b = 0; b < blocks_.size(); ++b) {
-      const Block& block = blocks_[block_of_[b]];
+      const Block& block = blocks_[root(b)];
       plan.offsets.push_back(is_planned(b) ? block.offset : -1);
       if (is_planned(b)) plan.arena_bytes = std::max(plan.arena_bytes, block.offset + block.bytes);
     }
@@ -42,9 +42,13 @@ class Planner {
   }
 
  private:
+  size_t root(size_t b) const {
+    while (block_of_[b] != b) b = block_of_[b];
+    return b;
+  }
   bool is_planned(size_t b) const {
     return list_.buffers[b].place == Place::temporary && list_.buffers[b].bytes > 0 &&
-           blocks_[block_of_[b]].first >= 0;
+           blocks_[root(b)].first >= 0;
   }
 
   void find_lifetimes() {
@@ -62,38 +66,37 @@ class Planner {
     }
   }
 
-  // Element i of the result is computed from element i of the operand, so it may take its place.
+  // Every result that may takes the place of an operand that dies with its kernel.
   void overwrite_dead_operands() {
     for (size_t k = 0; k < list_.kernels.size(); ++k) {
       const Kernel& kernel = list_.kernels[k];
-      const bool is_elementwise =
-          kernel.program || (kernel.op && kernel.op->tiles && kernel.attachments.empty());
-      if (!is_elementwise) continue;
-      for (const OperandRef& output : kernel.outputs) {
-        if (!is_planned(output.buffer.index())) continue;
-        for (const OperandRef& input : kernel.inputs) {
-          if (try_overwrite(kernel, static_cast<int>(k), input, output)) break;
+      for (size_t o = 0; o < kernel.outputs.size(); ++o) {
+        if (!is_planned(kernel.outputs[o].buffer.index())) continue;
+        for (size_t i = 0; i < kernel.inputs.size(); ++i) {
+          if (may_overwrite(kernel, i, o) && try_overwrite(kernel, static_cast<int>(k), i, o))
+            break;
         }
       }
     }
   }
 
-  bool try_overwrite(const Kernel& kernel, int k, const OperandRef& input,
-                     const OperandRef& output) {
+  bool try_overwrite(const Kernel& kernel, int k, size_t i, size_t o) {
+    const OperandRef &input = kernel.inputs[i], &output = kernel.outputs[o];
     if (!is_planned(input.buffer.index())) return false;
-    const size_t old = block_of_[input.buffer.index()], made = block_of_[output.buffer.index()];
+    const size_t old = root(input.buffer.index()), made = root(output.buffer.index());
     if (old == made || blocks_[old].last != k || blocks_[made].first != k) return false;
+    if (blocks_[made].last == k) return false;  // nobody reads it: two such must not share
     if (input.layout != output.layout || input.dtype != output.dtype ||
         blocks_[old].bytes != blocks_[made].bytes)
       return false;
-    // Another operand may show the same bytes in another order.
-    for (const OperandRef& other : kernel.inputs) {
-      if (block_of_[other.buffer.index()] == old && other.layout != input.layout) return false;
+    // Another operand may show the same bytes, and be read in another order or later.
+    for (size_t other = 0; other < kernel.inputs.size(); ++other) {
+      if (other == i || root(kernel.inputs[other].buffer.index()) != old) continue;
+      if (kernel.inputs[other].layout != input.layout || !may_overwrite(kernel, other, o))
+        return false;
     }
     blocks_[old].last = blocks_[made].last;
-    for (size_t& block : block_of_) {
-      if (block == made) block = old;
-    }
+    block_of_[made] = old;
     return true;
   }
 
@@ -140,7 +143,7 @@ class Planner {
   const KernelList& list_;
   const PlanOptions& options_;
   std::vector<Block> blocks_;     // by buffer; only roots count
-  std::vector<size_t> block_of_;  // by buffer
+  std::vector<size_t> block_of_;  // by buffer: the one whose bytes it took over, or itself
 };
 
 }  // namespace

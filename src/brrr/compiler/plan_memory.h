@@ -14,6 +14,12 @@ struct MemoryPlan {
   int64_t lower_bound = 0;       // the largest sum of buffers alive at one instant
 };
 
+// Kernels and where their operands are.
+struct KernelProgram {
+  KernelList list;
+  MemoryPlan plan;
+};
+
 struct PlanOptions {
   bool share = true;  // false: every buffer has bytes of its own
 };

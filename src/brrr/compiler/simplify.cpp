@@ -8,6 +8,7 @@ namespace {
 // What makes two nodes the same. Random ops take their key as an operand, so they are pure like others.
 std::string key_of(const Node& node, const ValueIds& inputs) {
   std::string key(node.op->name);
+  if (node.body) key += join_text("@", reinterpret_cast<uintptr_t>(node.body.get()));
   for (ValueId id : inputs) key += join_text(" %", id.value);
   for (const Attr& attr : node.attrs) {
     key += join_text(" ", attr.name, "#", attr.value.index(), "=");

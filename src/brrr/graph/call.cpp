@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "brrr/graph/count.h"
 #include "brrr/graph/tape.h"
 #include "brrr/graph/trace.h"
 
@@ -134,6 +135,11 @@ void call_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& att
   output.storage().mark_written();
   const TensorType written = output.type();
   count_cost(infer_call, {&written, 1});
+}
+
+bool is_counting() { return innermost_counter != nullptr; }
+void count_work(const OpDef& op, const Cost& cost) {
+  if (innermost_counter) innermost_counter->add(op, cost);
 }
 
 CostCounter::CostCounter() : outer_(std::exchange(innermost_counter, this)) {}

@@ -1,5 +1,7 @@
 #include "brrr/graph/graph.h"
 
+#include "brrr/graph/repeat.h"
+
 namespace brrr {
 namespace {
 
@@ -32,9 +34,17 @@ ValueId Graph::add_value(const TensorType& type) {
 }
 
 NodeId Graph::add_node(const OpDef& op, const Attrs& attrs, const ValueIds& node_inputs,
-                       std::span<const TensorType> types, Phase phase, std::string_view scope) {
+                       std::span<const TensorType> types, Phase phase, std::string_view scope,
+                       std::shared_ptr<const Graph> body) {
   const NodeId id(nodes.size());
-  Node node{.op = &op, .attrs = attrs, .inputs = node_inputs, .phase = phase, .scope = scope};
+  Node node{.op = &op,
+            .attrs = attrs,
+            .inputs = node_inputs,
+            .outputs = {},
+            .phase = phase,
+            .scope = scope,
+            .segment = {},
+            .body = std::move(body)};
   for (const TensorType& type : types) {
     const ValueId output = add_value(type);
     values.back().node = id;
@@ -48,7 +58,8 @@ NodeId Graph::add_node(const OpDef& op, const Attrs& attrs, const ValueIds& node
 NodeId Graph::add_copy(const Graph& from, const Node& node, const ValueIds& node_inputs) {
   TensorTypes types;
   for (ValueId id : node.outputs) types.push_back(from.type(id));
-  const NodeId id = add_node(*node.op, node.attrs, node_inputs, types, node.phase, node.scope);
+  const NodeId id =
+      add_node(*node.op, node.attrs, node_inputs, types, node.phase, node.scope, node.body);
   nodes.back().segment = node.segment;
   return id;
 }
@@ -59,7 +70,14 @@ TensorTypes infer_types(const OpDef& op, const Attrs& attrs, std::span<const Ten
   return op.infer({op, refs, attrs});
 }
 
+TensorTypes infer_types(const Graph& graph, const Node& node) {
+  if (node.op == &repeat_op) return infer_repeat(graph, node);
+  const TypeRefs refs = refs_to(graph, node.inputs);
+  return node.op->infer({*node.op, refs, node.attrs});
+}
+
 Cost cost_of(const Graph& graph, const Node& node) {
+  if (node.op == &repeat_op) return cost_of_repeat(node);
   const TypeRefs refs = refs_to(graph, node.inputs);
   TensorTypes outputs;
   for (ValueId id : node.outputs) outputs.push_back(graph.type(id));

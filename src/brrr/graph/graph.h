@@ -5,8 +5,11 @@
 //   states    tensors that outlive a call: parameters, optimizer state. A state has a value before the
 //             call and, when the program writes it, another after it.
 //   outputs   returned by every call
+//
+// A node may have a body, a graph of its own: `repeat` (graph/repeat.h) runs it several times.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,6 +43,7 @@ struct Segment {
   bool checkpoint =
       false;  // values that only this segment reads are not kept for the backward part
 };
+struct Graph;
 
 struct Node {
   const OpDef* op;
@@ -47,8 +51,9 @@ struct Node {
   ValueIds inputs;
   ValueIds outputs;
   Phase phase = Phase::forward;
-  std::string_view scope;  // the module that called it (graph/scope.h); empty: none
-  SegmentId segment;       // the innermost; none outside of all
+  std::string_view scope;             // the module that called it (graph/scope.h); empty: none
+  SegmentId segment;                  // the innermost; none outside of all
+  std::shared_ptr<const Graph> body;  // of repeat_op, none for every other op
 };
 
 struct StateSlot {
@@ -84,7 +89,7 @@ struct Graph {
   // Adds a node with fresh outputs of these types behind all others.
   NodeId add_node(const OpDef& op, const Attrs& attrs, const ValueIds& node_inputs,
                   std::span<const TensorType> types, Phase phase = Phase::forward,
-                  std::string_view scope = {});
+                  std::string_view scope = {}, std::shared_ptr<const Graph> body = {});
   // What a pass does with a node that it keeps: the same op in the same part of the step, on the
   // values that stand for its operands in this graph.
   NodeId add_copy(const Graph& from, const Node& node, const ValueIds& node_inputs);
@@ -92,6 +97,8 @@ struct Graph {
 
 // The types that `op` gives to operands of these types.
 TensorTypes infer_types(const OpDef& op, const Attrs& attrs, std::span<const TensorType> inputs);
+// The types that a node gives to its results, from its op or from its body.
+TensorTypes infer_types(const Graph& graph, const Node& node);
 
 // What a node costs, from its op.
 Cost cost_of(const Graph& graph, const Node& node);

@@ -1,6 +1,7 @@
 #include "brrr/graph/interpret.h"
 
 #include "brrr/graph/call.h"
+#include "brrr/graph/repeat.h"
 
 namespace brrr {
 namespace {
@@ -9,6 +10,40 @@ void require_type(const Tensor& given, const TensorType& type, std::string_view 
   check(given.defined() && given.shape() == type.shape && given.dtype() == type.dtype,
         "interpret: \"", name, "\" is ", given.defined() ? to_text(given.type()) : "missing",
         " and must be ", type);
+}
+
+Tensor new_zeros(const TensorType& type, Device device) {
+  return call_one(
+      *find_op("full"), {},
+      {{"shape", type.shape}, {"dtype", type.dtype}, {"device", device}, {"value", 0.0}});
+}
+
+// The loop as it is written: every iteration interprets the body.
+Tensors interpret_repeat(const Node& node, const Tensors& operands) {
+  const RepeatNode parts = repeat_node(node.attrs);
+  const int64_t count = operands[0].item<int64_t>();
+  check_repeat_count(count, parts);
+  std::vector<Tensor> states;
+  for (int s = 0; s < parts.states(); ++s) {
+    const TensorType& type = node.body->type(node.body->states[static_cast<size_t>(s)].before);
+    states.push_back(s < parts.sums ? new_zeros(type, operands[0].device())
+                                    : operands[parts.initial_of(s)]);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    Tensor index = empty({}, DType::i64);
+    *index.data<int64_t>() = i;
+    std::vector<Tensor> inputs{index};
+    for (int k = 1; k < parts.first_captured(); ++k) {
+      const Attrs which{{"axis", int64_t{0}}, {"index", i}};
+      inputs.push_back(call_one(*find_op("select"), {operands[k]}, which));
+    }
+    for (int k = parts.first_captured(); k < parts.first_initial(); ++k)
+      inputs.push_back(operands[k]);
+    states = interpret(*node.body, inputs, states).states;
+  }
+  Tensors results;
+  for (const Tensor& state : states) results.push_back(state);
+  return results;
 }
 
 }  // namespace
@@ -40,7 +75,8 @@ Interpreted interpret(const Graph& graph, std::span<const Tensor> inputs,
   for (const Node& node : graph.nodes) {
     Tensors operands;
     for (ValueId id : node.inputs) operands.push_back(values[id.index()]);
-    const Tensors results = call_op(*node.op, operands, node.attrs);
+    const Tensors results = node.op == &repeat_op ? interpret_repeat(node, operands)
+                                                  : call_op(*node.op, operands, node.attrs);
     for (int i = 0; i < results.size(); ++i) values[node.outputs[i].index()] = results[i];
   }
   Interpreted result;

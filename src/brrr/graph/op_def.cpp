@@ -102,7 +102,11 @@ std::vector<const OpDef*> all_ops() {
 }
 
 const OpDef* find_op(std::string_view name) {
-  for (const OpDef* op : all_ops()) {
+  for (const OpDef* op : builtin_ops()) {
+    if (op->name == name) return op;
+  }
+  std::lock_guard lock(user_ops().mutex);
+  for (const OpDef* op : user_ops().ops) {
     if (op->name == name) return op;
   }
   return nullptr;

@@ -4,9 +4,11 @@
 #include <charconv>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "brrr/graph/print.h"
+#include "brrr/graph/repeat.h"
 #include "brrr/graph/scope.h"
 #include "brrr/graph/verify.h"
 
@@ -96,16 +98,43 @@ class Line {
   int number_;
 };
 
+// The lines of a text, one after the other; bodies take theirs from the same place.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : text_(text) {}
+
+  // The next line that is not empty.
+  std::optional<Line> next() {
+    while (!text_.empty()) {
+      const size_t end = std::min(text_.find('\n'), text_.size());
+      Line line(text_.substr(0, end), ++number_);
+      text_.remove_prefix(std::min(end + 1, text_.size()));
+      if (!line.at_end()) return line;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::string_view text_;
+  int number_ = 0;
+};
+
+constexpr int kMaxDepth = 16;  // of bodies in bodies
+
 class Parser {
  public:
-  Graph run(std::string_view text) {
-    int number = 0;
-    while (!text.empty()) {
-      const size_t end = std::min(text.find('\n'), text.size());
-      Line line(text.substr(0, end), ++number);
-      text.remove_prefix(std::min(end + 1, text.size()));
-      if (!line.at_end()) parse(line);
+  explicit Parser(Lines& lines, int depth = 0) : lines_(lines), depth_(depth) {}
+
+  // A body ends with its bracket, the whole with the text.
+  Graph run() {
+    bool closed = false;
+    while (!closed) {
+      std::optional<Line> line = lines_.next();
+      if (!line) break;
+      closed = depth_ > 0 && line->take("]");
+      if (!closed) parse(*line);
     }
+    check(closed || depth_ == 0, "graph text: a body is not closed by ]");
     check(returned_, "graph text: there is no `return` line");
     return std::move(graph_);
   }
@@ -216,7 +245,7 @@ class Parser {
     while (line.take(","));
     line.require("=");
     const std::string_view name = line.word();
-    const OpDef* op = find_op(name);
+    const OpDef* op = name == repeat_op.name ? &repeat_op : find_op(name);
     if (!op) line.refuse("there is no op named ", name);
     ValueIds inputs;
     while (line.next_is('%')) inputs.push_back(parse_use(line));
@@ -230,11 +259,17 @@ class Parser {
         segment = parse_segment_use(line);
       }
     }
+    const bool has_body = line.take("[");
     if (!line.at_end()) line.refuse("the line goes on where it should end");
+    if (has_body != (op == &repeat_op)) line.refuse("repeat, and no other op, has a body");
+    if (depth_ == kMaxDepth) line.refuse("bodies are nested more than ", kMaxDepth, " deep");
 
     std::vector<TensorType> types;
     for (const Declared& result : results) types.push_back(result.type);
-    const NodeId node = graph_.add_node(*op, attrs, inputs, types, phase_, keep_scope_name(scope));
+    std::shared_ptr<const Graph> body;
+    if (has_body) body = std::make_shared<const Graph>(Parser(lines_, depth_ + 1).run());
+    const NodeId node =
+        graph_.add_node(*op, attrs, inputs, types, phase_, keep_scope_name(scope), std::move(body));
     graph_.nodes.back().segment = segment;
     for (size_t i = 0; i < results.size(); ++i)
       define(line, results[i].number, graph_.node(node).outputs[static_cast<int>(i)]);
@@ -273,6 +308,8 @@ class Parser {
     graph_.states[state].after = parse_use(line);
   }
 
+  Lines& lines_;
+  int depth_;
   Graph graph_;
   std::map<int64_t, ValueId> ids_;
   Phase phase_ = Phase::forward;
@@ -282,7 +319,8 @@ class Parser {
 }  // namespace
 
 Graph parse_graph(std::string_view text) {
-  Graph graph = Parser().run(text);
+  Lines lines(text);
+  Graph graph = Parser(lines).run();
   verify(graph, "parsing");
   return graph;
 }

@@ -36,7 +36,8 @@ std::string type_text(const TensorType& type) {
 
 class Printer {
  public:
-  explicit Printer(const Graph& graph) : graph_(graph), numbers_(graph.values.size(), -1) {
+  explicit Printer(const Graph& graph, std::string indent = "")
+      : graph_(graph), indent_(std::move(indent)), numbers_(graph.values.size(), -1) {
     for (const GraphInput& input : graph.inputs) number(input.value);
     for (const StateSlot& state : graph.states) number(state.before);
     for (const Node& node : graph.nodes) {
@@ -47,27 +48,27 @@ class Printer {
   std::string run() const {
     std::string out;
     for (const GraphInput& input : graph_.inputs)
-      out += fmt::format("input {} {}\n", declared(input.value), quoted(input.name));
+      out += fmt::format("{}input {} {}\n", indent_, declared(input.value), quoted(input.name));
     for (const StateSlot& state : graph_.states) {
-      out += fmt::format("state {} {}", declared(state.before), quoted(state.name));
+      out += fmt::format("{}state {} {}", indent_, declared(state.before), quoted(state.name));
       if (state.copy_of >= 0)
         out +=
             fmt::format(" of {}", quoted(graph_.states[static_cast<size_t>(state.copy_of)].name));
       out += "\n";
     }
-    for (size_t s = 0; s < graph_.segments.size(); ++s) out += segment_line(s) + "\n";
+    for (size_t s = 0; s < graph_.segments.size(); ++s) out += indent_ + segment_line(s) + "\n";
     Phase phase = Phase::forward;
     for (const Node& node : graph_.nodes) {
-      if (node.phase != phase) out += fmt::format("{}\n", phase_name(node.phase));
+      if (node.phase != phase) out += fmt::format("{}{}\n", indent_, phase_name(node.phase));
       phase = node.phase;
-      out += line(node) + "\n";
+      out += indent_ + line(node) + "\n";
     }
     for (ValueId id : graph_.seeds) out += fmt::format("seed {}\n", used(id));
     for (const StateSlot& state : graph_.states) {
       if (state.is_written())
-        out += fmt::format("write {} {}\n", quoted(state.name), used(state.after));
+        out += fmt::format("{}write {} {}\n", indent_, quoted(state.name), used(state.after));
     }
-    out += "return";
+    out += indent_ + "return";
     for (ValueId id : graph_.outputs) out += fmt::format(" {}", used(id));
     return out + "\n";
   }
@@ -97,6 +98,8 @@ class Printer {
     if (node.attrs.size() > 0) out += " {" + attrs_text(node.attrs) + "}";
     if (!node.scope.empty()) out += " @" + quoted(node.scope);
     if (node.segment.valid()) out += fmt::format(" @{}", node.segment.value);
+    if (node.body)
+      out += fmt::format(" [\n{}{}]", Printer(*node.body, indent_ + "  ").run(), indent_);
     return out;
   }
 
@@ -108,6 +111,7 @@ class Printer {
   }
 
   const Graph& graph_;
+  std::string indent_;
   std::vector<int> numbers_;  // by value id
   int next_ = 0;
 };

@@ -12,6 +12,14 @@
 //   seed %5
 //   write "w" %9
 //   return %3
+//
+// The body of a node stands between brackets behind its line, with numbers of its own:
+//
+//   %5: f32[3] = repeat %0 %1 {sliced=1 captured=0 sums=1 initial=0 most=4} [
+//     input %0: i64[] "index"
+//     ...
+//     return
+//   ]
 #pragma once
 
 #include <string>

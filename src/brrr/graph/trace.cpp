@@ -22,23 +22,24 @@ Attrs layout_attrs(const Layout& layout) {
 Tracer::Tracer() {
   check(!innermost, "compile: a traced function cannot compile another one; call it directly");
   innermost = this;
+  frames_.emplace_back();
 }
 Tracer::~Tracer() { innermost = nullptr; }
 Tracer* Tracer::current() { return innermost; }
 
 NodeId Tracer::add_node(const OpDef& op, const Attrs& attrs, const ValueIds& inputs,
                         std::span<const TensorType> types) {
-  const NodeId id = graph_.add_node(op, attrs, inputs, types, phase_, scope_);
-  if (phase_ == Phase::forward) graph_.nodes.back().segment = segment_;
+  const NodeId id = graph().add_node(op, attrs, inputs, types, phase_, scope_);
+  if (phase_ == Phase::forward) graph().nodes.back().segment = frame().segment;
   return id;
 }
 
 void Tracer::enter_segment(std::string name, bool checkpoint) {
-  graph_.segments.push_back(
-      {.name = std::move(name), .parent = segment_, .checkpoint = checkpoint});
-  segment_ = SegmentId(graph_.segments.size() - 1);
+  graph().segments.push_back(
+      {.name = std::move(name), .parent = frame().segment, .checkpoint = checkpoint});
+  frame().segment = SegmentId(graph().segments.size() - 1);
 }
-void Tracer::leave_segment() { segment_ = graph_.segments[segment_.index()].parent; }
+void Tracer::leave_segment() { frame().segment = graph().segments[frame().segment.index()].parent; }
 
 SegmentScope::SegmentScope(std::string name, bool checkpoint) : tracer_(Tracer::current()) {
   if (tracer_) tracer_->enter_segment(std::move(name), checkpoint);
@@ -53,27 +54,36 @@ Tensor Tracer::make_handle(const TensorType& type, Device device, ValueId value)
   body->dtype = type.dtype;
   body->weak = type.weak;
   body->storage = Storage::traced(device, storage_bytes(type.dtype, numel(type.shape)));
-  add_base(body->storage, value, body->layout);
+  add_base(body->storage, value, body->layout, frames_.size() - 1);
   return Tensor(std::move(body));
 }
 
-Tracer::Base& Tracer::add_base(Ref<Storage> storage, ValueId value, const Layout& layout) {
+Tracer::Base& Tracer::add_base(Ref<Storage> storage, ValueId value, const Layout& layout,
+                               size_t depth) {
   const Storage* key = storage.get();
-  return bases_[key] = {
+  return frames_[depth].bases[key] = {
              .storage = std::move(storage), .value = value, .layout = layout, .views = {}};
 }
 
+ValueId Tracer::add_one(std::string_view op, const Attrs& attrs, const ValueIds& inputs,
+                        const TensorType& type) {
+  const NodeId node = add_node(op_named(op), attrs, inputs, {&type, 1});
+  return graph().node(node).outputs[0];
+}
+
 Tensor Tracer::add_input(const TensorType& type, Device device, std::string name) {
-  const ValueId value = graph_.add_value(type);
-  graph_.inputs.push_back({std::move(name), value});
-  return make_handle(type, device, value);
+  const ValueId value = graph().add_value(type);
+  graph().inputs.push_back({std::move(name), value});
+  frame().given.push_back(make_handle(type, device, value));
+  return frame().given.back();
 }
 
 // A tensor that fills its storage gives the state its shape; a view of a larger one makes it a plain row
 // of elements.
 Tracer::Base& Tracer::add_state(const Tensor& x) {
   check(!x.storage().is_traced(), "this tensor (", describe(x),
-        ") belongs to a trace that has ended; return it from the compiled function instead");
+        ") belongs to a trace that has ended, or to the body of a repeat; ",
+        "return it from the compiled function, or from the body, instead");
   const bool whole =
       x.offset() == 0 && x.is_contiguous() && x.storage().bytes() == x.bytes().value();
   const int64_t elements = x.storage().bytes() * 8 / bit_size(x.dtype());
@@ -81,24 +91,40 @@ Tracer::Base& Tracer::add_state(const Tensor& x) {
                         .dtype = x.dtype(),
                         .weak = whole && x.body().weak};
   const Layout layout = contiguous_layout(type.shape);
-  const ValueId value = graph_.add_value(type);
-  Base& base = add_base(x.body().storage, value, layout);
-  base.state = static_cast<int>(graph_.states.size());
-  graph_.states.push_back({.name = join_text("state ", graph_.states.size()),
-                           .before = value,
-                           .after = value,
-                           .tensor = make_view(x, layout)});
+  Graph& program = frames_.front().graph;
+  const ValueId value = program.add_value(type);
+  Base& base = add_base(x.body().storage, value, layout, 0);
+  base.state = static_cast<int>(program.states.size());
+  program.states.push_back({.name = join_text("state ", program.states.size()),
+                            .before = value,
+                            .after = value,
+                            .tensor = make_view(x, layout)});
   return base;
 }
 
-Tracer::Base& Tracer::base_of(const Tensor& x) {
-  const auto found = bases_.find(&x.storage());
-  return found != bases_.end() ? found->second : add_state(x);
+// Gives a body the whole storage that x is a view of.
+Tracer::Base& Tracer::capture(const Tensor& x, size_t depth) {
+  const Base& outside = base_of(x, depth - 1);
+  const ValueId value =
+      frames_[depth].graph.add_value(frames_[depth - 1].graph.type(outside.value));
+  Base& base = add_base(outside.storage, value, outside.layout, depth);
+  base.state = outside.state;
+  base.entry = value;
+  frames_[depth].captured.push_back(outside.storage.get());
+  return base;
+}
+
+Tracer::Base& Tracer::base_of(const Tensor& x, size_t depth) {
+  std::unordered_map<const Storage*, Base>& bases = frames_[depth].bases;
+  const auto found = bases.find(&x.storage());
+  if (found != bases.end()) return found->second;
+  return depth == 0 ? add_state(x) : capture(x, depth);
 }
 
 void Tracer::name_state(const Tensor& x, std::string name) {
-  const Base& base = base_of(x);
-  if (base.state >= 0) graph_.states[static_cast<size_t>(base.state)].name = std::move(name);
+  const Base& base = base_of(x, 0);
+  if (base.state >= 0)
+    frames_.front().graph.states[static_cast<size_t>(base.state)].name = std::move(name);
 }
 
 ValueId Tracer::value_of(const Tensor& x) {
@@ -108,9 +134,7 @@ ValueId Tracer::value_of(const Tensor& x) {
     if (view.layout == x.layout()) return view.value;
   }
   const TensorType type{.shape = x.shape(), .dtype = x.dtype(), .weak = x.body().weak};
-  const NodeId node =
-      add_node(op_named("strided_view"), layout_attrs(x.layout()), {base.value}, {&type, 1});
-  const ValueId value = graph_.node(node).outputs[0];
+  const ValueId value = add_one("strided_view", layout_attrs(x.layout()), {base.value}, type);
   base.views.push_back({x.layout(), value});
   return value;
 }
@@ -122,7 +146,7 @@ Tensors Tracer::record(const OpDef& op, std::span<const Tensor> inputs, const At
   const NodeId node = add_node(op, attrs, ids, types);
   Tensors outputs;
   for (size_t i = 0; i < types.size(); ++i) {
-    const ValueId value = graph_.node(node).outputs[static_cast<int>(i)];
+    const ValueId value = graph().node(node).outputs[static_cast<int>(i)];
     outputs.push_back(make_handle(types[i], device, value));
   }
   return outputs;
@@ -135,8 +159,16 @@ Tensor Tracer::record_view(const OpDef& op, const Tensor& input, const Attrs& at
   if (view.layout() == base.layout) return view;  // back at the whole: no node needed
   const TensorType type = view.type();
   const NodeId node = add_node(op, attrs, {source}, {&type, 1});
-  base.views.push_back({view.layout(), graph_.node(node).outputs[0]});
+  base.views.push_back({view.layout(), graph().node(node).outputs[0]});
   return view;
+}
+
+void Tracer::set_value(Base& base, ValueId value) {
+  base.value = value;
+  base.views.clear();
+  // In a body the state is written when the repeat ends.
+  if (base.state >= 0 && frames_.size() == 1)
+    graph().states[static_cast<size_t>(base.state)].after = value;
 }
 
 void Tracer::record_write(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
@@ -149,28 +181,30 @@ void Tracer::record_write(const OpDef& op, std::span<const Tensor> inputs, const
   if (plain_copy) {
     value = ids[0];  // a functional graph needs no copy to give a value another name
   } else {
-    value = graph_.node(add_node(op, attrs, ids, {&type, 1})).outputs[0];
+    value = graph().node(add_node(op, attrs, ids, {&type, 1})).outputs[0];
   }
   if (type.dtype != target.dtype()) {
     const TensorType stored{.shape = type.shape, .dtype = target.dtype()};
-    const Attrs to{{"dtype", target.dtype()}};
-    value = graph_.node(add_node(op_named("cast"), to, {value}, {&stored, 1})).outputs[0];
+    value = add_one("cast", {{"dtype", target.dtype()}}, {value}, stored);
   }
   Base& base = base_of(target);
   if (target.layout() != base.layout) {
-    const TensorType whole = graph_.type(base.value);
-    const NodeId update = add_node(op_named("update_view"), layout_attrs(target.layout()),
-                                   {base.value, value}, {&whole, 1});
-    value = graph_.node(update).outputs[0];
+    const TensorType whole = graph().type(base.value);
+    value = add_one("update_view", layout_attrs(target.layout()), {base.value, value}, whole);
   }
-  base.value = value;
-  base.views.clear();
-  if (base.state >= 0) graph_.states[static_cast<size_t>(base.state)].after = value;
+  set_value(base, value);
 }
 
 Graph Tracer::finish(std::span<const Tensor> outputs) {
-  for (const Tensor& output : outputs) graph_.outputs.push_back(value_of(output));
-  return std::move(graph_);
+  invariant(frames_.size() == 1, "a trace ended inside the body of a repeat");
+  require_read_only(frame(), "the compiled function");
+  for (const Tensor& output : outputs) graph().outputs.push_back(value_of(output));
+  for (const StateName& use : state_names_) {
+    const std::string& name = graph().states[static_cast<size_t>(use.state)].name;
+    (use.is_state ? use.body->states[use.position].name : use.body->inputs[use.position].name) =
+        name;
+  }
+  return std::move(graph());
 }
 
 }  // namespace brrr

@@ -4,8 +4,12 @@
 // Storage is what has identity. A storage stands for its newest value in the graph, the base; a handle
 // with another layout is a view derived from it. A write makes a new base, and later uses of any view
 // are derived again from that one. Concrete tensors met in a trace become states, one for each storage.
+//
+// The body of a repeat (graph/repeat.h) is traced once, into a graph of its own. What it meets from
+// outside is captured, storage by storage; what it writes of that goes from one iteration to the next.
 #pragma once
 
+#include <deque>
 #include <string_view>
 #include <unordered_map>
 
@@ -39,13 +43,26 @@ class Tracer {
   void enter_segment(std::string name, bool checkpoint);
   void leave_segment();
 
+  // A repeat: ops between these two calls make its body.
+  struct RepeatHandles {
+    Tensor index;
+    std::vector<Tensor> slices;
+  };
+  RepeatHandles begin_repeat(const Tensor& count, std::span<const Tensor> sliced);
+  // A value of the body that starts at zero and keeps what is written to it for the next iteration.
+  Tensor add_sum(const TensorType& type);
+  // The sums after the last iteration, in the order in which they were added.
+  std::vector<Tensor> end_repeat();
+  // Forgets a body that could not be traced; does nothing where none is open.
+  void abandon_repeat() noexcept;
+
   void set_phase(Phase phase) { phase_ = phase; }
   Phase phase() const { return phase_; }
   // The name that nodes traced from here on carry; it must outlive the graph (graph/scope.h).
   void set_scope(std::string_view scope) { scope_ = scope; }
   std::string_view scope() const { return scope_; }
   // Remembers x as the gradient that a backward walk starts from.
-  void mark_seed(const Tensor& x) { graph_.seeds.push_back(value_of(x)); }
+  void mark_seed(const Tensor& x) { graph().seeds.push_back(value_of(x)); }
 
   ValueId value_of(const Tensor& x);
   // Ends the trace: the graph whose outputs are these tensors.
@@ -62,21 +79,48 @@ class Tracer {
     ValueId value;
     Layout layout;                   // of the base itself: contiguous, from element 0
     std::vector<DerivedView> views;  // of this value, not of older ones
-    int state = -1;
+    int state = -1;                  // of the program, not of a body
+    ValueId entry;  // in a body, of what comes from outside: its value at the start
+  };
+  // The program, or a body that is open.
+  struct Frame {
+    Graph graph;
+    std::unordered_map<const Storage*, Base> bases;
+    Tensor count;
+    std::vector<Tensor> sliced;  // as they are outside
+    std::vector<Tensor> given;   // handles to the inputs of the graph
+    std::vector<Tensor> sums;
+    SegmentId segment;                     // the innermost that is open
+    std::vector<const Storage*> captured;  // in the order in which the body met them
+  };
+  // What a body calls a state of the program, which may get its name after the body has ended.
+  struct StateName {
+    std::shared_ptr<Graph> body;
+    bool is_state;  // of the body, else one of its inputs
+    size_t position;
+    int state;
   };
 
+  Frame& frame() { return frames_.back(); }
+  Graph& graph() { return frames_.back().graph; }
   NodeId add_node(const OpDef& op, const Attrs& attrs, const ValueIds& inputs,
                   std::span<const TensorType> types);
-  Base& base_of(const Tensor& x);
-  Base& add_base(Ref<Storage> storage, ValueId value, const Layout& layout);
+  Base& base_of(const Tensor& x) { return base_of(x, frames_.size() - 1); }
+  Base& base_of(const Tensor& x, size_t depth);
+  Base& add_base(Ref<Storage> storage, ValueId value, const Layout& layout, size_t depth);
   Base& add_state(const Tensor& x);
+  Base& capture(const Tensor& x, size_t depth);
+  void set_value(Base& base, ValueId value);
   Tensor make_handle(const TensorType& type, Device device, ValueId value);
+  ValueId add_one(std::string_view op, const Attrs& attrs, const ValueIds& inputs,
+                  const TensorType& type);
+  int64_t largest_count(const Frame& body);
+  static void require_read_only(const Frame& frame, std::string_view who);
 
-  Graph graph_;
+  std::deque<Frame> frames_;  // the program first, the innermost body last
+  std::vector<StateName> state_names_;
   Phase phase_ = Phase::forward;
   std::string_view scope_;
-  SegmentId segment_;
-  std::unordered_map<const Storage*, Base> bases_;
 };
 
 // Names the part of the forward pass that is traced while it lives; outside a trace it does nothing.

@@ -56,12 +56,9 @@ class Verifier {
 
   void check_node(NodeId id) {
     const Node& node = graph_.node(id);
-    std::vector<TensorType> inputs;
-    for (ValueId input : node.inputs) {
-      require_made(input, node.op->name);
-      inputs.push_back(graph_.type(input));
-    }
-    const TensorTypes types = infer_types(*node.op, node.attrs, inputs);
+    for (ValueId input : node.inputs) require_made(input, node.op->name);
+    if (node.body) verify(*node.body, join_text(after_, ", body of ", node.op->name));
+    const TensorTypes types = infer_types(graph_, node);
     invariant(types.size() == node.outputs.size(), "after ", after_, ": ", node.op->name, " makes ",
               types.size(), " values, not ", node.outputs.size());
     for (int i = 0; i < types.size(); ++i) {

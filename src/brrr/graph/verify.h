@@ -11,6 +11,7 @@ namespace brrr {
 //   - every node's results have the types that its op infers from its operands
 //   - a state keeps its type when it is written, and outputs and seeds name existing values
 //   - a state that is a cast of another has its shape, and is written where that one is
+//   - the body of a node is legal itself and fits the operands
 void verify(const Graph& graph, std::string_view after);
 
 }  // namespace brrr

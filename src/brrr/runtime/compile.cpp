@@ -2,15 +2,18 @@
 
 #include <algorithm>
 
+#include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
 
 namespace brrr {
 namespace {
 
-bool matches(std::span<const TensorType> types, std::span<const Tensor> inputs) {
+bool matches(std::span<const TensorType> types, std::optional<Device> device,
+             std::span<const Tensor> inputs) {
   return std::equal(types.begin(), types.end(), inputs.begin(), inputs.end(),
-                    [](const TensorType& type, const Tensor& x) {
-                      return type.shape == x.shape() && type.dtype == x.dtype();
+                    [&](const TensorType& type, const Tensor& x) {
+                      return type.shape == x.shape() && type.dtype == x.dtype() &&
+                             x.device() == device;
                     });
 }
 
@@ -24,6 +27,33 @@ Graph trace(const CompiledFunction::Function& function, std::span<const Tensor> 
   return tracer.finish(function(handles));
 }
 
+std::string_view take_line(std::string_view& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
+constexpr std::string_view kPassItIn =
+    "; whatever it depends on besides its tensors changed in between: pass that as an input";
+
+// Compares the texts, which name everything but the tensors behind the states.
+void require_same_trace(const Graph& first, const Graph& second) {
+  const std::string first_text = to_text(first), second_text = to_text(second);
+  std::string_view a = first_text, b = second_text;
+  for (int number = 1; !a.empty() || !b.empty(); ++number) {
+    const std::string_view line_a = take_line(a), line_b = take_line(b);
+    check(line_a == line_b, "compile: the function was traced twice and gave two programs",
+          kPassItIn, ". The first difference is in line ", number, ":\n  first   ", line_a,
+          "\n  second  ", line_b);
+  }
+  for (size_t i = 0; i < first.states.size(); ++i) {
+    check(shares_storage(first.states[i].tensor, second.states[i].tensor),
+          "compile: the function was traced twice, and its state \"", first.states[i].name, "\" (",
+          first.type(first.states[i].before), ") was another tensor the second time", kPassItIn);
+  }
+}
+
 }  // namespace
 
 CompiledFunction::CompiledFunction(Function function, const PipelineOptions& options)
@@ -31,14 +61,27 @@ CompiledFunction::CompiledFunction(Function function, const PipelineOptions& opt
   if (!options_.precision.states) options_.precision.states = std::make_shared<AddedStates>();
 }
 
+void CompiledFunction::add_program(std::span<const Tensor> inputs) {
+  Program program;
+  for (const Tensor& x : inputs) {
+    program.types.push_back({.shape = x.shape(), .dtype = x.dtype()});
+    if (!program.device) program.device = x.device();
+    check(x.device() == *program.device, "compile: the inputs live on different devices, ",
+          *program.device, " and ", x.device(), "; move one with to(x, device)");
+  }
+  Graph graph = trace(function_, inputs);
+  if (options_.trace_twice) require_same_trace(graph, trace(function_, inputs));
+  PipelineOptions options = options_;
+  if (!options.device) options.device = program.device;
+  program.executable = std::make_unique<Executable>(std::move(graph), options);
+  programs_.push_back(std::move(program));
+}
+
 Executable& CompiledFunction::executable(std::span<const Tensor> inputs) {
   for (Program& program : programs_) {
-    if (matches(program.types, inputs)) return *program.executable;
+    if (matches(program.types, program.device, inputs)) return *program.executable;
   }
-  Program program;
-  for (const Tensor& x : inputs) program.types.push_back({.shape = x.shape(), .dtype = x.dtype()});
-  program.executable = std::make_unique<Executable>(trace(function_, inputs), options_);
-  programs_.push_back(std::move(program));
+  add_program(inputs);
   return *programs_.back().executable;
 }
 

@@ -9,12 +9,14 @@
 //   });
 //   Tensor loss = step(tokens, targets);
 //
-// Tensors that fn captures are states: the program reads them where they are, and writes into them.
+// Tensors that fn captures are states: the program reads them where they are, and writes into them. What
+// changes from call to call besides them (rates, step numbers, keys of random numbers) is an input.
 #pragma once
 
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -35,8 +37,10 @@ class CompiledFunction {
  private:
   struct Program {
     std::vector<TensorType> types;
+    std::optional<Device> device;  // of the inputs, where there are any
     std::unique_ptr<Executable> executable;
   };
+  void add_program(std::span<const Tensor> inputs);
   Function function_;
   PipelineOptions options_;
   std::vector<Program> programs_;

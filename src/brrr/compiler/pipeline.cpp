@@ -1,0 +1,192 @@
+#include "brrr/compiler/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "brrr/compiler/simplify.h"
+#include "brrr/compiler/verify_plan.h"
+#include "brrr/graph/repeat.h"
+#include "brrr/graph/verify.h"
+
+namespace brrr {
+namespace {
+
+// A pass from graph to graph. It sees the body of a repeat as a graph of its own, before the program
+// around it; states and inputs keep their types.
+struct GraphPass {
+  std::string_view name;
+  bool PipelineOptions::*enabled;  // null: it says what the program means, and always runs
+  Graph (*run)(const Graph& graph, const PipelineOptions& options);
+};
+
+// A body keeps its states, so a pass that adds some cannot go there.
+Graph run_precision(const Graph& graph, const PipelineOptions& options) {
+  const auto has_body = [](const Node& node) { return node.body != nullptr; };
+  check(options.precision.policy == Precision::f32 ||
+            std::none_of(graph.nodes.begin(), graph.nodes.end(), has_body),
+        "precision: ", precision_name(options.precision.policy),
+        " inside a repeat is not possible yet; run the micro-batches as steps of their own, or "
+        "keep f32");
+  return apply_precision(graph, options.precision);
+}
+
+// What the budget of recomputation is held against: the graph as it will run.
+PlannedGraph plan_graph(const Graph& graph, const PipelineOptions& options) {
+  PlannedGraph planned{
+      .kernels = lower(graph, fuse(graph, {.enabled = options.fuse}), {.group = options.fuse}),
+      .memory = {}};
+  select_workspaces(planned.kernels, thread_pool());
+  planned.memory = plan_memory(planned.kernels, {.share = options.plan_memory});
+  return planned;
+}
+
+constexpr GraphPass kGraphPasses[] = {
+    {"precision", nullptr, run_precision},
+    {"simplify", &PipelineOptions::simplify,
+     [](const Graph& graph, const PipelineOptions&) { return simplify(graph); }},
+    {"rematerialize", &PipelineOptions::rematerialize,
+     [](const Graph& graph, const PipelineOptions& options) {
+       return rematerialize(graph, options.remat,
+                            [&](const Graph& candidate) { return plan_graph(candidate, options); });
+     }},
+};
+
+// Passes behind them that choose better kernels or places and can be left out.
+struct NamedSwitch {
+  std::string_view name;
+  bool PipelineOptions::*enabled;
+};
+constexpr NamedSwitch kLaterPasses[] = {{"fuse", &PipelineOptions::fuse},
+                                        {"plan_memory", &PipelineOptions::plan_memory}};
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Graph apply(const GraphPass& pass, Graph graph, const PipelineOptions& options) {
+  for (Node& node : graph.nodes) {
+    if (node.body) node.body = std::make_shared<const Graph>(apply(pass, *node.body, options));
+  }
+  return pass.run(graph, options);
+}
+
+class Pipeline {
+ public:
+  Pipeline(const PipelineOptions& options, ThreadPool& pool) : options_(options), pool_(pool) {}
+
+  CompiledProgram run(Graph graph) {
+    record("trace");
+    checked(graph);
+    for (const GraphPass& pass : kGraphPasses) {
+      if (pass.enabled && !(options_.*pass.enabled)) continue;
+      timed(pass.name, [&] { graph = apply(pass, std::move(graph), options_); });
+      checked(graph);
+    }
+    made_.graph = std::move(graph);
+    made_.kernels = make_kernels(made_.graph, made_.regions);
+    const double start = now_seconds();
+    verify_plan(made_.kernels);
+    record("plan_memory").verify_seconds += now_seconds() - start;
+    return std::move(made_);
+  }
+
+ private:
+  // Bodies are lowered and planned before the memory of the kernel that runs them is: it holds theirs.
+  KernelProgram make_kernels(const Graph& graph, std::vector<Region>& regions) {
+    KernelProgram program;
+    timed("fuse", [&] { regions = fuse(graph, {.enabled = options_.fuse}); });
+    timed("lower", [&] { program.list = lower(graph, regions, {.group = options_.fuse}); });
+    for (Kernel& kernel : program.list.kernels) {
+      if (kernel.body_graph) make_body(kernel);
+    }
+    timed("select", [&] { select_workspaces(program.list, pool_); });
+    timed("plan_memory",
+          [&] { program.plan = plan_memory(program.list, {.share = options_.plan_memory}); });
+    return program;
+  }
+
+  void make_body(Kernel& kernel) {
+    std::vector<Region> regions;
+    auto body = std::make_shared<KernelProgram>(make_kernels(*kernel.body_graph, regions));
+    Cost once;
+    for (const Kernel& inner : body->list.kernels) once += inner.cost;
+    const int64_t times = repeat_node(kernel.attrs).most;
+    kernel.cost = {.flops = times * once.flops,
+                   .bytes_read = times * once.bytes_read,
+                   .bytes_written = times * once.bytes_written};
+    kernel.body = std::move(body);
+  }
+
+  PassRecord& record(std::string_view name) {
+    for (PassRecord& known : made_.passes) {
+      if (known.name == name) return known;
+    }
+    made_.passes.push_back({.name = name, .graph = std::nullopt});
+    return made_.passes.back();
+  }
+
+  template <typename Step>
+  void timed(std::string_view name, const Step& step) {
+    const double start = now_seconds();
+    step();
+    record(name).seconds += now_seconds() - start;
+  }
+
+  // What the newest pass made.
+  void checked(const Graph& graph) {
+    PassRecord& pass = made_.passes.back();
+    const double start = now_seconds();
+    verify(graph, pass.name);
+    pass.verify_seconds += now_seconds() - start;
+    if (options_.keep_graphs) pass.graph = graph;
+  }
+
+  const PipelineOptions& options_;
+  ThreadPool& pool_;
+  CompiledProgram made_;
+};
+
+}  // namespace
+
+double CompiledProgram::seconds() const {
+  double total = 0;
+  for (const PassRecord& pass : passes) total += pass.seconds + pass.verify_seconds;
+  return total;
+}
+
+std::vector<std::string_view> optimising_passes() {
+  std::vector<std::string_view> names;
+  for (const GraphPass& pass : kGraphPasses) {
+    if (pass.enabled) names.push_back(pass.name);
+  }
+  for (const NamedSwitch& pass : kLaterPasses) names.push_back(pass.name);
+  return names;
+}
+
+PipelineOptions without(PipelineOptions options, std::string_view passes) {
+  while (!passes.empty()) {
+    const size_t end = std::min(passes.find(','), passes.size());
+    const std::string_view name = passes.substr(0, end);
+    passes.remove_prefix(std::min(end + 1, passes.size()));
+    bool known = false;
+    const auto leave_out = [&](const auto& pass) {
+      if (pass.name != name || !pass.enabled) return;
+      options.*pass.enabled = false;
+      known = true;
+    };
+    for (const GraphPass& pass : kGraphPasses) leave_out(pass);
+    for (const NamedSwitch& pass : kLaterPasses) leave_out(pass);
+    std::string names;
+    for (std::string_view other : optimising_passes())
+      names += join_text(names.empty() ? "" : ", ", other);
+    check(known, "there is no optimising pass named \"", name, "\"; use one of ", names);
+  }
+  return options;
+}
+
+CompiledProgram run_pipeline(Graph graph, const PipelineOptions& options, ThreadPool& pool) {
+  return Pipeline(options, pool).run(std::move(graph));
+}
+
+}  // namespace brrr
