@@ -99,10 +99,10 @@ TEST(ModelSizes, LatentAttentionOfDeepSeek) {
   const int64_t q = 7168 * 1536 + 1536 * 128 * (128 + 64),
                 kv = 7168 * (512 + 64) + 512 * 128 * (128 + 128), out = 128 * 128 * 7168,
                 norms = 1536 + 512;
-  EXPECT_EQ(LatentAttention::parameter_count(7168, v3), q + kv + out + norms);
+  EXPECT_EQ(LatentAttention::count_for(7168, v3), q + kv + out + norms);
   ParameterScope nowhere({.device = Device::null()});
   Random random(1);
-  EXPECT_EQ(LatentAttention(7168, random, v3).Module::parameter_count(), q + kv + out + norms);
+  EXPECT_EQ(LatentAttention(7168, random, v3).parameter_count(), q + kv + out + norms);
 }
 
 // Every preset, up to 8B, without a byte.

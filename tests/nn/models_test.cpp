@@ -80,17 +80,17 @@ TEST(Models, DocumentsDoNotSeeEachOther) {
   }
 }
 
-struct Run {
+struct Trained {
   std::vector<float> losses;
   std::vector<std::vector<float>> weights;
   int programs = 0;
-  bool operator==(const Run& other) const {
+  bool operator==(const Trained& other) const {
     return losses == other.losses && weights == other.weights;
   }
 };
 
 // Twelve steps on one batch with dropout, whose key is an input of the step.
-Run train(const ModelConfig& config, bool compiled) {
+Trained train(const ModelConfig& config, bool compiled) {
   Random random(5);
   const auto model = make_model(config, random);
   AdamW optimizer(model->trainable_parameters(), {.weight_decay = 0.1});
@@ -103,7 +103,7 @@ Run train(const ModelConfig& config, bool compiled) {
     return loss.detach();
   };
   auto program = compile(step);
-  Run run;
+  Trained run;
   for (int64_t i = 0; i < 12; ++i) {
     const Tensor key = dropout_key(5, i);
     const Tensor loss = compiled ? program(batch.tokens, batch.targets, key)
@@ -118,7 +118,7 @@ Run train(const ModelConfig& config, bool compiled) {
 TEST(Models, EveryKindTrainsCompiledAsEager) {
   for (double dropout : {0.0, 0.2}) {
     for (const ModelConfig& config : kinds(dropout)) {
-      const Run eager = train(config, false), compiled = train(config, true);
+      const Trained eager = train(config, false), compiled = train(config, true);
       EXPECT_TRUE(compiled == eager) << to_json(config);
       EXPECT_EQ(compiled.programs, 1);
       EXPECT_LT(eager.losses.back(), eager.losses.front() - 0.3) << to_json(config);

@@ -31,7 +31,7 @@ std::vector<NamedTensor> read_gpt2(const std::string& bytes) {
   const Json header = Json::parse(bytes.substr(8, header_bytes));
   std::vector<NamedTensor> tensors;
   for (const auto& [key, entry] : header.items()) {
-    if (!key.starts_with("transformer.") || key.ends_with("attn.bias")) continue;
+    if (!key.starts_with("transformer.") || key.ends_with(".attn.bias")) continue;
     Shape shape;
     for (const Json& size : entry.at("shape")) shape.push_back(size.get<int64_t>());
     const size_t offset = 8 + header_bytes + entry.at("data_offsets")[0].get<size_t>();

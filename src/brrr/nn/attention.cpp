@@ -58,7 +58,7 @@ SelfAttention::SelfAttention(int64_t width, Random& random, const SelfAttentionO
 }
 SelfAttention::~SelfAttention() = default;
 
-int64_t SelfAttention::parameter_count(int64_t width, const SelfAttentionOptions& options) {
+int64_t SelfAttention::count_for(int64_t width, const SelfAttentionOptions& options) {
   const SelfAttentionOptions sizes = resolved(width, options);
   const int64_t q = sizes.heads * sizes.head_dim, kv = sizes.kv_heads * sizes.head_dim;
   return 2 * width * (q + kv) + (sizes.qkv_bias ? q + 2 * kv : 0) + (sizes.out_bias ? width : 0) +

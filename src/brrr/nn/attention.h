@@ -31,7 +31,8 @@ class SelfAttention : public Layer {
  public:
   SelfAttention(int64_t width, Random& random, const SelfAttentionOptions& options);
   ~SelfAttention() override;
-  static int64_t parameter_count(int64_t width, const SelfAttentionOptions& options);
+  // How many parameters one has.
+  static int64_t count_for(int64_t width, const SelfAttentionOptions& options);
 
  protected:
   Tensor forward(const Tensor& x, const ForwardInputs& inputs) const override;

@@ -49,10 +49,10 @@ Experts::Experts(int64_t width, Random& random, const ExpertsOptions& options)
 }
 Experts::~Experts() = default;
 
-int64_t Experts::parameter_count(int64_t width, const ExpertsOptions& options) {
+int64_t Experts::count_for(int64_t width, const ExpertsOptions& options) {
   return options.experts * (3 * width * options.hidden + width) + 3 * width * options.shared_hidden;
 }
-int64_t Experts::active_count(int64_t width, const ExpertsOptions& options) {
+int64_t Experts::active_count_for(int64_t width, const ExpertsOptions& options) {
   return options.top_k * 3 * width * options.hidden + options.experts * width +
          3 * width * options.shared_hidden;
 }

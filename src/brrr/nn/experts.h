@@ -31,9 +31,9 @@ class Experts : public Layer {
   Experts(int64_t width, Random& random, const ExpertsOptions& options);
   ~Experts() override;
 
-  // E 3 h f + router h E (+ 3 h f_shared); `active`: of the experts that one token goes through.
-  static int64_t parameter_count(int64_t width, const ExpertsOptions& options);
-  static int64_t active_count(int64_t width, const ExpertsOptions& options);
+  // E 3 h f + router h E (+ 3 h f_shared); the active ones: of the experts that one token goes through.
+  static int64_t count_for(int64_t width, const ExpertsOptions& options);
+  static int64_t active_count_for(int64_t width, const ExpertsOptions& options);
   int64_t capacity(int64_t tokens) const;  // room of one expert
 
  protected:

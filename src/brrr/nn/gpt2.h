@@ -29,7 +29,7 @@ struct Gpt2Config {
 };
 
 // "gpt2-124m", "gpt2-350m", "gpt2-774m", "gpt2-1558m" and smaller ones; throws Error with the list on any
-// other name. Defined with all presets in nn/models.cpp.
+// other name. Defined with all presets in nn/presets.cpp.
 Gpt2Config gpt2_preset(std::string_view name);
 
 class Gpt2 : public LanguageModel {

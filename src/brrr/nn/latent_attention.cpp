@@ -51,7 +51,7 @@ LatentAttention::LatentAttention(int64_t width, Random& random,
 }
 LatentAttention::~LatentAttention() = default;
 
-int64_t LatentAttention::parameter_count(int64_t width, const LatentAttentionOptions& o) {
+int64_t LatentAttention::count_for(int64_t width, const LatentAttentionOptions& o) {
   require_sizes(o);
   const int64_t q_width = o.heads * (o.nope_dim + o.rope_dim);
   const int64_t q = o.q_rank == 0 ? width * q_width : o.q_rank * (width + 1 + q_width);

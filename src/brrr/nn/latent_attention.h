@@ -27,8 +27,9 @@ class LatentAttention : public Layer {
  public:
   LatentAttention(int64_t width, Random& random, const LatentAttentionOptions& options);
   ~LatentAttention() override;
+  // How many parameters one has:
   // h r_q + r_q + r_q a (d_n + d_r)  +  h (r_kv + d_r) + r_kv + r_kv a (d_n + d_v)  +  a d_v h
-  static int64_t parameter_count(int64_t width, const LatentAttentionOptions& options);
+  static int64_t count_for(int64_t width, const LatentAttentionOptions& options);
 
  protected:
   Tensor forward(const Tensor& x, const ForwardInputs& inputs) const override;

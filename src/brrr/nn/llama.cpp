@@ -81,8 +81,8 @@ const LlamaConfig& checked(const LlamaConfig& config) {
 int64_t count_without_networks(const LlamaConfig& config) {
   const int64_t h = config.width;
   const int64_t attention = config.kv_rank > 0
-                                ? LatentAttention::parameter_count(h, latent_options(config))
-                                : SelfAttention::parameter_count(h, attention_options(config));
+                                ? LatentAttention::count_for(h, latent_options(config))
+                                : SelfAttention::count_for(h, attention_options(config));
   return (config.tied ? 1 : 2) * config.vocab * h + config.layers * (attention + 2 * h) + h;
 }
 
@@ -90,14 +90,14 @@ int64_t count_without_networks(const LlamaConfig& config) {
 
 int64_t LlamaConfig::parameter_count() const {
   const int64_t network =
-      experts > 0 ? Experts::parameter_count(width, experts_options(*this)) : 3 * width * hidden;
+      experts > 0 ? Experts::count_for(width, experts_options(*this)) : 3 * width * hidden;
   return count_without_networks(*this) + layers * network;
 }
 
 int64_t LlamaConfig::active_parameter_count() const {
   if (experts == 0) return parameter_count();
   return count_without_networks(*this) +
-         layers * Experts::active_count(width, experts_options(*this));
+         layers * Experts::active_count_for(width, experts_options(*this));
 }
 
 // Dropout sites: 0 for the embeddings, then two a block.

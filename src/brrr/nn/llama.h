@@ -46,7 +46,7 @@ struct LlamaConfig {
 };
 
 // "llama3-8b", "qwen2.5-0.5b", "llama-tiny", ...; throws Error with the list on any other name. Defined with
-// all presets in nn/models.cpp.
+// all presets in nn/presets.cpp.
 LlamaConfig llama_preset(std::string_view name);
 
 class Llama : public LanguageModel {

@@ -47,7 +47,7 @@ Recurrent::Recurrent(Cell cell, int64_t in, int64_t hidden, Random& random,
   }
 }
 
-int64_t Recurrent::parameter_count(Cell cell, int64_t in, int64_t hidden, int64_t layers) {
+int64_t Recurrent::count_for(Cell cell, int64_t in, int64_t hidden, int64_t layers) {
   const int64_t rows = gates_of(cell) * hidden;
   return rows * (in + hidden + 2) + (layers - 1) * rows * (2 * hidden + 2);
 }

@@ -36,7 +36,8 @@ class Recurrent : public Module {
   // x [batch, seq, in]. Where a new document begins in the sequence, the state starts at zero again.
   RecurrentResult operator()(const Tensor& x, const RecurrentState& state = {},
                              const ForwardInputs& inputs = {}) const;
-  static int64_t parameter_count(Cell cell, int64_t in, int64_t hidden, int64_t layers);
+  // How many parameters one has.
+  static int64_t count_for(Cell cell, int64_t in, int64_t hidden, int64_t layers);
 
  private:
   struct LayerWeights {

@@ -15,7 +15,7 @@ const RecurrentLmConfig& checked(const RecurrentLmConfig& config) {
 }  // namespace
 
 int64_t RecurrentLmConfig::parameter_count() const {
-  return (tied ? 1 : 2) * vocab * width + Recurrent::parameter_count(cell, width, width, layers);
+  return (tied ? 1 : 2) * vocab * width + Recurrent::count_for(cell, width, width, layers);
 }
 
 // Dropout sites: 0 for the embeddings, 1 for the head, then one a layer.
