@@ -119,6 +119,30 @@ TEST(OwnOptimizer, ResumesFromItsStates) {
             std::string::npos);
 }
 
+// A rule may use what it read after it wrote: the value is that from before the step.
+TEST(OwnOptimizer, ReadsTheOldValueBehindAWrite) {
+  class Delayed : public Optimizer {
+   public:
+    explicit Delayed(std::vector<NamedTensor> parameters)
+        : Optimizer(std::move(parameters)), last_(add_state("last")) {}
+    std::string_view name() const override { return "delayed"; }
+
+   protected:
+    Tensor direction(const Update& u) override {
+      const Tensor before = read(last_, u);
+      write(last_, u, u.gradient);
+      return before;
+    }
+
+   private:
+    State last_;
+  };
+  const Tensor p = zeros({1});
+  Delayed optimizer({{"p", p}});
+  for (double g : {1.0, 10.0, 100.0}) optimizer.update({full({1}, g)}, 1.0);
+  EXPECT_EQ(p.item<float>(), -11);
+}
+
 TEST(OwnOptimizer, Reports) {
   const Training training;
   EXPECT_EQ(training.optimizer.name(), "adamax");

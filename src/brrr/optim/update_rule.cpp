@@ -67,11 +67,11 @@ Tensor Optimizer::read(const State& state, const Update& update) const {
   return cast(state.tensors[update.index], update.parameter.dtype());
 }
 
-Tensor Optimizer::write(const State& state, const Update& update, const Tensor& value) const {
+Tensor Optimizer::write(const State& state, const Update& update, const Tensor& value) {
   const Tensor& target = state.tensors[update.index];
-  target.copy_from(target.dtype() == value.dtype()
-                       ? value
-                       : round_by_chance(value, step_, state.sites[update.index]));
+  writes_.push_back({target, target.dtype() == value.dtype()
+                                 ? value
+                                 : round_by_chance(value, step_, state.sites[update.index])});
   return value;
 }
 
@@ -90,6 +90,7 @@ void Optimizer::update(const std::vector<Tensor>& grads, const Arg& rate) {
   require_match(grads);
   name_states(parameters_);
   name_states(states_);
+  writes_.clear();  // of a rule that threw
   if (step_.defined()) step_.copy_from(step_ + 1.0);
   const Tensor base_rate = rate.on(parameters_.front().tensor.device());
   for (size_t i = 0; i < grads.size(); ++i) {
@@ -99,7 +100,10 @@ void Optimizer::update(const std::vector<Tensor>& grads, const Arg& rate) {
     if (decay != 0 && options_.decay == Decay::in_gradient) g = g + p * decay;
     Tensor change = direction({.index = i, .parameter = p, .gradient = g, .step = step_});
     if (decay != 0 && options_.decay == Decay::decoupled) change = change + p * decay;
-    p.copy_from(p - (scale == 1 ? base_rate : base_rate * scale) * change);
+    if (scale != 1) change = change * scale;
+    p.copy_from(p - base_rate * change);
+    for (const Write& write : writes_) write.target.copy_from(write.value);
+    writes_.clear();
   }
 }
 

@@ -102,9 +102,11 @@ class Optimizer {
   };
   State add_state(std::string_view name,
                   const std::function<bool(const NamedTensor&)>& wanted = nullptr);
-  Tensor read(const State& state, const Update& update) const;  // in the dtype of the parameter
-  // Stores the value and returns it as it was before rounding.
-  Tensor write(const State& state, const Update& update, const Tensor& value) const;
+  // The value before this update, in the dtype of the parameter.
+  Tensor read(const State& state, const Update& update) const;
+  // Gives the state its next value and returns that, not rounded. It is stored when the rule is through,
+  // so that what `read` returned stays what it was.
+  Tensor write(const State& state, const Update& update, const Tensor& value);
   // Rules that need the number of the step ask for it in their constructor.
   void count_steps();
 
@@ -121,6 +123,10 @@ class Optimizer {
   std::vector<Settings> settings_;
   std::vector<NamedTensor> states_;
   Tensor step_;
+  struct Write {
+    Tensor target, value;
+  };
+  std::vector<Write> writes_;  // of the parameter that is being updated
 };
 
 }  // namespace brrr
