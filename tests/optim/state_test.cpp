@@ -82,6 +82,18 @@ TEST(OptimizerState, BytesOfAdaGrad) {
   EXPECT_EQ(ledger().live(Category::optimizer) - before, Bytes(36 * 4));
 }
 
+// Three layers of 64 x 64 and a head of 64: 12352 parameters, and with AdaGrad's state 98816 bytes.
+TEST(OptimizerState, BytesOfACheckpoint) {
+  std::vector<NamedTensor> parameters;
+  for (int i = 0; i < 3; ++i)
+    parameters.push_back({join_text("layers.", i, ".weight"), zeros({64, 64})});
+  parameters.push_back({"final.weight", zeros({64, 1})});
+  const AdaGrad optimizer(parameters);
+  Bytes payload = optimizer.state_bytes();
+  for (const NamedTensor& parameter : parameters) payload += parameter.tensor.bytes();
+  EXPECT_EQ(payload, Bytes(98'816));
+}
+
 // p -= rate g / sqrt(sum g^2 + 1e-5): the first step of g = 0.001 is 0.001 / sqrt(1.1e-5).
 TEST(OptimizerState, AdaGradHasItsEpsInsideTheRoot) {
   const Tensor p = full({1}, 0.0, {.dtype = DType::f64});
