@@ -18,7 +18,7 @@
 namespace brrr {
 namespace {
 
-const ExpertsOptions& checked(const ExpertsOptions& options) {
+ExpertsOptions checked(const ExpertsOptions& options) {
   check(options.experts > 0 && options.hidden > 0, "experts: ", options.experts, " experts of ",
         options.hidden, " hidden units; both must be positive");
   check(options.top_k > 0 && options.top_k <= options.experts, "experts: a token cannot choose ",

@@ -29,7 +29,7 @@ FeedForwardOptions feed_forward_options(const Gpt2Config& config) {
   return {.bias = config.bias, .init = Init::normal(kInitStd), .out_init = residual_init(config)};
 }
 
-const Gpt2Config& checked(const Gpt2Config& config) {
+Gpt2Config checked(const Gpt2Config& config) {
   check(config.vocab > 0 && config.context > 0 && config.layers > 0, "gpt2: vocab (", config.vocab,
         "), context (", config.context, ") and layers (", config.layers, ") must be positive");
   check(config.heads > 0 && config.width > 0 && config.width % config.heads == 0,

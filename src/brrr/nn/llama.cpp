@@ -68,7 +68,7 @@ std::unique_ptr<Layer> make_network(const LlamaConfig& config, Random& random) {
       FeedForwardOptions{.init = Init::normal(kInitStd), .out_init = residual_init(config)});
 }
 
-const LlamaConfig& checked(const LlamaConfig& config) {
+LlamaConfig checked(const LlamaConfig& config) {
   check(config.vocab > 0 && config.context > 0 && config.layers > 0 && config.width > 0,
         "llama: vocab (", config.vocab, "), context (", config.context, "), layers (",
         config.layers, ") and width (", config.width, ") must be positive");

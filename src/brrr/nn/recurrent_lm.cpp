@@ -5,7 +5,7 @@
 namespace brrr {
 namespace {
 
-const RecurrentLmConfig& checked(const RecurrentLmConfig& config) {
+RecurrentLmConfig checked(const RecurrentLmConfig& config) {
   check(config.vocab > 0 && config.context > 0 && config.layers > 0 && config.width > 0,
         "recurrent: vocab (", config.vocab, "), context (", config.context, "), layers (",
         config.layers, ") and width (", config.width, ") must be positive");

@@ -42,7 +42,7 @@ Tensor RmsProp::direction(const Update& u) {
   };
   Tensor s = average(squares_, square(g));
   if (options_.centered) s = s - square(average(mean_, g));
-  const Tensor step = g / (sqrt(s) + options_.eps);
+  Tensor step = g / (sqrt(s) + options_.eps);
   if (options_.momentum == 0) return step;
   return write(velocity_, u, read(velocity_, u) * options_.momentum + step);
 }

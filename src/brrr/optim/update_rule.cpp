@@ -37,7 +37,7 @@ std::vector<Tensor> Optimizer::parameters() const {
 }
 
 Tensor Optimizer::new_state(std::string name, const Shape& shape, DType dtype, Device device) {
-  const Tensor state = zeros(shape, {.dtype = dtype, .device = device});
+  Tensor state = zeros(shape, {.dtype = dtype, .device = device});
   state.set_category(Category::optimizer);
   states_.push_back({std::move(name), state});
   return state;
