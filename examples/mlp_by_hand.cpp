@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t n = 6, d = 5, m = 4;  // rows, inputs, outputs
 
-struct Layer {
+struct HandLayer {
   Tensor X, W, b, Y;
 };
 struct Result {
@@ -33,7 +33,7 @@ struct Result {
   std::vector<double> dW, db, dX;
 };
 
-Result by_scalars(const Layer& layer) {
+Result by_scalars(const HandLayer& layer) {
   const auto x = layer.X.to_vector<double>(), w = layer.W.to_vector<double>();
   const auto b = layer.b.to_vector<double>(), y = layer.Y.to_vector<double>();
   const auto at = [](int64_t row, int64_t col, int64_t cols) {
@@ -57,7 +57,7 @@ Result by_scalars(const Layer& layer) {
   return r;
 }
 
-Result by_matrices(const Layer& layer) {
+Result by_matrices(const HandLayer& layer) {
   const auto& [X, W, b, Y] = layer;
   const Tensor A = tanh(matmul(X, W) + b);
   const Tensor loss = sum(square(A - Y)) / (2 * n);
@@ -66,7 +66,7 @@ Result by_matrices(const Layer& layer) {
           sum(dZ, {0}).to_vector<double>(), matmul(dZ, transpose(W)).to_vector<double>()};
 }
 
-Result by_autograd(const Layer& layer) {
+Result by_autograd(const HandLayer& layer) {
   const Tensor X = layer.X.detach(), W = layer.W.detach(), b = layer.b.detach();
   X.require_grad();
   W.require_grad();
@@ -94,10 +94,10 @@ int main() {
   constexpr TensorOptions kDouble{.dtype = DType::f64};
   Random random(1);
   RandomStream& data = random.stream("data");
-  const Layer layer{.X = normal({n, d}, data, {}, kDouble),
-                    .W = normal({d, m}, data, {.std = 1 / std::sqrt(d)}, kDouble),
-                    .b = normal({m}, data, {.std = 0.1}, kDouble),
-                    .Y = uniform({n, m}, data, {-1, 1}, kDouble)};
+  const HandLayer layer{.X = normal({n, d}, data, {}, kDouble),
+                        .W = normal({d, m}, data, {.std = 1 / std::sqrt(d)}, kDouble),
+                        .b = normal({m}, data, {.std = 0.1}, kDouble),
+                        .Y = uniform({n, m}, data, {-1, 1}, kDouble)};
   const Result scalars = by_scalars(layer), matrices = by_matrices(layer),
                autograd = by_autograd(layer);
 

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
+#include "brrr/nn/language_model.h"
 #include "brrr/nn/layers.h"
 
 namespace brrr {
+
+// How the projections that end in the residual stream start: GPT-2's smaller normal, or at zero, where
+// every block is the identity at first.
+enum class ResidualInit : uint8_t { scaled, zero };
 
 struct Gpt2Config {
   int64_t vocab = 50257;
@@ -15,31 +19,40 @@ struct Gpt2Config {
   int64_t layers = 12;
   int64_t heads = 12;
   int64_t width = 768;
+  bool bias = true;    // in projections and norms
+  double dropout = 0;  // of embeddings and of what blocks add; not inside attention
+  ResidualInit residual_init = ResidualInit::scaled;
 
-  // Vh + Th + L (12 h^2 + 13 h) + 2h
+  // Vh + Th + L (12 h^2 + 13 h) + 2h; without biases Vh + Th + L (12 h^2 + 2 h) + h
   int64_t parameter_count() const;
+  bool operator==(const Gpt2Config&) const = default;
 };
 
-// "gpt2-124m", "gpt2-350m", "gpt2-774m", "gpt2-1558m", and the small "gpt2-tiny" for tests; throws Error
-// with the list on any other name.
+// "gpt2-124m", "gpt2-350m", "gpt2-774m", "gpt2-1558m" and smaller ones; throws Error with the list on any
+// other name. Defined with all presets in nn/presets.cpp.
 Gpt2Config gpt2_preset(std::string_view name);
 
-class Gpt2 : public Module {
+class Gpt2 : public LanguageModel {
  public:
   Gpt2(const Gpt2Config& config, Random& random);
   ~Gpt2() override;
 
   const Gpt2Config& config() const { return config_; }
-  Tensor logits(const Tensor& tokens) const;  // [batch, seq] -> [batch, seq, vocab]
-  Tensor loss(const Tensor& tokens, const Tensor& targets) const;
+  std::string_view family() const override { return "gpt2"; }
+  int64_t vocab() const override { return config_.vocab; }
+  int64_t context() const override { return config_.context; }
+  int64_t width() const override { return config_.width; }
+  Tensor head(const Tensor& hidden) const override;
+
+ protected:
+  Tensor body(const Tensor& tokens, const ForwardInputs& inputs) const override;
 
  private:
-  class Attention;
-  class Mlp;
   class Block;
 
   Gpt2Config config_;
   Embedding wte_, wpe_;
+  Dropout drop_;
   std::vector<std::unique_ptr<Block>> blocks_;
   LayerNorm ln_f_;
 };

@@ -62,6 +62,7 @@ std::span<const OpDef* const> builtin_ops() {
                                           &logsumexp_op,
                                           &concat_op,
                                           &stack_op,
+                                          &unstack_op,
                                           &pad_op,
                                           &flip_op,
                                           &roll_op,

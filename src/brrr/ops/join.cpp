@@ -2,6 +2,7 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
@@ -127,6 +128,47 @@ std::vector<Sample> stack_samples() {
           {{sample_values({90, 100}, 160), sample_values({90, 100}, 161)}, along(2)}};
 }
 
+TensorTypes infer_unstack(const InferCall& call) {
+  require_dtype(call, call.dtype(0));
+  Shape shape = call.shape(0);
+  check(!shape.empty(), "unstack: a tensor without axes cannot be taken apart");
+  const int axis = normalize_axis(call.attrs.integer("axis"), shape.size(), "unstack");
+  const int64_t count = shape[axis];
+  check(count > 0, "unstack: axis ", axis, " of shape ", shape, " has no parts");
+  shape.erase(axis);
+  TensorTypes types;
+  for (int64_t i = 0; i < count; ++i) types.push_back({shape, call.dtype(0)});
+  return types;
+}
+
+Tensors unstack_compose(const ComposeCall& call) {
+  const Tensor& x = call.input(0);
+  const int64_t axis = call.attrs.integer("axis");
+  Tensors parts;
+  for (int64_t i = 0; i < x.dim(axis); ++i) parts.push_back(select(x, axis, i));
+  return parts;
+}
+
+Tensors unstack_grad(const GradCall& call) {
+  Device device;
+  for (const Tensor& dy : call.output_grads) {
+    if (dy.defined()) device = dy.device();
+  }
+  std::vector<Tensor> grads;
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    const Tensor &y = call.outputs[i], &dy = call.output_grads[i];
+    grads.push_back(dy.defined() ? dy : zeros(y.shape(), {.dtype = y.dtype(), .device = device}));
+  }
+  return {stack(grads, call.attrs.integer("axis"))};
+}
+
+std::vector<Sample> unstack_samples() {
+  const auto along = [](int64_t axis) { return Attrs{{"axis", axis}}; };
+  return {{{sample_values({3, 4}, 170)}, along(0)}, {{sample_values({3, 2, 4}, 171)}, along(-2)},
+          {{sample_values({2}, 172)}, along(0)},    {{sample_values({0, 2}, 173)}, along(1)},
+          {{sample_values({1, 1}, 174)}, along(0)}, {{sample_values({4, 90, 50}, 175)}, along(0)}};
+}
+
 }  // namespace
 
 const OpDef concat_op{.name = "concat",
@@ -149,6 +191,16 @@ const OpDef stack_op{.name = "stack",
                      .compose = stack_compose,
                      .samples = stack_samples};
 
+const OpDef unstack_op{.name = "unstack",
+                       .formula = "the parts of an axis, one by one",
+                       .kind = OpKind::other,
+                       .dtypes = kAnyDType,
+                       .flops_per_element = 0,
+                       .infer = infer_unstack,
+                       .grad = unstack_grad,
+                       .compose = unstack_compose,
+                       .samples = unstack_samples};
+
 Tensor concat(const std::vector<Tensor>& parts, int64_t axis) {
   // A call without operands would not know its device.
   require_parts(static_cast<int64_t>(parts.size()), "concat");
@@ -158,6 +210,11 @@ Tensor concat(const std::vector<Tensor>& parts, int64_t axis) {
 Tensor stack(const std::vector<Tensor>& parts, int64_t axis) {
   require_parts(static_cast<int64_t>(parts.size()), "stack");
   return call_op(stack_op, parts, {{"axis", axis}})[0];
+}
+
+std::vector<Tensor> unstack(const Tensor& x, int64_t axis) {
+  const Tensors parts = call_op(unstack_op, {&x, 1}, {{"axis", axis}});
+  return {parts.begin(), parts.end()};
 }
 
 }  // namespace brrr

@@ -32,7 +32,7 @@ extern const OpDef any_op, all_op, argmin_op;
 // reduce_prod.cpp, reduce_norm.cpp, reduce_cumsum.cpp
 extern const OpDef prod_op, norm_op, std_op, cumsum_op;
 // join.cpp, triangle.cpp
-extern const OpDef concat_op, stack_op, tril_op, triu_op;
+extern const OpDef concat_op, stack_op, unstack_op, tril_op, triu_op;
 // pad_roll.cpp, outer.cpp
 extern const OpDef pad_op, flip_op, roll_op, outer_op;
 // index.cpp

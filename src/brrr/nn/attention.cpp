@@ -1,0 +1,100 @@
+#include "brrr/nn/attention.h"
+
+#include "brrr/ops/attention.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+// The options with every 0 that stands for a default made explicit.
+SelfAttentionOptions resolved(int64_t width, SelfAttentionOptions options) {
+  check(options.heads > 0, "attention: ", options.heads, " heads; there must be at least one");
+  if (options.kv_heads == 0) options.kv_heads = options.heads;
+  check(options.kv_heads > 0 && options.heads % options.kv_heads == 0, "attention: ", options.heads,
+        " heads do not share ", options.kv_heads, " key and value heads evenly");
+  check(options.head_dim > 0 || width % options.heads == 0, "attention: ", options.heads,
+        " heads do not divide a width of ", width, "; set head_dim");
+  if (options.head_dim == 0) options.head_dim = width / options.heads;
+  check(!options.fused_qkv || options.kv_heads == options.heads,
+        "attention: one projection for q, k and v has no groups; ", options.kv_heads, " of ",
+        options.heads, " heads need separate ones");
+  check(!options.rope || options.head_dim % 2 == 0 || options.rope->rotary_dim > 0,
+        "attention: heads of ", options.head_dim, " elements do not turn in pairs");
+  return options;
+}
+
+// [batch, seq, heads * dim] -> [batch, heads, seq, dim], a view.
+Tensor split_heads(const Tensor& x, int64_t heads) {
+  return transpose(view(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}), 1, 2);
+}
+
+}  // namespace
+
+SelfAttention::SelfAttention(int64_t width, Random& random, const SelfAttentionOptions& options)
+    : options_(resolved(width, options)) {
+  const int64_t q_width = options_.heads * options_.head_dim,
+                kv_width = options_.kv_heads * options_.head_dim;
+  const LinearOptions in{.bias = options_.qkv_bias, .init = options_.init},
+      out{.bias = options_.out_bias, .init = options_.out_init};
+  const auto add = [&](const char* name, int64_t from, int64_t to, const LinearOptions& how) {
+    auto part = std::make_unique<Linear>(from, to, random, how);
+    add_module(name, *part);
+    return part;
+  };
+  if (options_.fused_qkv) {
+    qkv_ = add("c_attn", width, 3 * q_width, in);
+  } else {
+    q_ = add("q_proj", width, q_width, in);
+    k_ = add("k_proj", width, kv_width, in);
+    v_ = add("v_proj", width, kv_width, in);
+  }
+  out_ = add(options_.fused_qkv ? "c_proj" : "o_proj", q_width, width, out);
+  if (options_.qk_norm) {
+    q_norm_ = std::make_unique<RmsNorm>(options_.head_dim, options_.norm_eps);
+    k_norm_ = std::make_unique<RmsNorm>(options_.head_dim, options_.norm_eps);
+    add_module("q_norm", *q_norm_);
+    add_module("k_norm", *k_norm_);
+  }
+}
+SelfAttention::~SelfAttention() = default;
+
+int64_t SelfAttention::count_for(int64_t width, const SelfAttentionOptions& options) {
+  const SelfAttentionOptions sizes = resolved(width, options);
+  const int64_t q = sizes.heads * sizes.head_dim, kv = sizes.kv_heads * sizes.head_dim;
+  return 2 * width * (q + kv) + (sizes.qkv_bias ? q + 2 * kv : 0) + (sizes.out_bias ? width : 0) +
+         (sizes.qk_norm ? 2 * sizes.head_dim : 0);
+}
+
+SelfAttention::Heads SelfAttention::project(const Tensor& x) const {
+  if (!qkv_) {
+    return {split_heads((*q_)(x), options_.heads), split_heads((*k_)(x), options_.kv_heads),
+            split_heads((*v_)(x), options_.kv_heads)};
+  }
+  const Tensor qkv = view((*qkv_)(x), {x.dim(0), x.dim(1), 3, options_.heads, options_.head_dim});
+  const auto part = [&](int64_t i) { return transpose(select(qkv, 2, i), 1, 2); };
+  return {part(0), part(1), part(2)};
+}
+
+Tensor SelfAttention::forward(const Tensor& x, const ForwardInputs& inputs) const {
+  const int64_t batch = x.dim(0), seq = x.dim(1);
+  Heads heads = project(x);
+  if (options_.qk_norm) {
+    heads.q = (*q_norm_)(heads.q);
+    heads.k = (*k_norm_)(heads.k);
+  }
+  if (options_.rope) {
+    // Only distances count, so documents packed behind each other need no positions of their own.
+    const Tensor positions =
+        arange(0, static_cast<double>(seq), 1, {.dtype = DType::i64, .device = x.device()});
+    heads.q = rope(heads.q, positions, *options_.rope);
+    heads.k = rope(heads.k, positions, *options_.rope);
+  }
+  const Tensor mixed = attention(heads.q, heads.k, heads.v,
+                                 {.causal = options_.causal,
+                                  .window = options_.window,
+                                  .soft_cap = options_.soft_cap,
+                                  .documents = inputs.documents});
+  return (*out_)(reshape(transpose(mixed, 1, 2), {batch, seq, options_.heads * options_.head_dim}));
+}
+
+}  // namespace brrr

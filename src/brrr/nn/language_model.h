@@ -1,0 +1,45 @@
+// What every language model can be asked, so that training, evaluation and generation take any family.
+//
+//   std::unique_ptr<LanguageModel> model = make_model(model_preset("llama-tiny"), random);
+//   Tensor loss = model->loss(tokens, targets, {.dropout_key = key});
+#pragma once
+
+#include "brrr/nn/layer.h"
+#include "brrr/ops/cross_entropy.h"
+
+namespace brrr {
+
+// What the loss of a batch is made of.
+struct LanguageLoss {
+  Tensor cross_entropy;  // the mean over positions: what evaluation reports
+  Tensor total;          // with the losses that layers add (balance of experts): what is trained
+};
+
+class LanguageModel : public Module {
+ public:
+  virtual std::string_view family() const = 0;  // "gpt2", "llama", "recurrent"
+  virtual int64_t vocab() const = 0;
+  virtual int64_t context() const = 0;  // how many tokens a sequence may have
+  virtual int64_t width() const = 0;    // of the vectors that the head reads
+
+  // [batch, seq] -> [batch, seq, vocab]
+  Tensor logits(const Tensor& tokens, const ForwardInputs& inputs = {}) const;
+  // The two halves of it: [batch, seq] -> [batch, seq, width], and [..., width] -> [..., vocab]; a
+  // decoder needs the logits of the last position only.
+  Tensor hidden(const Tensor& tokens, const ForwardInputs& inputs = {}) const;
+  virtual Tensor head(const Tensor& hidden) const = 0;
+
+  LanguageLoss losses(const Tensor& tokens, const Tensor& targets, const ForwardInputs& inputs = {},
+                      const CrossEntropyOptions& options = {}) const;
+  Tensor loss(const Tensor& tokens, const Tensor& targets, const ForwardInputs& inputs = {},
+              const CrossEntropyOptions& options = {}) const;
+
+ protected:
+  // The network below the head, for tokens of a checked shape.
+  virtual Tensor body(const Tensor& tokens, const ForwardInputs& inputs) const = 0;
+};
+
+// Notes the largest |x| of what the part called `name` passes on, where somebody asked for it.
+void note_activation(const ForwardInputs& inputs, std::string_view name, const Tensor& x);
+
+}  // namespace brrr

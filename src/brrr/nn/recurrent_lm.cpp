@@ -1,0 +1,54 @@
+#include "brrr/nn/recurrent_lm.h"
+
+#include "brrr/ops/matmul.h"
+
+namespace brrr {
+namespace {
+
+RecurrentLmConfig checked(const RecurrentLmConfig& config) {
+  check(config.vocab > 0 && config.context > 0 && config.layers > 0 && config.width > 0,
+        "recurrent: vocab (", config.vocab, "), context (", config.context, "), layers (",
+        config.layers, ") and width (", config.width, ") must be positive");
+  return config;
+}
+
+}  // namespace
+
+int64_t RecurrentLmConfig::parameter_count() const {
+  return (tied ? 1 : 2) * vocab * width + Recurrent::count_for(cell, width, width, layers);
+}
+
+// Dropout sites: 0 for the embeddings, 1 for the head, then one a layer.
+RecurrentLm::RecurrentLm(const RecurrentLmConfig& config, Random& random)
+    : config_(checked(config)),
+      embed_(config.vocab, config.width, random),
+      drop_in_(config.dropout, 0),
+      drop_out_(config.dropout, 1),
+      layers_(config.cell, config.width, config.width, random,
+              {.layers = config.layers, .dropout = config.dropout, .first_dropout_site = 2}) {
+  add_module("embed", embed_);
+  add_module(std::string(cell_name(config.cell)), layers_);
+  if (!config.tied) {
+    lm_head_ =
+        std::make_unique<Linear>(config.width, config.vocab, random, LinearOptions{.bias = false});
+    add_module("head", *lm_head_);
+  }
+}
+
+RecurrentResult RecurrentLm::advance(const Tensor& tokens, const RecurrentState& state,
+                                     const ForwardInputs& inputs) const {
+  RecurrentResult result = layers_(drop_in_(embed_(tokens), inputs), state, inputs);
+  note_activation(inputs, cell_name(config_.cell), result.output);
+  result.output = drop_out_(result.output, inputs);
+  return result;
+}
+
+Tensor RecurrentLm::body(const Tensor& tokens, const ForwardInputs& inputs) const {
+  return advance(tokens, {}, inputs).output;
+}
+
+Tensor RecurrentLm::head(const Tensor& hidden) const {
+  return lm_head_ ? (*lm_head_)(hidden) : linear(hidden, embed_.weight);
+}
+
+}  // namespace brrr

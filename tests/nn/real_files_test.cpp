@@ -1,0 +1,141 @@
+// Models that others made, through the modules here: the logits of a GPT-2 checkpoint by onnxruntime, and
+// the text that llama2.c writes with a trained Llama. The readers are only as general as the two files.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "brrr/nn/models.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/views.h"
+#include "support/real_data.h"
+
+namespace brrr {
+namespace {
+
+using Json = nlohmann::json;
+
+Tensor floats_at(const std::string& bytes, size_t offset, const Shape& shape) {
+  std::vector<float> values(static_cast<size_t>(numel(shape)));
+  if (offset + values.size() * sizeof(float) > bytes.size()) throw Error("the file is too short");
+  std::memcpy(values.data(), bytes.data() + offset, values.size() * sizeof(float));
+  return from_values(values, shape);
+}
+
+// Hugging Face keeps the projections of GPT-2 as [in, out].
+std::vector<NamedTensor> read_gpt2(const std::string& bytes) {
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, bytes.data(), sizeof(header_bytes));
+  const Json header = Json::parse(bytes.substr(8, header_bytes));
+  std::vector<NamedTensor> tensors;
+  for (const auto& [key, entry] : header.items()) {
+    if (!key.starts_with("transformer.") || key.ends_with(".attn.bias")) continue;
+    Shape shape;
+    for (const Json& size : entry.at("shape")) shape.push_back(size.get<int64_t>());
+    const size_t offset = 8 + header_bytes + entry.at("data_offsets")[0].get<size_t>();
+    const Tensor x = floats_at(bytes, offset, shape);
+    const bool transposed = shape.size() == 2 && key.find(".h.") != std::string::npos;
+    tensors.push_back({key.substr(std::strlen("transformer.")), transposed ? transpose(x) : x});
+  }
+  return tensors;
+}
+
+TEST(RealFiles, Gpt2LogitsOfOnnxRuntime) {
+  const auto weights = real_file("ckpt/gpt2-tiny-random/model.safetensors"),
+             input = real_file("ref/gpt2_tiny_ort/input_ids.json"),
+             expected = real_file("ref/gpt2_tiny_ort/logits.f32");
+  if (!weights || !input || !expected) GTEST_SKIP() << "no gpt2-tiny-random";
+  Random random(1);
+  Gpt2 model({.vocab = 1000, .context = 512, .layers = 5, .heads = 4, .width = 32}, random);
+  model.load_state_dict(read_gpt2(read_bytes(*weights)));
+  const Json ids = Json::parse(read_bytes(*input));
+  const Tensor tokens = from_values(ids.at("input_ids").get<std::vector<int64_t>>(), {2, 24});
+  const std::vector<float> logits = model.logits(tokens).to_vector<float>(),
+                           theirs = floats_at(read_bytes(*expected), 0, {2, 24, 1000})
+                                        .to_vector<float>();
+  double largest = 0;
+  for (float value : theirs) largest = std::max(largest, std::fabs(double{value}));
+  for (size_t i = 0; i < theirs.size(); ++i) ASSERT_NEAR(logits[i], theirs[i], 1e-5 * largest) << i;
+}
+
+// Rows of q and k go from pairs (2i, 2i + 1) of llama2.c to pairs (i, i + d/2).
+Tensor pairs_to_halves(const Tensor& weight, int64_t heads) {
+  const int64_t width = weight.dim(1), head_dim = weight.dim(0) / heads;
+  const Tensor pairs = view(weight, {heads, head_dim / 2, 2, width});
+  return reshape(transpose(pairs, 1, 2), {weight.dim(0), width});
+}
+
+std::vector<NamedTensor> read_llama2c(const std::string& bytes, const LlamaConfig& c) {
+  size_t offset = 7 * sizeof(int32_t);
+  std::vector<NamedTensor> tensors;
+  const auto take = [&](const Shape& shape) {
+    const Tensor x = floats_at(bytes, offset, shape);
+    offset += static_cast<size_t>(x.numel()) * sizeof(float);
+    return x;
+  };
+  const auto take_layers = [&](const std::string& name, const Shape& shape, int64_t turned = 0) {
+    for (int64_t layer = 0; layer < c.layers; ++layer) {
+      const Tensor x = take(shape);
+      tensors.push_back({join_text("model.layers.", layer, ".", name, ".weight"),
+                         turned > 0 ? pairs_to_halves(x, turned) : x});
+    }
+  };
+  const int64_t h = c.width, kv = h / c.heads * c.kv_heads;
+  tensors.push_back({"model.embed_tokens.weight", take({c.vocab, h})});
+  take_layers("input_layernorm", {h});
+  take_layers("self_attn.q_proj", {h, h}, c.heads);
+  take_layers("self_attn.k_proj", {kv, h}, c.kv_heads);
+  take_layers("self_attn.v_proj", {kv, h});
+  take_layers("self_attn.o_proj", {h, h});
+  take_layers("post_attention_layernorm", {h});
+  take_layers("mlp.gate_proj", {c.hidden, h});
+  take_layers("mlp.down_proj", {h, c.hidden});
+  take_layers("mlp.up_proj", {c.hidden, h});
+  tensors.push_back({"model.norm.weight", take({h})});
+  return tensors;
+}
+
+std::vector<std::string> read_pieces(const std::string& bytes, int64_t vocab) {
+  std::vector<std::string> pieces;
+  size_t offset = sizeof(int32_t);  // behind the length of the longest
+  for (int64_t i = 0; i < vocab; ++i) {
+    int32_t length = 0;
+    std::memcpy(&length, bytes.data() + offset + sizeof(float), sizeof(length));
+    std::string piece = bytes.substr(offset + 8, static_cast<size_t>(length));
+    offset += 8 + static_cast<size_t>(length);
+    if (piece.size() == 6 && piece.starts_with("<0x"))
+      piece = std::string(1, static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16)));
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+TEST(RealFiles, LlamaWritesTheStoryOfLlama2c) {
+  const auto weights = real_file("ckpt/stories260K.bin"), tokenizer = real_file("ckpt/tok512.bin"),
+             expected = real_file("ref/llama2c_stories260K_t0_n200_expected.txt");
+  if (!weights || !tokenizer || !expected) GTEST_SKIP() << "no stories260K";
+  Random random(1);
+  const LlamaConfig config = llama_preset("stories-260k");
+  Llama model(config, random);
+  model.load_state_dict(read_llama2c(read_bytes(*weights), config));
+  const std::vector<std::string> pieces = read_pieces(read_bytes(*tokenizer), config.vocab);
+
+  NoGrad inference;
+  std::vector<int64_t> tokens{1};  // the beginning of a text
+  std::string text;
+  for (int i = 0; i < 80; ++i) {
+    const auto count = static_cast<int64_t>(tokens.size());
+    const Tensor hidden = model.hidden(from_values(tokens, {1, count}));
+    tokens.push_back(argmax(model.head(select(hidden, 1, count - 1)), -1).item<int64_t>());
+    std::string piece = pieces[static_cast<size_t>(tokens.back())];
+    if (i == 0 && piece.starts_with(" ")) piece.erase(0, 1);
+    text += piece;
+  }
+  EXPECT_GT(text.size(), 100U);
+  EXPECT_EQ(read_bytes(*expected).substr(0, text.size()), text);
+}
+
+}  // namespace
+}  // namespace brrr
