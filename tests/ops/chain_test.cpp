@@ -37,7 +37,7 @@ void expect_chain_of(const OpDef& op, bool reversed, size_t count) {
   const std::vector<float> a = awkward_values(count, 1), b = awkward_values(count, 2);
   const bool binary = tiles.chain <= ChainCode::minimum;
   std::vector<float> expected(count), got(count);
-  const Attrs none;
+  const Attrs none{};
   tiles.f32({.inputs = {reversed ? b.data() : a.data(), reversed ? a.data() : b.data()},
              .output = expected.data(),
              .count = static_cast<int64_t>(count),
