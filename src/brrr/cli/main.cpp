@@ -12,11 +12,17 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  brrr ops                 every op with its formula\n"
       "  brrr sweep gelu softmax  hold ops against their definitions on this machine\n"
+      "  brrr explain --model gpt2-tiny --stage plan   where every byte of a step lives\n"
+      "  brrr profile --model gpt2-tiny                what bounds a step, and what would help\n"
       "  brrr devices             what this machine has, with measured peaks\n"
       "  brrr dtypes --json       element types for a program to read");
+  brrr::cli::add_bench(app);
+  brrr::cli::add_calibrate(app);
   brrr::cli::add_devices(app);
   brrr::cli::add_dtypes(app);
+  brrr::cli::add_explain(app);
   brrr::cli::add_ops(app);
+  brrr::cli::add_profile(app);
   brrr::cli::add_sweep(app);
   try {
     app.parse(argc, argv);

@@ -31,6 +31,12 @@ struct OperandRef {
   DType dtype;
 };
 
+// A node that runs in a kernel, with the elements that it goes over: those of its largest operand.
+struct KernelPart {
+  const OpDef* op;
+  int64_t elements;
+};
+
 struct Kernel {
   const OpDef* op = nullptr;                   // one op, or
   std::shared_ptr<const TileProgram> program;  // several, fused
@@ -40,6 +46,7 @@ struct Kernel {
   Phase phase = Phase::forward;
   Cost cost;         // bytes: those between the kernel and memory
   std::string name;  // "matmul", "mul+add+gelu"
+  std::vector<KernelPart> parts;
 };
 
 struct KernelList {

@@ -1,5 +1,6 @@
 #include "brrr/runtime/executable.h"
 
+#include <chrono>
 #include <utility>
 
 #include "brrr/compiler/simplify.h"
@@ -85,7 +86,30 @@ void Executable::run_step(const Step& step, ThreadPool& pool) const {
   }
 }
 
-Tensors Executable::run(std::span<const Tensor> inputs) {
+void Executable::time_steps(KernelTimes& times, ThreadPool& pool) const {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds = [](Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  times.begin.clear();
+  times.seconds.clear();
+  times.begin.reserve(steps_.size());
+  times.seconds.reserve(steps_.size());
+  const Clock::time_point start = Clock::now();
+  for (const Step& step : steps_) {
+    const Clock::time_point begin = Clock::now();
+    run_step(step, pool);
+    times.begin.push_back(seconds(begin - start));
+    times.seconds.push_back(seconds(Clock::now() - begin));
+  }
+}
+
+Tensors Executable::run(std::span<const Tensor> inputs) { return run_with(inputs, nullptr); }
+Tensors Executable::run_timed(std::span<const Tensor> inputs, KernelTimes& times) {
+  return run_with(inputs, &times);
+}
+
+Tensors Executable::run_with(std::span<const Tensor> inputs, KernelTimes* times) {
   check(inputs.size() == graph_.inputs.size(), "the compiled function takes ", graph_.inputs.size(),
         " tensors, not ", inputs.size());
   Tensors given, results;
@@ -103,7 +127,11 @@ Tensors Executable::run(std::span<const Tensor> inputs) {
     operands_[patch.operand].base = first_byte(x);
   }
   ThreadPool& pool = thread_pool();
-  for (const Step& step : steps_) run_step(step, pool);
+  if (times) {
+    time_steps(*times, pool);
+  } else {
+    for (const Step& step : steps_) run_step(step, pool);
+  }
   for (const StateSlot& state : graph_.states) {
     if (state.is_written()) state.tensor.storage().mark_written();
   }

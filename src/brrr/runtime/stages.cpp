@@ -1,0 +1,86 @@
+#include "brrr/runtime/stages.h"
+
+#include <algorithm>
+
+#include "brrr/autodiff/grad.h"
+#include "brrr/compiler/simplify.h"
+#include "brrr/graph/call.h"
+#include "brrr/graph/trace.h"
+#include "brrr/graph/verify.h"
+
+namespace brrr {
+namespace {
+
+constexpr GraphStage kStages[] = {
+    {"joint", "forward, backward and update as traced",
+     [](const Graph& graph, const PipelineOptions&) { return graph; }},
+    {"simplify", "equal nodes once, unread nodes gone",
+     [](const Graph& graph, const PipelineOptions& options) {
+       return options.simplify ? simplify(graph) : graph;
+     }},
+};
+
+// The same settings on the null device, where replaying a graph takes no memory.
+Attrs on_null_device(const Attrs& attrs) {
+  Attrs changed;
+  for (const Attr& attr : attrs)
+    changed.add(std::holds_alternative<Device>(attr.value) ? Attr{attr.name, Device::null()}
+                                                           : attr);
+  return changed;
+}
+
+}  // namespace
+
+std::span<const GraphStage> graph_stages() { return kStages; }
+
+PlannedProgram plan_program(Graph joint, const PipelineOptions& options) {
+  PlannedProgram program;
+  Graph graph = std::move(joint);
+  for (const GraphStage& stage : kStages) {
+    graph = stage.run(graph, options);
+    verify(graph, stage.name);
+    program.graphs.push_back(graph);
+  }
+  program.kernels = lower(program.graph(), fuse(program.graph(), {.enabled = options.fuse}));
+  select_workspaces(program.kernels, thread_pool());
+  program.plan = plan_memory(program.kernels, {.share = options.plan_memory});
+  return program;
+}
+
+bool has_backward(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const Node& node) { return node.phase != Phase::forward; });
+}
+
+Graph differentiate(const Graph& forward) {
+  check(!forward.outputs.empty() && is_float(forward.type(forward.outputs[0]).dtype) &&
+            numel(forward.type(forward.outputs[0]).shape) == 1,
+        "differentiate: the first output of the graph must be one float, the loss");
+  for (const StateSlot& state : forward.states)
+    check(!state.is_written(), "differentiate: the graph writes \"", state.name,
+          "\"; a graph that updates its states has its backward part already");
+  Tracer tracer;
+  std::vector<Tensor> values(forward.values.size()), leaves;
+  for (const GraphInput& input : forward.inputs)
+    values[input.value.index()] =
+        tracer.add_input(forward.type(input.value), Device::null(), input.name);
+  for (const StateSlot& state : forward.states) {
+    const TensorType& type = forward.type(state.before);
+    const Tensor tensor = empty(type.shape, type.dtype, Device::null());
+    tracer.name_state(tensor, state.name);
+    values[state.before.index()] = tensor;
+    if (is_float(type.dtype)) leaves.push_back(tensor.require_grad());
+  }
+  for (const Node& node : forward.nodes) {
+    Tensors operands;
+    for (ValueId id : node.inputs) operands.push_back(values[id.index()]);
+    const Tensors results = call_op(*node.op, operands, on_null_device(node.attrs));
+    for (int i = 0; i < results.size(); ++i) values[node.outputs[i].index()] = results[i];
+  }
+  std::vector<Tensor> outputs;
+  for (ValueId id : forward.outputs) outputs.push_back(values[id.index()]);
+  for (const Tensor& gradient : grad(outputs[0], leaves)) outputs.push_back(gradient);
+  return tracer.finish(outputs);
+}
+
+}  // namespace brrr
