@@ -15,39 +15,53 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kText =
-    "input %0: f32[64, 256] \"x\"\n"
-    "state %1: f32[256, 32] \"w\"\n"
-    "%2: f32[64, 256] = exp %0\n"
-    "%3: f32[64, 256] = neg %2\n"
-    "%4: f32[64, 32] = matmul %3 %1\n"
-    "%5: f32[] = sum %4 {axes=[0, 1] keep_dims=false}\n"
-    "return %5\n";
+// `source` is "input" or "state": what the weight is.
+std::string text_with(const std::string& source) {
+  return "input %0: f32[64, 256] \"x\"\n" + source +
+         " %1: f32[256, 32] \"w\"\n"
+         "%2: f32[64, 256] = exp %0\n"
+         "%3: f32[64, 256] = neg %2\n"
+         "%4: f32[64, 32] = matmul %3 %1\n"
+         "%5: f32[] = sum %4 {axes=[0, 1] keep_dims=false}\n"
+         "return %5\n";
+}
 
 struct Small {
-  Graph graph = parse_graph(kText);
+  Graph graph = parse_graph(text_with("input"));
   PlannedProgram program = plan_program(graph);
   Prediction prediction = predict(program.kernels, program.plan, synthetic_rates());
 };
 
 TEST(Explain, KernelsAsATable) {
   const Small small;
-  EXPECT_EQ(kernels_text(small.program.kernels, small.prediction),
-            "  kernel  phase    name              nodes  FLOPs      read        written    "
-            "predicted  bound by\n"
-            "  ──────  ───────  ────────────────  ─────  ─────────  ──────────  ─────────  "
-            "─────────  ────────────\n"
-            "  0       forward  exp+neg [64, 256]     2     32,768      64 KiB     64 KiB  33.77 "
-            "µs  compute\n");
+  EXPECT_EQ(
+      kernels_text(small.program.kernels, small.prediction),
+      R"(  kernel  phase    name               nodes      FLOPs     read  written  predicted  bound by
+  ──────  ───────  ─────────────────  ─────  ─────────  ───────  ───────  ─────────  ────────────
+  0       forward  exp+neg [64, 256]      2     32,768   64 KiB   64 KiB   33.77 µs  compute
+  1       forward  matmul [64, 32]        1  1,048,576   96 KiB    8 KiB   11.49 µs  compute
+  2       forward  sum []                 1      2,048    8 KiB      4 B   3.048 µs  compute
+  ──────  ───────  ─────────────────  ─────  ─────────  ───────  ───────  ─────────  ────────────
+  all              3 kernels              4  1,083,392  168 KiB   72 KiB    48.3 µs  uncalibrated
+)");
 }
 
 TEST(Explain, PlanAsATimeline) {
   const Small small;
   EXPECT_EQ(bytes_over_time(small.program.kernels, small.program.plan),
-            (std::vector<int64_t>{65536, 65536 + 8192, 8192}));
-  const std::string text =
-      memory_timeline_text(small.program.kernels, small.program.plan, {.width = 9});
-  EXPECT_EQ(text, "");
+            (std::vector<int64_t>{65536, 65536 + 8192, 8192 + 16}));  // 16: what sum asks for
+  EXPECT_EQ(memory_timeline_text(small.program.kernels, small.program.plan, {.width = 9}),
+            R"(  kernels  phase    bytes taken  of the arena  largest at
+  ───────  ───────  ───────────  ────────────  ───────────────
+  0        forward       64 KiB  ████████·     exp+neg
+  1        forward       72 KiB  █████████     matmul  <- peak
+  2        forward       8208 B  █········     sum
+
+  held at the peak   bytes  from kernel  to kernel
+  ────────────────  ──────  ───────────  ─────────
+  exp+neg           64 KiB            0          1
+  matmul             8 KiB            1          2
+)");
 }
 
 TEST(Explain, PlanAsADrawing) {
@@ -63,7 +77,7 @@ TEST(Explain, GraphsForGraphviz) {
   const std::string dot = graph_dot(small.graph);
   EXPECT_THAT(dot, testing::StartsWith("digraph"));
   EXPECT_THAT(dot, HasSubstr("n1 -> n2 [label=\"f32[64, 256]\""));
-  EXPECT_THAT(dot, HasSubstr("state0 -> n2"));
+  EXPECT_THAT(dot, HasSubstr("input1 -> n2"));
   EXPECT_THAT(kernels_dot(small.program.kernels), HasSubstr("k0 -> k1"));
 }
 
@@ -73,7 +87,7 @@ TEST(Explain, FormsForPrograms) {
   EXPECT_EQ(graph["nodes"].size(), 4U);
   EXPECT_EQ(graph["nodes"][2]["op"], "matmul");
   EXPECT_EQ(graph["nodes"][2]["flops"], 2 * 64 * 256 * 32);
-  EXPECT_EQ(graph["states"][0]["name"], "w");
+  EXPECT_EQ(graph["inputs"][1]["name"], "w");
   const auto kernels = nlohmann::json::parse(kernels_json(small.program.kernels, small.prediction));
   EXPECT_EQ(kernels["kernels"].size(), 3U);
   EXPECT_EQ(kernels["kernels"][1]["regime"], "compute");
@@ -81,11 +95,11 @@ TEST(Explain, FormsForPrograms) {
 }
 
 TEST(Explain, KeptValuesAsATable) {
-  const Small small;
-  const std::vector<KeptValue> values = kept_values(differentiate(small.graph), synthetic_rates());
+  const Graph joint = differentiate(parse_graph(text_with("state")));
+  const std::vector<KeptValue> values = kept_values(joint, synthetic_rates());
   ASSERT_EQ(values.size(), 1U);
-  EXPECT_EQ(values[0].made_by, "neg");
-  EXPECT_EQ(values[0].needed_by, "matmul");
+  EXPECT_EQ(values[0].made_by, "neg (node 1)");
+  EXPECT_THAT(values[0].needed_by, testing::StartsWith("matmul (node"));
   EXPECT_EQ(values[0].recompute_flops, 64 * 256);
   EXPECT_THAT(kept_values_text(values), HasSubstr("f32[64, 256]"));
   EXPECT_EQ(nlohmann::json::parse(kept_values_json(values))[0]["bytes"], 64 * 256 * 4);

@@ -30,8 +30,8 @@ struct Options {
 struct Explained {
   Graph forward;
   PlannedProgram program;
-  Rates rates;
-  std::string svg;  // where to draw the plan, if anywhere
+  RatesOption rates;  // looked for by the stages that price something
+  std::string svg;    // where to draw the plan, if anywhere
 };
 
 enum class Form : uint8_t { text, json, dot };
@@ -51,14 +51,15 @@ std::string show_graph(const Graph& graph, Form form) {
 
 std::string show_kept(const Explained& explained, Form form) {
   if (form == Form::dot) return no_dot("remat");
-  const std::vector<KeptValue> values = kept_values(explained.program.graph(), explained.rates);
+  const std::vector<KeptValue> values =
+      kept_values(explained.program.graph(), find_rates(explained.rates));
   return form == Form::json ? kept_values_json(values) : kept_values_text(values);
 }
 
 std::string show_kernels(const Explained& explained, Form form) {
   const PlannedProgram& program = explained.program;
   if (form == Form::dot) return kernels_dot(program.kernels);
-  const Prediction prediction = predict(program.kernels, program.plan, explained.rates);
+  const Prediction prediction = predict(program.kernels, program.plan, find_rates(explained.rates));
   return form == Form::json ? kernels_json(program.kernels, prediction)
                             : kernels_text(program.kernels, prediction);
 }
@@ -94,7 +95,8 @@ std::string show_plan(const Explained& explained, Form form) {
   const PlannedProgram& program = explained.program;
   if (!explained.svg.empty())
     write_file(explained.svg, memory_timeline_svg(program.kernels, program.plan));
-  const Prediction prediction = predict(program.kernels, program.plan, explained.rates);
+  const Rates rates = find_rates(explained.rates);
+  const Prediction prediction = predict(program.kernels, program.plan, rates);
   if (form == Form::json) return plan_json(program, prediction).dump(1);
   const int64_t state = bytes_in(program.kernels, Place::state),
                 input = bytes_in(program.kernels, Place::input),
@@ -113,7 +115,7 @@ std::string show_plan(const Explained& explained, Form form) {
          fmt::format("\n{} kernels, {}, {} touched, {} predicted on {}{}\n",
                      program.kernels.kernels.size(), to_text(Flops(cost.flops)),
                      to_text(Bytes(cost.bytes_read + cost.bytes_written)),
-                     to_text(Seconds(prediction.seconds())), explained.rates.machine,
+                     to_text(Seconds(prediction.seconds())), rates.machine,
                      prediction.calibrated ? "" : " (uncalibrated)");
 }
 
@@ -150,7 +152,7 @@ Explained explain_model(const Options& options) {
   const ModelStep model(options.model.model, step);
   return {.forward = model.trace_forward(),
           .program = plan_program(model.trace_step(), step.pipeline),
-          .rates = find_rates(options.rates),
+          .rates = options.rates,
           .svg = options.svg};
 }
 
@@ -161,7 +163,7 @@ Explained explain_graph(const Options& options) {
   return {.forward = graph,
           .program = plan_program(is_step ? graph : differentiate(graph),
                                   options.model.on(Device::null()).pipeline),
-          .rates = find_rates(options.rates),
+          .rates = options.rates,
           .svg = options.svg};
 }
 

@@ -17,6 +17,10 @@ ValueId base_of(const Graph& graph, ValueId id) {
   }
 }
 
+std::string node_name(const Node& node, size_t index) {
+  return join_text(node.op->name, " (node ", index, ")");
+}
+
 // One node as a program of its own: its operands are inputs, nothing is warm.
 double seconds_alone(const Graph& graph, const Node& node, const Rates& rates) {
   Graph alone;
@@ -37,7 +41,8 @@ double seconds_alone(const Graph& graph, const Node& node, const Rates& rates) {
 
 std::vector<KeptValue> kept_values(const Graph& joint, const Rates& rates) {
   std::map<int32_t, KeptValue> found;
-  for (const Node& node : joint.nodes) {
+  for (size_t n = 0; n < joint.nodes.size(); ++n) {
+    const Node& node = joint.nodes[n];
     if (node.phase == Phase::forward || node.op->view) continue;
     for (ValueId input : node.inputs) {
       const ValueId id = base_of(joint, input);
@@ -48,8 +53,8 @@ std::vector<KeptValue> kept_values(const Graph& joint, const Rates& rates) {
       const Node& made = joint.node(maker);
       if (numel(type.shape) <= 1) continue;  // numbers
       found[id.value] = {.value = id,
-                         .made_by = std::string(made.op->name),
-                         .needed_by = std::string(node.op->name),
+                         .made_by = node_name(made, maker.index()),
+                         .needed_by = node_name(node, n),
                          .type = type,
                          .bytes = storage_bytes(type.dtype, numel(type.shape)),
                          .recompute_flops = cost_of(joint, made).flops,

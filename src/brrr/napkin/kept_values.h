@@ -12,7 +12,7 @@ namespace brrr {
 
 struct KeptValue {
   ValueId value;
-  std::string made_by;    // the op, "input" or "state"
+  std::string made_by;    // "relu (node 3)"
   std::string needed_by;  // the first backward node that reads it
   TensorType type;
   int64_t bytes = 0;
