@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "brrr/napkin/advice.h"
@@ -12,6 +11,7 @@
 #include "brrr/ops/random.h"
 #include "brrr/ops/unary.h"
 #include "brrr/report/profile_report.h"
+#include "brrr/runtime/stages.h"
 #include "support/synthetic_rates.h"
 
 namespace brrr {

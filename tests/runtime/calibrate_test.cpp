@@ -40,8 +40,9 @@ TEST(Calibrate, MeasuresEveryFamily) {
                              "tile.other"})
     EXPECT_NE(rates.find(family), nullptr) << family;
   for (const OpDef* op : all_ops()) {
-    if (op->tiles && op->tiles().f32 && op->samples && !op->samples().empty())
+    if (op->tiles && op->tiles().f32 && op->samples && !op->samples().empty()) {
       EXPECT_NE(rates.find(join_text("tile.", op->name)), nullptr) << op->name;
+    }
   }
   EXPECT_EQ(to_json(parse_rates(to_json(rates), "text")), to_json(rates));
 }
@@ -56,7 +57,9 @@ TEST(RunTimed, GivesTheSameResultsAndATimeForEveryKernel) {
   ASSERT_EQ(times.seconds.size(), program.kernels().kernels.size());
   for (size_t k = 0; k < times.seconds.size(); ++k) {
     EXPECT_GT(times.seconds[k], 0);
-    if (k > 0) EXPECT_GE(times.begin[k], times.begin[k - 1] + times.seconds[k - 1]);
+    if (k > 0) {
+      EXPECT_GE(times.begin[k], times.begin[k - 1] + times.seconds[k - 1]);
+    }
   }
   program.run_timed({{x}}, times);
   EXPECT_EQ(times.seconds.size(), program.kernels().kernels.size()) << "one step, not two";

@@ -47,6 +47,7 @@ double RateGrid::at(std::span<const double> where) const {
       const size_t last = axes[a].points.size() - 1;
       index = index * (last + 1) + std::min(last, positions[a].low + (upper ? 1 : 0));
     }
+    if (weight == 1) return values[index];  // a point of the grid: exact
     if (weight > 0) logarithm += weight * std::log(values[index]);
   }
   return std::exp(logarithm);
