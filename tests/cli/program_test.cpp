@@ -112,7 +112,7 @@ TEST(Program, ProfilesAStep) {
   const std::string trace = testing::TempDir() + "/trace.json";
   const Outcome result =
       run("profile --model gpt2-tiny --batch 1 --seq 16 --steps 1 --hardware H100 "
-          "--what-if flops=2x --json --trace " +
+          "--what-if overhead=0 --json --trace " +
           trace);
   ASSERT_EQ(result.status, 0) << result.output;
   const auto profile = nlohmann::json::parse(result.output);

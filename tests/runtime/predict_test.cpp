@@ -118,7 +118,7 @@ TEST(KernelFamily, FusedChainsAreTheSumOfTheirPrimitives) {
   ASSERT_EQ(work.parts.size(), 3U);
   EXPECT_EQ(work.parts[0].family, "tile.exp");
   EXPECT_EQ(work.parts[2].family, "tile.add");
-  EXPECT_EQ(priced(program).kernels[0].compute, 3 * 4096 / 1e9);
+  EXPECT_DOUBLE_EQ(priced(program).kernels[0].compute, 3 * 4096 / 1e9);
   EXPECT_EQ(class_of(program.kernels.kernels[0]), KernelClass::elementwise);
 }
 
