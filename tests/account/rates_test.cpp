@@ -78,6 +78,8 @@ TEST(Rates, RefusesFilesThatAreNotWhole) {
   using nlohmann::json;
   EXPECT_THAT(error_with([](json& f) { f["version"] = 99; }),
               HasSubstr("rates.json: has version 99, and this program reads 1"));
+  EXPECT_THAT(error_with([](json& f) { f["packs_operands"] = 1; }),
+              HasSubstr("neither true nor false"));
   EXPECT_THAT(error_with([](json& f) { f["format"] = "else"; }), HasSubstr("not a file of rates"));
   EXPECT_THAT(error_with([](json& f) { f.erase("threads"); }), HasSubstr("no field \"threads\""));
   EXPECT_THAT(error_with([](json& f) { f["threads"] = 0; }), HasSubstr("\"threads\" is 0"));

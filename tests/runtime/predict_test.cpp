@@ -88,6 +88,17 @@ TEST(Predict, MatmulsHaveTheirOwnRate) {
   EXPECT_EQ(row.kernels[0].regime(), Regime::bandwidth);
 }
 
+// Where operands are packed first, reading them takes its time before the arithmetic begins.
+TEST(Predict, PackedProductsAddTheirBytes) {
+  const PlannedProgram program = planned({{8, 4000}, {4000, 4000}}, kMatmul);
+  Rates rates = synthetic_rates();
+  rates.packs_operands = true;
+  const KernelPrediction hidden = priced(program).kernels[0],
+                         packed = predict(program.kernels, program.plan, rates).kernels[0];
+  EXPECT_DOUBLE_EQ(hidden.seconds(), 1e-6 + std::max(hidden.compute, hidden.memory));
+  EXPECT_DOUBLE_EQ(packed.seconds(), 1e-6 + hidden.compute + hidden.memory);
+}
+
 TEST(KernelFamily, SeesHowOperandsLie) {
   const auto family = [](const std::vector<Shape>& shapes, const Function& function) {
     return work_of(planned(shapes, function).kernels.kernels.back()).parts.back();

@@ -4,7 +4,7 @@
 // Families by name; kernels find theirs in runtime/kernel_family.h.
 //   launch, fork_join            s           one kernel call; waking the other threads and waiting for them
 //   peak.f32                     flop/s      multiply-adds between registers: the roof of arithmetic
-//   bandwidth, optimizer         byte/s      by the bytes touched since the data was last used
+//   bandwidth, bandwidth.fused, optimizer  byte/s  by the bytes touched since the data was last used
 //   matmul.nn .nt .tn            flop/s      by m, n, k; the letters say which operand is transposed
 //   attention, attention_backward flop/s     by keys and head size
 //   tile.OP                      element/s   one tile primitive on one thread, data in the L1 cache
@@ -46,6 +46,9 @@ struct Rates {
   int threads = 1;
   bool calibrated = false;  // false: from a hardware table or from peaks; predictions say so
   std::string source;       // when and how, for people
+  // Products copy their operands into panels before they multiply, as those of the CPU do: the time of
+  // their bytes comes on top of that of their arithmetic instead of hiding behind it.
+  bool packs_operands = false;
   std::map<std::string, RateGrid, std::less<>> grids;
 
   const RateGrid* find(std::string_view family) const;

@@ -48,6 +48,11 @@ class Reader {
     require(value.is_number_integer(), "\"", name, "\" is not an integer");
     return value.get<int64_t>();
   }
+  bool flag(const json& object, const char* name) const {
+    const json& value = field(object, name);
+    require(value.is_boolean(), "\"", name, "\" is neither true nor false");
+    return value.get<bool>();
+  }
   // Positive and finite: every rate, size and time is.
   std::vector<double> numbers(const json& object, const char* name) const {
     const json& value = field(object, name);
@@ -102,13 +107,10 @@ size_t axes_of(std::string_view family) {
 std::string to_json(const Rates& rates) {
   json grids = json::object();
   for (const auto& [name, grid] : rates.grids) grids[name] = grid_json(grid);
-  const json file{{"format", "brrr rates"},
-                  {"version", Rates::kVersion},
-                  {"machine", rates.machine},
-                  {"threads", rates.threads},
-                  {"calibrated", rates.calibrated},
-                  {"source", rates.source},
-                  {"grids", grids}};
+  const json file{{"format", "brrr rates"},         {"version", Rates::kVersion},
+                  {"machine", rates.machine},       {"threads", rates.threads},
+                  {"calibrated", rates.calibrated}, {"packs_operands", rates.packs_operands},
+                  {"source", rates.source},         {"grids", grids}};
   return file.dump(1) + "\n";
 }
 
@@ -125,9 +127,8 @@ Rates parse_rates(std::string_view text, std::string_view origin) {
   const int64_t threads = reader.integer(file, "threads");
   reader.require(threads >= 1 && threads <= 4096, "\"threads\" is ", threads);
   rates.threads = static_cast<int>(threads);
-  const json& calibrated = reader.field(file, "calibrated");
-  reader.require(calibrated.is_boolean(), "\"calibrated\" is neither true nor false");
-  rates.calibrated = calibrated.get<bool>();
+  rates.calibrated = reader.flag(file, "calibrated");
+  rates.packs_operands = reader.flag(file, "packs_operands");
   const json& grids = reader.field(file, "grids");
   reader.require(grids.is_object(), "\"grids\" is not an object");
   for (const auto& [name, grid] : grids.items()) rates.grids[name] = reader.grid(grid, name);

@@ -30,7 +30,7 @@ double median(std::vector<double> all) {
 
 // One visit to a case: what was done, and in which time.
 struct Visit {
-  double seconds = 0, amount = 0;
+  double seconds = 0, amount = 0, bytes = 0;
   int kernels = 0, forks = 0;
 };
 
@@ -45,9 +45,10 @@ Visit visit_once(CalibrationCase& item) {
     const bool whole = item.measure == CaseMeasure::bytes;
     if (!whole && std::none_of(kernel.parts.begin(), kernel.parts.end(), runs_op)) continue;
     const KernelWork work = work_of(kernel);
+    const auto bytes = static_cast<double>(kernel.cost.bytes_read + kernel.cost.bytes_written);
     visit.seconds += times.seconds[k];
-    visit.amount += whole ? static_cast<double>(kernel.cost.bytes_read + kernel.cost.bytes_written)
-                          : work.parts.back().amount;
+    visit.bytes += bytes;
+    visit.amount += whole ? bytes : work.parts.back().amount;
     ++visit.kernels;
     visit.forks += work.pieces > 1 ? 1 : 0;
   }
@@ -193,12 +194,18 @@ struct Calibrator::State {
     seconds["tile.gather"].push_back(timer.seconds_per_load(DType::f32, 16));
   }
 
-  // Work in a second at the point of a case, without the overhead that predictions add.
-  double rate_of(size_t c, double launch, double fork_join) const {
+  // Work in a second at the point of a case, without what predictions add: overhead, and the bytes of
+  // products, which were last used a call ago.
+  double rate_of(size_t c, const Rates& rates) const {
     std::vector<double> per_unit;
     for (const Visit& visit : visits[c]) {
-      const double overhead = launch * visit.kernels + fork_join * visit.forks;
-      per_unit.push_back(std::max(visit.seconds - overhead, 0.1 * visit.seconds) / visit.amount);
+      double added =
+          rates.number("launch") * visit.kernels + rates.number("fork_join") * visit.forks;
+      if (list.cases[c].op == "matmul") {
+        const double distance[] = {visit.bytes};
+        added += visit.bytes / rates.grid("bandwidth").at(distance);
+      }
+      per_unit.push_back(std::max(visit.seconds - added, 0.1 * visit.seconds) / visit.amount);
     }
     return 1 / median(std::move(per_unit));
   }
@@ -225,6 +232,7 @@ Rates Calibrator::rates() const {
               .threads = threads,
               .calibrated = true,
               .source = join_text("measured ", now_text(), ", ", s.rounds, " rounds"),
+              .packs_operands = true,
               .grids = s.list.grids};
   rates.grids["peak.f32"] = constant_rate("flop/s", s.peak);
   std::vector<double> tiles;
@@ -235,11 +243,14 @@ Rates Calibrator::rates() const {
     if (tile) tiles.push_back(1 / time);
   }
   rates.grids["tile.other"] = constant_rate("element/s", median(std::move(tiles)));
-  for (size_t c = 0; c < s.list.cases.size(); ++c) {
-    const CalibrationCase& item = s.list.cases[c];
-    std::vector<double>& values = rates.grids[item.family].values;
-    values.resize(std::max(values.size(), item.index + 1));
-    values[item.index] = s.rate_of(c, rates.number("launch"), rates.number("fork_join"));
+  for (bool of_products : {false, true}) {  // whose rates need the bandwidth
+    for (size_t c = 0; c < s.list.cases.size(); ++c) {
+      const CalibrationCase& item = s.list.cases[c];
+      if ((item.op == "matmul") != of_products) continue;
+      std::vector<double>& values = rates.grids[item.family].values;
+      values.resize(std::max(values.size(), item.index + 1));
+      values[item.index] = s.rate_of(c, rates);
+    }
   }
   rates.grids["scale.matmul.bf16"] =
       constant_rate("ratio", rates.number("matmul.bf16") / rates.number("matmul.f32"));
@@ -264,6 +275,7 @@ Rates rough_rates() {
                                   .bytes_per_second = measure_memory().copy.value(),
                                   .launch_seconds = kLaunchSeconds});
   rates.source = "peaks of arithmetic and memory, measured now; no family was";
+  rates.packs_operands = true;
   return rates;
 }
 

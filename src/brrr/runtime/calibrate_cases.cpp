@@ -1,5 +1,9 @@
 #include "brrr/runtime/calibrate_cases.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "brrr/autodiff/grad.h"
 #include "brrr/ops/attention.h"
 #include "brrr/ops/binary.h"
@@ -32,19 +36,33 @@ struct Sizes {
   int64_t table_rows;          // of an embedding
 };
 
+// The largest working set: four times the last cache, so that it comes from memory.
+double memory_distance() {
+  const auto last_cache = static_cast<double>(std::max<int64_t>(0, sysconf(_SC_LEVEL3_CACHE_SIZE)));
+  return std::clamp(4 * last_cache, double{1 << 27}, double{1 << 30});
+}
+
 // Elements of rows stay within the L2 caches: what comes from memory is priced by bytes.
 Sizes sizes_of(CalibrationSize size) {
   if (size == CalibrationSize::small)
-    return {{8, 64},   {8, 64}, {32}, {32}, {4096, 32768}, {64, 512}, {1 << 16, 1 << 20},
-            {1 << 18}, 64};
-  return {.m = {1, 8, 64, 512, 2048},
-          .nk = {8, 64, 512, 2048},
+    return {.m = {8, 64},
+            .nk = {8, 64},
+            .keys = {32},
+            .head_dim = {32},
+            .elements = {4096, 32768},
+            .row = {64, 512},
+            .distance = {1 << 16, 1 << 20},
+            .optimizer = {1 << 18},
+            .table_rows = 64};
+  const double memory = memory_distance();
+  return {.m = {1, 8, 64, 256, 1024},
+          .nk = {8, 64, 256, 1024},
           .keys = {32, 128, 512, 1024},
           .head_dim = {16, 64, 128},
           .elements = {8192, 65536, 262144},
           .row = {32, 256, 2048},
-          .distance = {1 << 16, 1 << 19, 1 << 22, 1 << 24, 1 << 26, 1 << 28},
-          .optimizer = {1 << 20, 1 << 24, 1 << 28},
+          .distance = {1 << 16, 1 << 19, 1 << 22, 1 << 24, 1 << 26, memory},
+          .optimizer = {1 << 20, 1 << 24, 1 << 26, memory},
           // Small: filling the gradient of a table with zeros is priced by its bytes.
           .table_rows = 256};
 }
@@ -127,53 +145,66 @@ class ListBuilder {
           {product(false, true), {values({n, n}, dtype), values({n, n}, dtype)}});
   }
 
+  // Queries, keys and values are parts of one projection, as in models.
+  static Tensor attend(const Tensor& qkv) {
+    const auto part = [&](int64_t i) { return transpose(select(qkv, 2, i), 1, 2); };
+    return attention(part(0), part(1), part(2), {.causal = true});
+  }
+
   void add_attention() {
-    constexpr int64_t kHeads = 8;
-    for (double keys : sizes_.keys) {
-      for (double head_dim : sizes_.head_dim) {
-        const Tensor q =
-            values({1, kHeads, static_cast<int64_t>(keys), static_cast<int64_t>(head_dim)});
-        const std::vector<RateAxis> axes{{"keys", sizes_.keys}, {"head_dim", sizes_.head_dim}};
-        const Tensor leaf = clone(q);
+    constexpr int64_t kBatch = 2, kHeads = 6;
+    for (double keys_point : sizes_.keys) {
+      for (double dim_point : sizes_.head_dim) {
+        const auto keys = static_cast<int64_t>(keys_point), dim = static_cast<int64_t>(dim_point);
+        const Tensor qkv = values({kBatch, keys, 3, kHeads, dim});
+        const Tensor leaf = clone(qkv);
         leaf.require_grad();
+        const std::vector<RateAxis> axes{{"keys", sizes_.keys}, {"head_dim", sizes_.head_dim}};
         add("attention", "flop/s", axes, "attention",
-            {[](std::span<const Tensor> x) -> Tensors {
-               return {attention(x[0], x[0], x[0], {.causal = true})};
-             },
-             {q}});
+            {[](std::span<const Tensor> x) -> Tensors { return {attend(x[0])}; }, {qkv}});
         add("attention_backward", "flop/s", axes, "attention_backward",
             {[leaf](std::span<const Tensor> x) -> Tensors {
-               const Tensor y = attention(leaf, leaf, leaf, {.causal = true});
-               return {grad(y, std::vector<Tensor>{leaf}, {.seed = x[0]})[0]};
+               return {grad(attend(leaf), std::vector<Tensor>{leaf}, {.seed = x[0]})[0]};
              },
-             {q}});
+             {values({kBatch, kHeads, keys, dim})}});
       }
     }
   }
 
+  // One op writes large results past the caches, a fused region does not.
   void add_memory() {
     for (double bytes : sizes_.distance) {  // as many read as written
-      add("bandwidth", "byte/s", {{"distance", sizes_.distance}}, "",
-          {[](std::span<const Tensor> x) -> Tensors { return {neg(x[0])}; },
-           {values({static_cast<int64_t>(bytes) / 8})}},
+      const Tensor x = values({static_cast<int64_t>(bytes) / 8});
+      const std::vector<RateAxis> axes{{"distance", sizes_.distance}};
+      add("bandwidth", "byte/s", axes, "",
+          {[](std::span<const Tensor> y) -> Tensors { return {neg(y[0])}; }, {x}},
+          CaseMeasure::bytes);
+      add("bandwidth.fused", "byte/s", axes, "",
+          {[](std::span<const Tensor> y) -> Tensors { return {neg(abs(y[0]))}; }, {x}},
           CaseMeasure::bytes);
     }
     for (double bytes : sizes_.optimizer) {
       constexpr int64_t kBytesAParameter = 28;  // reads p, m, v, g and writes p, m, v
-      const int64_t count = static_cast<int64_t>(bytes) / kBytesAParameter;
-      CategoryScope scope(Category::optimizer);
-      const Tensor p = zeros({count}), m = zeros({count}), v = ones({count});
       add("optimizer", "byte/s", {{"distance", sizes_.optimizer}}, "",
-          {[p, m, v](std::span<const Tensor> x) -> Tensors {
-             const Tensor& g = x[0];
-             m.copy_from(m * 0.9 + g * 0.1);
-             v.copy_from(v * 0.999 + square(g) * 0.001);
-             p.copy_from(p - (1e-3 * m / (sqrt(v) + 1e-8) + p * 1e-5));
-             return {};
-           },
-           {values({count})}},
-          CaseMeasure::bytes);
+          adamw(static_cast<int64_t>(bytes) / kBytesAParameter), CaseMeasure::bytes);
     }
+  }
+
+  // A clipped update with weight decay; the factors of a step are tensors, as in optim/.
+  Program adamw(int64_t count) {
+    CategoryScope scope(Category::optimizer);
+    const Tensor p = zeros({count}), m = zeros({count}), v = ones({count});
+    const Tensor factor = full({}, 1e-3);
+    return {[p, m, v](std::span<const Tensor> x) -> Tensors {
+              const Tensor& factor_of = x[1];
+              const Tensor g = x[0] * factor_of;
+              m.copy_from(m * 0.9 + g * 0.1);
+              v.copy_from(v * 0.999 + square(g) * 0.001);
+              const Tensor change = factor_of * m / (sqrt(v) * factor_of + 1e-8);
+              p.copy_from(p - (change + p * factor_of));
+              return {};
+            },
+            {values({count}), factor}};
   }
 
   void add_row(const std::string& family, const char* op, Program program) {
@@ -210,7 +241,7 @@ class ListBuilder {
              {x, key_tensor({.seed = 3})}});
     add_losses(rows, row, leaf);
     add_reductions(x);
-    add_moves(rows, row, x);
+    add_moves(rows, row, leaf);
   }
 
   void add_losses(int64_t rows, int64_t row, const Tensor& leaf) {
@@ -242,7 +273,8 @@ class ListBuilder {
     }
   }
 
-  void add_moves(int64_t rows, int64_t row, const Tensor& x) {
+  void add_moves(int64_t rows, int64_t row, const Tensor& leaf) {
+    const Tensor x = leaf.detach();
     const Tensor table = clone(values({sizes_.table_rows, row}));
     table.require_grad();
     const Tensor chosen = ids(rows, sizes_.table_rows);
@@ -254,6 +286,12 @@ class ListBuilder {
                return {grad(embedding(table, y[0]), std::vector<Tensor>{table}, {.seed = y[1]})[0]};
              },
              {chosen, x}});
+    add_row("place_slice", "place_slice",
+            {[leaf](std::span<const Tensor> y) -> Tensors {
+               const Tensor part = slice(leaf, 1, {0, leaf.dim(1) / 2});
+               return {grad(part, std::vector<Tensor>{leaf}, {.seed = y[0]})[0]};
+             },
+             {values({rows, row / 2})}});
     const Tensor state = clone(x);
     add_row("copy", "copy", {[state](std::span<const Tensor>) -> Tensors { return {state}; }, {}});
     add_row(

@@ -43,6 +43,7 @@ void price_arithmetic(const Kernel& kernel, const Rates& rates, KernelPrediction
     const bool low = !kernel.inputs.empty() && kernel.inputs[0].dtype == DType::bf16;
     if (low && part.family.starts_with("matmul")) seconds /= rates.number("scale.matmul.bf16");
     price.compute += seconds;
+    if (part.family.starts_with("matmul")) price.overlaps = !rates.packs_operands;
     if (seconds > largest) price.family = part.family;
     largest = std::max(largest, seconds);
   }
@@ -50,10 +51,15 @@ void price_arithmetic(const Kernel& kernel, const Rates& rates, KernelPrediction
   if (work.pieces > 1 && rates.threads > 1) price.overhead += rates.number("fork_join");
 }
 
+const RateGrid& bandwidth_for(const Kernel& kernel, size_t streams, const Rates& rates) {
+  if (kernel.phase == Phase::update && streams >= kManyStreams) return rates.grid("optimizer");
+  const RateGrid* fused = kernel.parts.size() > 1 ? rates.find("bandwidth.fused") : nullptr;
+  return fused ? *fused : rates.grid("bandwidth");
+}
+
 void price_memory(const Kernel& kernel, const std::vector<Touch>& touches, const Rates& rates,
                   KernelPrediction& price) {
-  const bool update = kernel.phase == Phase::update && touches.size() >= kManyStreams;
-  const RateGrid& bandwidth = rates.grid(update ? "optimizer" : "bandwidth");
+  const RateGrid& bandwidth = bandwidth_for(kernel, touches.size(), rates);
   for (const Touch& touch : touches) {
     const double distance[] = {std::max(1.0, touch.distance)};
     price.memory += touch.bytes / bandwidth.at(distance);

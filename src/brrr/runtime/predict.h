@@ -3,7 +3,7 @@
 //   compute   = sum over its work of amount / rate of the family
 //   memory    = sum over its operands of bytes / bandwidth at their distance (runtime/traffic.h)
 //   overhead  = launch, and fork and join where threads share it
-//   seconds   = overhead + max(compute, memory)
+//   seconds   = overhead + max(compute, memory); products that pack their operands first: the sum
 //   regime    = the largest of the three
 // On a CPU nothing runs while a call is set up, so overhead adds; arithmetic and memory overlap.
 #pragma once
@@ -23,8 +23,11 @@ struct KernelPrediction {
   double compute = 0, memory = 0, overhead = 0;  // seconds
   std::string family;                            // of the largest part of its arithmetic
   bool is_measured = true;                       // false where no family of the rates fits it
+  bool overlaps = true;                          // arithmetic hides memory, or memory arithmetic
 
-  double seconds() const { return overhead + std::max(compute, memory); }
+  double seconds() const {
+    return overhead + (overlaps ? std::max(compute, memory) : compute + memory);
+  }
   Regime regime() const;
 };
 
