@@ -140,7 +140,7 @@ std::string profile_text(const ProfileReport& report, const ProfileTextOptions& 
                      p.calibrated ? "" : ", uncalibrated", to_text(Seconds(p.kernel_seconds)));
   out += kernels_table(p, options.rows) + "\n" + regimes_table(p) + "\n" + classes_table(p) + "\n" +
          residuals_table(p) + "\n" + to_text(report.advice);
-  if (report.batch_test) out += "\n" + batch_text(*report.batch_test);
+  if (report.batch_test) out += join_text("\n", batch_text(*report.batch_test));
   if (report.what_if)
     out +=
         fmt::format("\nwhat if {}: {} instead of {} predicted ({:+.1f} %)\n", report.what_if->first,
