@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "brrr/graph/op_def.h"
@@ -54,6 +58,70 @@ TEST(Program, SaysWhatIsWrongAndExitsWithOne) {
 TEST(Program, HelpsWithExamples) {
   EXPECT_THAT(run("--help").output, HasSubstr("brrr sweep gelu"));
   EXPECT_EQ(run("--version").status, 0);
+}
+
+std::string temporary_file(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + "/" + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(Program, ExplainsAGraphFromText) {
+  const std::string text =
+      "input %0: f32[2, 3] \"x\"\nstate %1: f32[3, 4] \"w\"\n%2: f32[2, 4] = matmul %0 %1\n"
+      "%3: f32[] = sum %2 {axes=[0, 1] keep_dims=false}\nreturn %3\n";
+  const std::string graph = "explain --hardware H100 --graph " + temporary_file("graph.txt", text);
+  EXPECT_EQ(run(graph + " --stage trace").output,
+            text + "# 2 nodes, 56 FLOPs, 140 B touched when each runs by itself\n");
+  EXPECT_THAT(run(graph + " --stage joint").output, HasSubstr("backward"));
+  EXPECT_THAT(run(graph + " --stage remat").output, HasSubstr("needed by"));
+  EXPECT_THAT(run(graph + " --stage fuse --dot").output, HasSubstr("digraph"));
+  EXPECT_EQ(nlohmann::json::parse(run(graph + " --stage joint --json").output)["inputs"].size(),
+            1U);
+  const std::string svg = testing::TempDir() + "/plan.svg";
+  EXPECT_THAT(run(graph + " --stage plan --svg " + svg).output, HasSubstr("(uncalibrated)"));
+  EXPECT_TRUE(std::filesystem::exists(svg));
+  EXPECT_THAT(run(graph + " --stage melt").output, HasSubstr("use one of trace"));
+  EXPECT_EQ(run("explain --stage plan").status, 1) << "a program is needed";
+}
+
+// A 70B-class model: 80 layers of width 8192 have 64 billion parameters.
+TEST(Program, PlansWhatDoesNotFit) {
+  const Outcome plan = run(
+      "explain --hardware H100 --model gpt2-1558m --layers 80 --width 8192 --heads 64 --batch 1 "
+      "--seq 128 --stage plan --json");
+  ASSERT_EQ(plan.status, 0) << plan.output;
+  EXPECT_GT(nlohmann::json::parse(plan.output)["state_bytes"].get<double>(), 3 * 4 * 64e9);
+}
+
+TEST(Program, ProfilesAStep) {
+  const std::string trace = testing::TempDir() + "/trace.json";
+  const Outcome result =
+      run("profile --model gpt2-tiny --batch 1 --seq 16 --steps 1 --hardware H100 "
+          "--what-if overhead=0 --json --trace " +
+          trace);
+  ASSERT_EQ(result.status, 0) << result.output;
+  const auto profile = nlohmann::json::parse(result.output);
+  EXPECT_GT(profile["kernels"].size(), 10U);
+  EXPECT_GT(profile["batch_test"]["seconds_at_twice"], 0);
+  EXPECT_LT(profile["what_if"]["predicted_seconds"], profile["predicted_seconds"]);
+  EXPECT_TRUE(nlohmann::json::parse(std::ifstream(trace)).contains("traceEvents"));
+  EXPECT_EQ(run("profile --model gpt2-tiny --what-if speed=2").status, 1);
+}
+
+TEST(Program, RefusesRatesThatAreNone) {
+  const std::string path =
+      temporary_file("rates.json", "{\"format\": \"brrr rates\", \"version\": 7}");
+  const Outcome result = run("explain --model mlp --rates " + path);
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.output, HasSubstr("has version 7"));
+}
+
+TEST(Program, BenchesSmall) {
+  EXPECT_THAT(run("bench intensity --elements 4096 --rounds 1").output, HasSubstr("ridge found"));
+  EXPECT_THAT(run("bench cos --elements 65536 --rounds 1").output, HasSubstr("faster than eager"));
+  EXPECT_THAT(run("bench regimes --max-n 64 --rounds 1 --hardware H100").output,
+              HasSubstr("overhead ends"));
 }
 
 }  // namespace

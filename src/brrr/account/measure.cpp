@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <vector>
 
 #include "brrr/account/measure_cpu.h"
@@ -84,6 +85,14 @@ MemoryRates measure_arrays(const Arrays& arrays) {
 }
 
 }  // namespace
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "cpu";
+}
 
 Seconds time_median(const std::function<void()>& work, int trials) {
   const std::vector<Seconds> times = time_each(work, trials);

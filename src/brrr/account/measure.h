@@ -3,11 +3,15 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "brrr/base/units.h"
 #include "brrr/tensor/dtype.h"
 
 namespace brrr {
+
+// As the system reports it: "Intel(R) Xeon(R) Processor".
+std::string cpu_name();
 
 // One warm-up call, then the median time of `trials` calls: one slow call (an interrupt, a page
 // fault) does not move it, unlike the mean.

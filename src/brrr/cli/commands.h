@@ -5,9 +5,13 @@
 
 namespace brrr::cli {
 
+void add_bench(CLI::App& app);
+void add_calibrate(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_dtypes(CLI::App& app);
+void add_explain(CLI::App& app);
 void add_ops(CLI::App& app);
+void add_profile(CLI::App& app);
 void add_sweep(CLI::App& app);
 void add_tokenize(CLI::App& app);
 

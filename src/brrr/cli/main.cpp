@@ -12,12 +12,18 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  brrr ops                 every op with its formula\n"
       "  brrr sweep gelu softmax  hold ops against their definitions on this machine\n"
+      "  brrr explain --model gpt2-tiny --stage plan   where every byte of a step lives\n"
+      "  brrr profile --model gpt2-tiny                what bounds a step, and what would help\n"
       "  brrr devices             what this machine has, with measured peaks\n"
       "  brrr dtypes --json       element types for a program to read\n"
       "  brrr tokenize --help     make tokenizers, encode, decode, count");
+  brrr::cli::add_bench(app);
+  brrr::cli::add_calibrate(app);
   brrr::cli::add_devices(app);
   brrr::cli::add_dtypes(app);
+  brrr::cli::add_explain(app);
   brrr::cli::add_ops(app);
+  brrr::cli::add_profile(app);
   brrr::cli::add_sweep(app);
   brrr::cli::add_tokenize(app);
   try {

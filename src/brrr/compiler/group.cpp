@@ -43,6 +43,7 @@ class Group {
       }
       all.attachments.push_back(std::move(part));
       all.cost += kernel.cost;
+      all.parts.insert(all.parts.end(), kernel.parts.begin(), kernel.parts.end());
     }
     return all;
   }

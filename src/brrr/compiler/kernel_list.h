@@ -49,6 +49,12 @@ struct Attachment {
   int landing = -1;                  // which of `outputs` lies where the op's own result is
 };
 
+// A node that runs in a kernel, with the elements that it goes over: those of its largest operand.
+struct KernelPart {
+  const OpDef* op;
+  int64_t elements;
+};
+
 // One of three: an op, alone or with attachments; a program; programs side by side, as attachments.
 struct Kernel {
   const OpDef* op = nullptr;
@@ -65,6 +71,7 @@ struct Kernel {
   // Of a repeat: what it runs, and the kernels that this becomes. Their memory is its workspace.
   std::shared_ptr<const Graph> body_graph;
   std::shared_ptr<const KernelProgram> body;
+  std::vector<KernelPart> parts;
 };
 
 // True when the kernel may write an output into the bytes of an operand that nobody reads after it:

@@ -53,6 +53,14 @@ class Lowering {
   const OperandRef& where(ValueId id) const { return where_[id.index()]; }
 
   // ---- kernels ----
+  KernelPart part_of(const Node& node) const {
+    int64_t elements = 0;
+    for (const ValueIds* ids : {&node.inputs, &node.outputs}) {
+      for (ValueId id : *ids) elements = std::max(elements, numel(graph_.type(id).shape));
+    }
+    return {node.op, elements};
+  }
+
   void add_region(const Region& region) {
     const Node& first = graph_.node(region.nodes.front());
     if (first.op->view && region.nodes.size() == 1) {
@@ -66,9 +74,16 @@ class Lowering {
       where_[first.outputs[0].index()] = where(first.inputs[0]);  // values never change: no copy
       return;
     }
-    if (region.core.valid()) return add_core(region);
-    if (region.nodes.size() == 1) return add_op(first);
-    add_program(region);
+    if (region.core.valid()) {
+      add_core(region);
+    } else if (region.nodes.size() == 1) {
+      add_op(first);
+    } else {
+      add_program(region);
+    }
+    for (NodeId id : region.nodes) {
+      if (!graph_.node(id).op->view) list_.kernels.back().parts.push_back(part_of(graph_.node(id)));
+    }
   }
 
   void add_op(const Node& node) {
@@ -351,7 +366,8 @@ class Lowering {
                              .outputs = {to},
                              .phase = Phase::update,
                              .cost = {.bytes_read = bytes, .bytes_written = bytes},
-                             .name = "copy"});
+                             .name = "copy",
+                             .parts = {{&copy_op, numel(to.layout.shape)}}});
   }
 
   void finish_outputs() {

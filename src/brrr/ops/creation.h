@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "brrr/device/default_device.h"
 #include "brrr/ops/arg.h"
 #include "brrr/tensor/tensor.h"
 
@@ -13,7 +14,7 @@ namespace brrr {
 // Where and what a new tensor is: zeros({2, 3}, {.dtype = DType::bf16}).
 struct TensorOptions {
   DType dtype = DType::f32;
-  Device device = Device::cpu();
+  Device device = default_device();
 };
 
 Tensor full(const Shape& shape, double value, TensorOptions options = {});

@@ -1,6 +1,7 @@
 #include "brrr/runtime/bound_program.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -228,6 +229,24 @@ void BoundProgram::run_step(Step& step, ThreadPool& pool) {
 
 void BoundProgram::run(ThreadPool& pool) {
   for (Step& step : steps_) run_step(step, pool);
+}
+
+void BoundProgram::run_timed(ThreadPool& pool, KernelTimes& times) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds = [](Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  times.begin.clear();
+  times.seconds.clear();
+  times.begin.reserve(steps_.size());
+  times.seconds.reserve(steps_.size());
+  const Clock::time_point start = Clock::now();
+  for (Step& step : steps_) {
+    const Clock::time_point begin = Clock::now();
+    run_step(step, pool);
+    times.begin.push_back(seconds(begin - start));
+    times.seconds.push_back(seconds(Clock::now() - begin));
+  }
 }
 
 void BoundProgram::count_last_run() const {

@@ -12,6 +12,11 @@
 
 namespace brrr {
 
+// When each kernel of one call began, in seconds from the first, and how long it took.
+struct KernelTimes {
+  std::vector<double> begin, seconds;
+};
+
 class BoundProgram {
  public:
   // `program` must outlive this object; `arena` has as many bytes as its plan asks for.
@@ -23,6 +28,7 @@ class BoundProgram {
   // Where the bytes of an input, state or output are from now on.
   void set_address(Place place, int index, std::byte* address);
   void run(ThreadPool& pool);
+  void run_timed(ThreadPool& pool, KernelTimes& times);
   // Tells the cost counters of this thread about the last run.
   void count_last_run() const;
 

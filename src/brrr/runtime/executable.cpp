@@ -114,7 +114,12 @@ Tensor Executable::own_input(const Tensor& x) const {
   return clone(x.detach());
 }
 
-Tensors Executable::run(std::span<const Tensor> inputs) {
+Tensors Executable::run(std::span<const Tensor> inputs) { return run_with(inputs, nullptr); }
+Tensors Executable::run_timed(std::span<const Tensor> inputs, KernelTimes& times) {
+  return run_with(inputs, &times);
+}
+
+Tensors Executable::run_with(std::span<const Tensor> inputs, KernelTimes* times) {
   const Graph& graph = program_.graph;
   check(inputs.size() == graph.inputs.size(), "the compiled function takes ", graph.inputs.size(),
         " tensors, not ", inputs.size());
@@ -139,7 +144,7 @@ Tensors Executable::run(std::span<const Tensor> inputs) {
   }
   if (bound_) {
     refresh_copies();
-    bound_->run(thread_pool());
+    times ? bound_->run_timed(thread_pool(), *times) : bound_->run(thread_pool());
   }
   if (is_counting()) bound_ ? bound_->count_last_run() : count_run(kernels());
   for (const HeldState& state : states_) {

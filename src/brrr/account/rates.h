@@ -1,0 +1,82 @@
+// How fast a machine runs each family of kernels: numbers measured at the points of small grids
+// (runtime/calibrate.h), read between the points by interpolation, stored as JSON one file a machine.
+//
+// Families by name; kernels find theirs in runtime/kernel_family.h.
+//   launch, fork_join            s           one kernel call; waking the other threads and waiting for them
+//   peak.f32                     flop/s      multiply-adds between registers: the roof of arithmetic
+//   bandwidth, bandwidth.fused, optimizer  byte/s  by the bytes touched since the data was last used
+//   matmul.nn .nt .tn            flop/s      by m, n, k; the letters say which operand is transposed
+//   attention, attention_backward flop/s     by keys and head size
+//   tile.OP                      element/s   one tile primitive on one thread, data in the L1 cache
+//   OP, OP.row, OP.column        element/s   any other kernel, by elements and length of a row
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "brrr/tensor/dtype.h"
+
+namespace brrr {
+
+struct RateAxis {
+  std::string name;            // "m", "elements"
+  std::vector<double> points;  // positive, ascending
+};
+
+// A positive quantity over zero to three axes: exact at the points, and between them linear in the
+// logarithms of everything, since speed changes with the ratio of sizes. Outside the grid the nearest
+// edge holds.
+struct RateGrid {
+  std::string unit;  // "flop/s", "byte/s", "element/s", "s", "ratio"
+  std::vector<RateAxis> axes;
+  std::vector<double> values;  // the last axis runs fastest
+
+  double at(std::span<const double> where) const;
+  double largest() const;
+  size_t points() const;  // how many values the axes ask for
+};
+
+struct Rates {
+  static constexpr int kVersion = 1;
+
+  std::string machine;  // "Intel(R) Xeon(R) Processor, 2 threads"
+  int threads = 1;
+  bool calibrated = false;  // false: from a hardware table or from peaks; predictions say so
+  std::string source;       // when and how, for people
+  // Products copy their operands into panels before they multiply, as those of the CPU do: the time of
+  // their bytes comes on top of that of their arithmetic instead of hiding behind it.
+  bool packs_operands = false;
+  std::map<std::string, RateGrid, std::less<>> grids;
+
+  const RateGrid* find(std::string_view family) const;
+  // The grid of a family that every set of rates has (launch, bandwidth, ...).
+  const RateGrid& grid(std::string_view family) const;
+  double number(std::string_view family) const { return grid(family).at({}); }  // without axes
+};
+
+// A grid without axes.
+RateGrid constant_rate(std::string unit, double value);
+
+// What is left when families were not measured: one speed of arithmetic, one of memory.
+struct PlainRates {
+  double flops_per_second;
+  double bytes_per_second;
+  double launch_seconds;
+  double bf16_speedup = 1;  // of contractions
+};
+Rates rates_from_peaks(std::string machine, const PlainRates& peaks);
+// From the hardware table ("H100"); contractions in `dtype`. Marked uncalibrated.
+Rates rates_from_hardware(std::string_view device, DType dtype = DType::f32);
+
+// The JSON form. `parse_rates` takes text from outside: it throws Error, naming `origin`, on anything
+// but a complete file of this version.
+std::string to_json(const Rates& rates);
+Rates parse_rates(std::string_view text, std::string_view origin);
+// Written beside its place and renamed, so that a reader never sees half a file.
+void save_rates(const Rates& rates, const std::string& path);
+Rates load_rates(const std::string& path);
+
+}  // namespace brrr

@@ -1,0 +1,87 @@
+// brrr bench cos: cos(cos(x)) op by op, fused, and the floor: the slower of copying x and of computing
+// both cosines on data that is already in the L1 caches.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "brrr/account/measure_cpu.h"
+#include "brrr/base/units.h"
+#include "brrr/cli/bench.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/random.h"
+#include "brrr/ops/unary.h"
+#include "brrr/report/table.h"
+#include "brrr/runtime/compile.h"
+
+namespace brrr::cli {
+namespace {
+
+struct Options {
+  int64_t elements = int64_t{1} << 22;
+  int rounds = 15;
+};
+
+constexpr int64_t kPiece = int64_t{1} << 16;
+
+void copy(const Tensor& x, const Tensor& y) {
+  const auto* from = x.data<float>();
+  auto* to = y.data<float>();
+  thread_pool().for_each_piece(x.numel() / kPiece, [&](int64_t piece) {
+    copy_floats(to + piece * kPiece, from + piece * kPiece, kPiece, Stores::streaming);
+  });
+}
+
+// As many cosines as cos(cos(x)) takes, a tile at a time over and over.
+void cosines(int64_t count) {
+  const TileFn tile = cos_op.tiles().f32;
+  thread_pool().for_each_piece(count / kPiece, [&](int64_t) {
+    alignas(64) float values[kTileElements], results[kTileElements];
+    for (int64_t i = 0; i < kTileElements; ++i) values[i] = static_cast<float>(i) / kTileElements;
+    static const Attrs none{};
+    for (int64_t i = 0; i < kPiece / kTileElements; ++i) {
+      tile({.inputs = {values}, .output = results, .count = kTileElements, .attrs = &none});
+      tile({.inputs = {results}, .output = values, .count = kTileElements, .attrs = &none});
+    }
+  });
+}
+
+void run_cos(const Options& options) {
+  const int64_t count = (options.elements + kPiece - 1) / kPiece * kPiece;
+  const Tensor x = normal({count}, RandomKey{.seed = 1}), y = empty({count});
+  auto fused = compile([](const Tensor& value) { return cos(cos(value)); });
+  const std::vector<double> seconds = time_in_turn(
+      {[&] { cos(cos(x)); }, [&] { fused(x); }, [&] { copy(x, y); }, [&] { cosines(count); }},
+      options.rounds);
+  const double eager = seconds[0], one = seconds[1], floor = std::max(seconds[2], seconds[3]);
+  const auto n = static_cast<double>(count);
+  Table table({"cos(cos(x))", "ms", "GB/s", "of the floor"},
+              fmt::format("{} floats, {} threads", with_commas(count), thread_pool().threads()));
+  const auto row = [&](const char* name, double time, double bytes) {
+    table.row(name, fmt::format("{:.3f}", 1e3 * time), fmt::format("{:.1f}", bytes / time / 1e9),
+              fmt::format("{:.2f}x", time / floor));
+  };
+  row("eager, two passes", eager, 16 * n);
+  row("fused, one pass", one, 8 * n);
+  row("copy x to y", seconds[2], 8 * n);
+  row("both cosines, L1-resident", seconds[3], 8 * n);
+  std::fputs(table.text().c_str(), stdout);
+  std::printf("\nfused is %.2fx faster than eager, and %.2fx the floor (%s)\n", eager / one,
+              one / floor, seconds[2] > seconds[3] ? "the copy" : "the cosines");
+}
+
+}  // namespace
+
+void add_bench_cos(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand("cos", "cos(cos(x)): eager, fused, and the floor");
+  const auto options = std::make_shared<Options>();
+  command->add_option("--elements", options->elements, "Floats in x")
+      ->check(CLI::Range(kPiece, int64_t{1} << 30))
+      ->capture_default_str();
+  command->add_option("--rounds", options->rounds, "Measurements; medians count")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->callback([options] { run_cos(*options); });
+}
+
+}  // namespace brrr::cli

@@ -1,0 +1,88 @@
+// brrr calibrate: how fast this machine runs each family of kernels, kept for predictions.
+#include "brrr/runtime/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "brrr/base/units.h"
+#include "brrr/cli/commands.h"
+#include "brrr/cli/rates_option.h"
+#include "brrr/report/progress.h"
+#include "brrr/report/table.h"
+
+namespace brrr::cli {
+namespace {
+
+struct Options {
+  std::string out;
+  int rounds = 7;
+  bool json = false;
+};
+
+std::string value_text(const RateGrid& grid, double value) {
+  if (grid.unit == "s") return to_text(Seconds(value));
+  if (grid.unit == "flop/s") return to_text(FlopsPerSecond(value));
+  if (grid.unit == "byte/s") return to_text(BytesPerSecond(value));
+  return grid.unit == "ratio" ? fmt::format("{:.2f}x", value)
+                              : fmt::format("{:.2f} G/s", value / 1e9);
+}
+
+std::string axes_text(const RateGrid& grid) {
+  std::string text;
+  for (const RateAxis& axis : grid.axes)
+    text += fmt::format("{}{} {:g}..{:g}", text.empty() ? "" : ", ", axis.name, axis.points.front(),
+                        axis.points.back());
+  return text;
+}
+
+void print_table(const Rates& rates) {
+  Table table({"family", "slowest", "fastest", "over"}, rates.machine + ", " + rates.source);
+  for (const auto& [family, grid] : rates.grids) {
+    if (family.starts_with("tile.")) continue;
+    const auto [least, most] = std::minmax_element(grid.values.begin(), grid.values.end());
+    table.row(family, value_text(grid, *least), value_text(grid, *most), axes_text(grid));
+  }
+  std::fputs(table.text().c_str(), stdout);
+  Table tiles({"tile primitive", "elements a second, one thread"});
+  for (const auto& [family, grid] : rates.grids) {
+    if (family.starts_with("tile.")) tiles.row(family.substr(5), value_text(grid, grid.values[0]));
+  }
+  std::printf("\n%s", tiles.text().c_str());
+}
+
+void run_calibrate(const Options& options) {
+  const std::string path = options.out.empty() ? machine_rates_path() : options.out;
+  Progress progress(options.rounds, stderr);
+  const Rates rates = calibrate(
+      {.rounds = options.rounds, .on_round = [&](int round) { progress.update(round, "rounds"); }});
+  progress.finish();
+  save_rates(rates, path);
+  if (options.json) {
+    std::fputs(to_json(rates).c_str(), stdout);
+    return;
+  }
+  print_table(rates);
+  std::printf("\nwritten to %s\n", path.c_str());
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Measure each family of kernels on fixed shapes, for predictions");
+  const auto options = std::make_shared<Options>();
+  command->add_option("--out", options->out, "File to write; one in the user's cache by default");
+  command->add_option("--rounds", options->rounds, "Visits to every case; medians count")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print what is written");
+  command->footer(
+      "Leave the machine alone meanwhile (about 20 s).\nExamples:\n"
+      "  brrr calibrate\n"
+      "  brrr calibrate --out rates.json && brrr profile --model char-gpt --rates rates.json");
+  command->callback([options] { run_calibrate(*options); });
+}
+
+}  // namespace brrr::cli

@@ -1,0 +1,225 @@
+// brrr explain: a program at any stage on its way from a traced function to planned memory.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "brrr/base/units.h"
+#include "brrr/cli/commands.h"
+#include "brrr/cli/model_options.h"
+#include "brrr/cli/rates_option.h"
+#include "brrr/graph/print.h"
+#include "brrr/graph/verify.h"
+#include "brrr/report/graph_views.h"
+#include "brrr/report/memory_timeline.h"
+#include "brrr/report/table.h"
+#include "brrr/runtime/stages.h"
+
+namespace brrr::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::string graph, stage = "plan", svg;
+  RatesOption rates;
+  bool json = false, dot = false;
+};
+
+// Everything that a stage may show, made from the forward graph and the whole step.
+struct Explained {
+  Graph forward;
+  PlannedProgram program;
+  RatesOption rates;  // looked for by the stages that price something
+  std::string svg;    // where to draw the plan, if anywhere
+};
+
+enum class Form : uint8_t { text, json, dot };
+
+std::string no_dot(std::string_view stage) {
+  fail("explain: the stage ", stage,
+       " has no Graphviz form; use trace, joint, precision, simplify, rematerialize or fuse");
+}
+
+std::string show_graph(const Graph& graph, Form form) {
+  if (form == Form::json) return graph_json(graph);
+  if (form == Form::dot) return graph_dot(graph);
+  const Cost cost = cost_of(graph);
+  return fmt::format("{}# {} nodes, {} FLOPs, {} touched when each runs by itself\n",
+                     to_text(graph), graph.nodes.size(), with_commas(cost.flops),
+                     to_text(Bytes(cost.bytes_read + cost.bytes_written)));
+}
+
+std::string show_kept(const Explained& explained, Form form) {
+  if (form == Form::dot) return no_dot("remat");
+  const Graph& graph = explained.program.graph();
+  const std::vector<KeptValue> values =
+      kept_values(graph, remat_rates(find_rates(explained.rates)));
+  return form == Form::json ? kept_values_json(graph, values) : kept_values_text(graph, values);
+}
+
+std::string show_kernels(const Explained& explained, Form form) {
+  const PlannedProgram& program = explained.program;
+  if (form == Form::dot) return kernels_dot(program.kernels);
+  const Prediction prediction = predict(program.kernels, program.plan, find_rates(explained.rates));
+  return form == Form::json ? kernels_json(program.kernels, prediction)
+                            : kernels_text(program.kernels, prediction);
+}
+
+int64_t bytes_in(const KernelList& list, Place place) {
+  int64_t bytes = 0;
+  for (const Buffer& buffer : list.buffers) bytes += buffer.place == place ? buffer.bytes : 0;
+  return bytes;
+}
+
+nlohmann::json plan_json(const PlannedProgram& program, const Prediction& prediction) {
+  nlohmann::json buffers = nlohmann::json::array();
+  for (const PlannedBuffer& buffer : planned_buffers(program.kernels, program.plan))
+    buffers.push_back({{"offset", buffer.offset},
+                       {"bytes", buffer.bytes},
+                       {"first_kernel", buffer.first},
+                       {"last_kernel", buffer.last},
+                       {"made_by", buffer.made_by}});
+  return {{"arena_bytes", program.plan.arena_bytes},
+          {"lower_bound_bytes", program.plan.lower_bound},
+          {"state_bytes", bytes_in(program.kernels, Place::state)},
+          {"input_bytes", bytes_in(program.kernels, Place::input)},
+          {"output_bytes", bytes_in(program.kernels, Place::output)},
+          {"kernels", program.kernels.kernels.size()},
+          {"predicted_seconds", prediction.seconds()},
+          {"calibrated", prediction.calibrated},
+          {"bytes_over_time", bytes_over_time(program.kernels, program.plan)},
+          {"buffers", buffers}};
+}
+
+std::string show_plan(const Explained& explained, Form form) {
+  if (form == Form::dot) return no_dot("plan");
+  const PlannedProgram& program = explained.program;
+  if (!explained.svg.empty())
+    write_file(explained.svg, memory_timeline_svg(program.kernels, program.plan));
+  const Rates rates = find_rates(explained.rates);
+  const Prediction prediction = predict(program.kernels, program.plan, rates);
+  if (form == Form::json) return plan_json(program, prediction).dump(1);
+  const int64_t state = bytes_in(program.kernels, Place::state),
+                input = bytes_in(program.kernels, Place::input),
+                output = bytes_in(program.kernels, Place::output), arena = program.plan.arena_bytes;
+  Table table({"memory", "bytes", ""});
+  table.row("states", to_text(Bytes(state)), "parameters and what the optimizer keeps");
+  table.row("arena", to_text(Bytes(arena)),
+            fmt::format("temporaries; no plan can do with less than {}",
+                        to_text(Bytes(program.plan.lower_bound))));
+  table.row("inputs, outputs", to_text(Bytes(input + output)), "");
+  table.rule();
+  table.row("all", to_text(Bytes(state + arena + input + output)), "");
+  Cost cost;
+  for (const Kernel& kernel : program.kernels.kernels) cost += kernel.cost;
+  return table.text() + "\n" + memory_timeline_text(program.kernels, program.plan) +
+         fmt::format("\n{} kernels, {}, {} touched, {} predicted on {}{}\n",
+                     program.kernels.kernels.size(), to_text(Flops(cost.flops)),
+                     to_text(Bytes(cost.bytes_read + cost.bytes_written)),
+                     to_text(Seconds(prediction.seconds())), rates.machine,
+                     prediction.calibrated ? "" : " (uncalibrated)");
+}
+
+struct Stage {
+  std::string_view name, what;
+  std::string (*show)(const Explained&, Form);
+};
+// Stages of the compiler that make a graph from a graph come from graph_stages(); these are the others.
+constexpr Stage kStages[] = {
+    {"trace", "the forward part as traced",
+     [](const Explained& explained, Form form) { return show_graph(explained.forward, form); }},
+    {"remat",
+     "what the backward part needs of the forward part, and the price of computing it again",
+     show_kept},
+    {"fuse", "the kernels, with FLOPs, bytes and predicted time", show_kernels},
+    {"plan", "where every temporary lives, as a timeline", show_plan}};
+
+std::string show_stage(const Explained& explained, std::string_view name, Form form) {
+  std::string known;
+  for (const Stage& stage : kStages) {
+    if (stage.name == name) return stage.show(explained, form);
+    known += join_text(known.empty() ? "" : ", ", stage.name);
+  }
+  const std::span<const GraphStage> passes = graph_stages();
+  for (size_t i = 0; i < passes.size(); ++i) {
+    if (passes[i].name == name) {
+      const Graph* graph = explained.program.find(name);
+      check(graph != nullptr, "explain: the pass ", name, " was left out, so it has made no graph");
+      return show_graph(*graph, form);
+    }
+    known += join_text(", ", passes[i].name);
+  }
+  fail("explain: there is no stage \"", name, "\"; use one of ", known);
+}
+
+Explained explain_model(const Options& options) {
+  const StepOptions step = options.model.on(Device::null());
+  const ModelStep model(options.model.model, step);
+  return {.forward = model.trace_forward(),
+          .program = plan_program(model.trace_step(), step.pipeline),
+          .rates = options.rates,
+          .svg = options.svg};
+}
+
+Explained explain_graph(const Options& options) {
+  const Graph graph = parse_graph(read_file(options.graph));
+  verify(graph, "parse");
+  const bool is_step = has_backward(graph) || graph.states.empty();
+  return {.forward = graph,
+          .program = plan_program(is_step ? graph : differentiate(graph),
+                                  options.model.on(Device::null()).pipeline),
+          .rates = options.rates,
+          .svg = options.svg};
+}
+
+void run_explain(const Options& options) {
+  const Explained explained =
+      options.graph.empty() ? explain_model(options) : explain_graph(options);
+  const Form form = options.json ? Form::json : options.dot ? Form::dot : Form::text;
+  std::string text = show_stage(explained, options.stage, form);
+  if (!text.ends_with('\n')) text += '\n';
+  std::fputs(text.c_str(), stdout);
+}
+
+std::string stages_text() {
+  std::string text = "Stages:\n";
+  const auto add = [&](std::string_view name, std::string_view what) {
+    text += fmt::format("  {:10} {}\n", name, what);
+  };
+  add(kStages[0].name, kStages[0].what);
+  for (const GraphStage& stage : graph_stages()) add(stage.name, stage.what);
+  for (const Stage& stage : std::span(kStages).subspan(1)) add(stage.name, stage.what);
+  return text;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "explain",
+      "Show a training step at any stage of the compiler; takes no memory for the model");
+  const auto options = std::make_shared<Options>();
+  CLI::Option_group* source = command->add_option_group("program");
+  add_model_options(*source, options->model);
+  source->get_option("--model")->excludes(
+      source->add_option("--graph", options->graph, "File with a graph in text form"));
+  command->add_option("--stage", options->stage, "Which stage")->capture_default_str();
+  CLI::Option* json = command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--dot", options->dot, "Print Graphviz: pipe it into `dot -Tsvg`")
+      ->excludes(json);
+  command->add_option("--svg", options->svg, "Draw the memory plan into a file (stage plan)");
+  add_rates_option(*command, options->rates);
+  command->footer(stages_text() +
+                  "Examples:\n"
+                  "  brrr explain --model gpt2-tiny --stage trace\n"
+                  "  brrr explain --model gpt2-1558m --stage plan --svg plan.svg\n"
+                  "  brrr explain --graph step.txt --stage fuse --dot | dot -Tsvg > step.svg");
+  command->callback([options] {
+    check(!options->model.model.empty() || !options->graph.empty(),
+          "explain: name a program with --model or --graph");
+    run_explain(*options);
+  });
+}
+
+}  // namespace brrr::cli

@@ -1,0 +1,107 @@
+// brrr profile: runs a compiled training step and prints what it cost beside what was predicted.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "brrr/cli/commands.h"
+#include "brrr/cli/model_options.h"
+#include "brrr/cli/rates_option.h"
+#include "brrr/report/profile_report.h"
+#include "brrr/runtime/calibrate.h"
+
+namespace brrr::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  RatesOption rates;
+  int steps = 5, rows = 20;
+  bool calibrate = false, json = false, no_batch_test = false;
+  std::string what_if, trace;
+};
+
+BatchTest test_batch(const Options& options, Executable& once, std::span<const Tensor> inputs,
+                     const Profile& profile) {
+  StepOptions doubled = options.model.on(Device::cpu());
+  doubled.batch *= 2;
+  ModelStep twice(options.model.model, doubled);
+  Executable& program = twice.executable();
+  // In turn, so that both meet the same machine.
+  std::vector<double> first, second;
+  for (int i = 0; i < std::max(3, options.steps); ++i) {
+    first.push_back(measure_steps(once, inputs, {.steps = 1}).step_seconds);
+    second.push_back(measure_steps(program, twice.inputs(), {.steps = 1}).step_seconds);
+  }
+  const auto median = [](std::vector<double>& all) {
+    std::sort(all.begin(), all.end());
+    return all[all.size() / 2];
+  };
+  BatchTest test{.batch = options.model.step.batch, .once = median(first), .twice = median(second)};
+  for (const KernelProfile& kernel : profile.kernels) {
+    if (kernel.phase == Phase::update) test.update_once += kernel.seconds;
+  }
+  return test;
+}
+
+void run_profile(const Options& options) {
+  const WhatIf what_if = parse_what_if(options.what_if);
+  ModelStep step(options.model.model, options.model.on(Device::cpu()));
+  Executable& program = step.executable();
+  std::unique_ptr<Calibrator> calibrator;
+  MeasureOptions measure{.steps = options.steps};
+  if (options.calibrate) {
+    calibrator = std::make_unique<Calibrator>();
+    measure.between = [&] { calibrator->round(); };
+  }
+  const StepTimes times = measure_steps(program, step.inputs(), measure);
+  const Rates rates = calibrator ? calibrator->rates() : find_rates(options.rates);
+  ProfileReport report{
+      .title = fmt::format("{}, batch {}, seq {}: {} parameters, {} kernels", options.model.model,
+                           options.model.step.batch, options.model.step.seq,
+                           with_commas(step.parameter_count()), program.kernels().kernels.size()),
+      .profile = make_profile(program.kernels(), program.plan(), times, rates),
+      .advice = advise(program.kernels(), program.plan(), rates),
+      .batch_test = {},
+      .what_if = {}};
+  if (!options.no_batch_test)
+    report.batch_test = test_batch(options, program, step.inputs(), report.profile);
+  if (!options.what_if.empty())
+    report.what_if = {options.what_if,
+                      predict(program.kernels(), program.plan(), rates, what_if).seconds()};
+  if (!options.trace.empty()) write_file(options.trace, profile_trace(report.profile));
+  const std::string text =
+      options.json ? profile_json(report) + "\n" : profile_text(report, {.rows = options.rows});
+  std::fputs(text.c_str(), stdout);
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "profile",
+      "Run a compiled training step: what each kernel costs, what bounds it, what would help");
+  const auto options = std::make_shared<Options>();
+  add_model_options(*command, options->model)->required();
+  command->add_option("--steps", options->steps, "Steps to measure; medians count")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_flag("--calibrate", options->calibrate,
+                    "Measure the rates in the same run, a round between steps");
+  command->add_option("--what-if", options->what_if,
+                      "Price the same graph again: flops=2x,bandwidth=2x,overhead=0,dtype=bf16");
+  command->add_option("--trace", options->trace, "Write a timeline for ui.perfetto.dev");
+  command->add_option("--rows", options->rows, "Kinds of kernels to list")->capture_default_str();
+  command->add_flag("--no-batch-test", options->no_batch_test,
+                    "Leave out the test at twice the batch");
+  command->add_flag("--json", options->json, "Print JSON");
+  add_rates_option(*command, options->rates);
+  command->footer(
+      "Examples:\n"
+      "  brrr profile --model gpt2-tiny\n"
+      "  brrr profile --model char-gpt --batch 16 --seq 128 --calibrate\n"
+      "  brrr profile --model mlp --batch 256 --what-if flops=2x --trace mlp.json");
+  command->callback([options] { run_profile(*options); });
+}
+
+}  // namespace brrr::cli

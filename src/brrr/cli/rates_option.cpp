@@ -1,0 +1,39 @@
+#include "brrr/cli/rates_option.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "brrr/account/measure.h"
+#include "brrr/base/thread_pool.h"
+#include "brrr/runtime/calibrate.h"
+
+namespace brrr::cli {
+
+void add_rates_option(CLI::App& command, RatesOption& option) {
+  auto* file = command.add_option("--rates", option.file, "File of `brrr calibrate`");
+  command
+      .add_option("--hardware", option.hardware,
+                  "Price on a device of the hardware table, such as H100 (uncalibrated)")
+      ->excludes(file);
+}
+
+std::string machine_rates_path() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  check(cache || home, "neither XDG_CACHE_HOME nor HOME is set; name a file with --out or --rates");
+  const std::string folder = cache ? cache : join_text(home, "/.cache");
+  std::string machine = join_text(cpu_name(), " ", thread_pool().threads(), " threads");
+  for (char& c : machine) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
+  }
+  return join_text(folder, "/brrr/rates-", machine, ".json");
+}
+
+Rates find_rates(const RatesOption& option) {
+  if (!option.hardware.empty()) return rates_from_hardware(option.hardware);
+  if (!option.file.empty()) return load_rates(option.file);
+  const std::string path = machine_rates_path();
+  return std::filesystem::exists(path) ? load_rates(path) : rough_rates();
+}
+
+}  // namespace brrr::cli

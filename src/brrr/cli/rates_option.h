@@ -1,0 +1,22 @@
+// Where the rates of a prediction come from: a file, the file of this machine, the hardware table, or,
+// when there is none, peaks measured on the spot.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "brrr/account/rates.h"
+
+namespace brrr::cli {
+
+struct RatesOption {
+  std::string file;      // --rates
+  std::string hardware;  // --hardware
+};
+void add_rates_option(CLI::App& command, RatesOption& option);
+
+Rates find_rates(const RatesOption& option);
+// $XDG_CACHE_HOME/brrr or ~/.cache/brrr, one file for each machine and number of threads.
+std::string machine_rates_path();
+
+}  // namespace brrr::cli

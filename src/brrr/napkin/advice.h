@@ -1,0 +1,39 @@
+// What would make a step faster, each with the seconds it would save, computed by pricing the changed
+// program or the changed machine again. Nothing is guessed: a change that saves nothing says so.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "brrr/runtime/predict.h"
+
+namespace brrr {
+
+struct Counterfactual {
+  std::string change;        // "fusing linear [256, 3072] into gelu [256, 3072] (12 times)"
+  double saves_seconds = 0;  // of the predicted step
+};
+
+struct Advice {
+  double predicted_seconds = 0;
+  double share[3] = {};                 // of the predicted time, by Regime
+  std::vector<Counterfactual> fusions;  // the best first
+  std::vector<Counterfactual>
+      resources;  // bf16, twice the FLOP/s, twice the bandwidth, no overhead
+};
+
+struct AdviceOptions {
+  int fusions = 3;           // at most so many
+  double least_part = 1e-3;  // of the step: smaller savings are not worth a line
+};
+Advice advise(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
+              const AdviceOptions& options = {});
+
+// "62 % of the predicted time is bandwidth-bound: ..."
+std::string to_text(const Advice& advice);
+
+// The program in which kernel `producer` runs as part of kernel `consumer`: what passes between them and
+// nobody else reads stays in the caches, and one call is gone.
+KernelList merge_kernels(const KernelList& list, size_t producer, size_t consumer);
+
+}  // namespace brrr

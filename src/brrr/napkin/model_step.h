@@ -1,0 +1,46 @@
+// Training steps by name: a model, AdamW with clipping, and a batch of tokens, on the cpu to run it or
+// on the null device to price it. What the commands explain and profile.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "brrr/graph/graph.h"
+#include "brrr/runtime/compile.h"
+
+namespace brrr {
+
+struct StepOptions {
+  int64_t batch = 4;
+  int64_t seq = 64;
+  // Other sizes than the preset's: a 70B-class model is gpt2-1558m with 80 layers of width 8192.
+  std::optional<int64_t> layers, heads, width, vocab;
+  Device device = Device::cpu();
+  PipelineOptions pipeline;
+};
+
+// "gpt2-124m", "char-gpt", "mlp", ...
+std::vector<std::string> step_models();
+
+class ModelStep {
+ public:
+  // Throws Error with the list of models on an unknown name.
+  ModelStep(std::string_view name, const StepOptions& options);
+  ~ModelStep();
+  ModelStep(const ModelStep&) = delete;
+  ModelStep& operator=(const ModelStep&) = delete;
+
+  int64_t parameter_count() const;
+  Graph trace_forward() const;  // inputs to loss
+  Graph trace_step() const;     // forward, backward, clip and update
+
+  // On the cpu: the compiled step and the inputs to call it with.
+  Executable& executable();
+  std::span<const Tensor> inputs() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace brrr

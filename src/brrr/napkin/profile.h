@@ -1,0 +1,69 @@
+// A step that ran beside the step as it was predicted, kernel by kernel.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "brrr/runtime/executable.h"
+#include "brrr/runtime/kernel_family.h"
+#include "brrr/runtime/predict.h"
+
+namespace brrr {
+
+struct StepTimes {
+  std::vector<double> kernel_seconds;  // medians over the steps
+  KernelTimes last;                    // of one step, for a timeline
+  double step_seconds = 0;             // median of whole steps without clocks inside
+};
+
+struct MeasureOptions {
+  int steps = 5;
+  std::function<void()> between = {};  // before every step: a round of calibration, say
+};
+// One step to warm up, then steps with and without clocks in turn.
+StepTimes measure_steps(Executable& program, std::span<const Tensor> inputs,
+                        const MeasureOptions& options = {});
+
+struct KernelProfile {
+  std::string label;  // "linear [256, 3072]"
+  KernelClass kernel_class = KernelClass::other;
+  Phase phase = Phase::forward;
+  int64_t flops = 0, bytes = 0;
+  double seconds = 0;                   // measured, the median
+  double begin = 0, measured_once = 0;  // in one step, for a timeline
+  KernelPrediction predicted;
+  double roof_seconds =
+      0;  // at the machine's peak of arithmetic, and at the bandwidth of its bytes
+};
+
+struct Profile {
+  std::vector<KernelProfile> kernels;  // in the order in which they run
+  double step_seconds = 0;             // measured, without clocks inside
+  double kernel_seconds = 0;           // the sum over kernels
+  double predicted_seconds = 0;
+  bool calibrated = false;
+  std::string rates_source;
+};
+Profile make_profile(const KernelList& list, const MemoryPlan& plan, const StepTimes& times,
+                     const Rates& rates);
+
+// Kernels of one label together.
+struct ProfileRow {
+  std::string label;
+  int calls = 0;
+  int64_t flops = 0, bytes = 0;
+  double seconds = 0, predicted = 0, roof = 0;
+  double in_regime[kRegimes] = {};  // predicted seconds by what bounds them
+  Regime regime() const;
+};
+// The longest first.
+std::vector<ProfileRow> rows_by_label(const Profile& profile);
+std::vector<ProfileRow> rows_by_class(const Profile& profile);
+std::vector<ProfileRow> rows_by_regime(const Profile& profile);  // compute, bandwidth, overhead
+std::vector<ProfileRow> rows_by_phase(const Profile& profile);
+
+// The name of a kernel, long chains shortened, with the shape of its first result.
+std::string kernel_label(const Kernel& kernel);
+
+}  // namespace brrr

@@ -1,0 +1,27 @@
+// Graphs and kernel lists for people and programs: Graphviz, JSON, and a table of kernels.
+#pragma once
+
+#include <string>
+
+#include "brrr/compiler/kernel_list.h"
+#include "brrr/compiler/remat_values.h"
+#include "brrr/runtime/predict.h"
+
+namespace brrr {
+
+// For `dot -Tsvg`: nodes coloured by kind, edges with the type that flows along them. Views are small.
+std::string graph_dot(const Graph& graph);
+std::string kernels_dot(const KernelList& list);
+
+// {"inputs": [...], "states": [...], "nodes": [{"op", "phase", "inputs", "outputs", "flops", ...}]}
+std::string graph_json(const Graph& graph);
+std::string kernels_json(const KernelList& list, const Prediction& prediction);
+
+// One line a kernel, and the sum.
+std::string kernels_text(const KernelList& list, const Prediction& prediction);
+
+// What the backward part needs of the forward part, and what computing it again would cost.
+std::string kept_values_text(const Graph& graph, const std::vector<KeptValue>& values);
+std::string kept_values_json(const Graph& graph, const std::vector<KeptValue>& values);
+
+}  // namespace brrr

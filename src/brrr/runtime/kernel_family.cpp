@@ -1,0 +1,145 @@
+#include "brrr/runtime/kernel_family.h"
+
+#include <algorithm>
+
+#include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/loop_nest.h"
+#include "brrr/ops/op_list.h"
+
+namespace brrr {
+namespace {
+
+// Products below this run on one thread (ops/matmul_cpu.cpp).
+constexpr double kContractionPieceFlops = 10e6;
+
+bool has_op(const Kernel& kernel, OpKind kind) {
+  return std::any_of(kernel.parts.begin(), kernel.parts.end(),
+                     [&](const KernelPart& part) { return part.op->kind == kind; });
+}
+
+bool is_tile(const OpDef& op) { return op.tiles != nullptr || &op == &cast_op || &op == &copy_op; }
+
+bool is_transposed(const OperandRef& ref) {
+  const int rank = ref.layout.rank();
+  return rank >= 2 && ref.layout.strides[rank - 1] != 1 && ref.layout.shape[rank - 1] > 1;
+}
+
+// m, n and k from the result and the FLOPs, so that convolutions have them too: a batch counts as rows.
+FamilyWork contraction_work(const Kernel& kernel, const OpDef& op) {
+  const auto flops = static_cast<double>(kernel.cost.flops);
+  if (&op == &attention_op || &op == &attention_backward_op) {
+    const Shape& keys = kernel.inputs[1].layout.shape;
+    return {.family = std::string(op.name),
+            .where = {static_cast<double>(keys[2]), static_cast<double>(keys[3])},
+            .amount = flops};
+  }
+  const Shape& result = kernel.outputs[0].layout.shape;
+  const auto results = static_cast<double>(std::max<int64_t>(1, numel(result)));
+  const auto n = static_cast<double>(result.empty() ? 1 : std::max<int64_t>(1, result.back()));
+  const bool a_transposed = is_transposed(kernel.inputs[0]),
+             b_transposed = &op == &linear_op || is_transposed(kernel.inputs[1]);
+  return {.family = a_transposed   ? "matmul.tn"
+                    : b_transposed ? "matmul.nt"
+                                   : "matmul.nn",
+          .where = {results / n, n, std::max(1.0, flops / (2 * results))},
+          .amount = flops};
+}
+
+FamilyWork tile_work(std::string_view primitive, int64_t elements, bool wide) {
+  return {.family = join_text("tile.", primitive),
+          .amount = static_cast<double>(elements) * (wide ? 2 : 1),
+          .per_thread = true};
+}
+
+// What it takes to bring an operand of a tile program into place, where it does not lie there.
+void add_transfer(const OperandRef& ref, const Shape& shape, std::vector<FamilyWork>& parts) {
+  const int64_t elements = numel(shape);
+  const ComputeType type = compute_type(ref.dtype);
+  const Layout* layouts[] = {&ref.layout};
+  const LoopNest nest = make_nest(shape, layouts);
+  if (nest.is_constant(0)) return;
+  if (ref.dtype != natural_dtype(type)) {
+    parts.push_back(tile_work("convert", elements, false));
+  } else if (!nest.is_flat(0)) {
+    const int64_t stride = nest.strides[0][static_cast<size_t>(nest.rank - 1)];
+    parts.push_back(tile_work(stride <= 1 ? "spread" : "gather", elements, false));
+  }
+}
+
+void add_tiles(const Kernel& kernel, std::vector<FamilyWork>& parts) {
+  const bool wide = compute_bytes(compute_type(kernel.outputs[0].dtype)) == 8;
+  for (const KernelPart& part : kernel.parts) {
+    if (is_tile(*part.op)) parts.push_back(tile_work(part.op->name, part.elements, wide));
+  }
+  if (has_op(kernel, OpKind::contraction) || has_op(kernel, OpKind::reduce)) return;
+  const Shape& shape = kernel.outputs[0].layout.shape;
+  for (const OperandRef& ref : kernel.inputs) add_transfer(ref, shape, parts);
+  for (const OperandRef& ref : kernel.outputs) add_transfer(ref, shape, parts);
+}
+
+// Rows lie along the last axis; a reduction that keeps that axis adds up columns.
+FamilyWork other_work(const Kernel& kernel, const KernelPart& part) {
+  const OperandRef* largest = &kernel.outputs[0];
+  for (const std::vector<OperandRef>* refs : {&kernel.inputs, &kernel.outputs}) {
+    for (const OperandRef& ref : *refs) {
+      if (numel(ref.layout.shape) > numel(largest->layout.shape)) largest = &ref;
+    }
+  }
+  const Shape& shape = largest->layout.shape;
+  std::string family(part.op->name);
+  auto row = static_cast<double>(shape.empty() ? 1 : std::max<int64_t>(1, shape.back()));
+  auto elements = static_cast<double>(std::max<int64_t>(1, part.elements));
+  if (part.op->kind == OpKind::reduce && kernel.attrs.has("axes")) {
+    const Axes& axes = kernel.attrs.list("axes");
+    const bool rows =
+        axes.empty() || std::find(axes.begin(), axes.end(), shape.size() - 1) != axes.end();
+    family += rows ? ".row" : ".column";
+    if (rows && axes.size() == shape.size()) row = elements;
+  }
+  if (part.op == &copy_op && !kernel.inputs[0].layout.is_contiguous()) family += ".strided";
+  if (part.op->kind == OpKind::gather || part.op == &embedding_grad_op) {
+    // The table is larger than what is touched.
+    const OperandRef& moved = part.op == &embedding_grad_op ? kernel.inputs[0] : kernel.outputs[0];
+    elements = static_cast<double>(std::max<int64_t>(1, numel(moved.layout.shape)));
+  }
+  return {.family = std::move(family), .where = {elements, row}, .amount = elements};
+}
+
+int64_t pieces_of(const Kernel& kernel) {
+  if (has_op(kernel, OpKind::contraction))
+    return std::max<int64_t>(
+        1, static_cast<int64_t>(static_cast<double>(kernel.cost.flops) / kContractionPieceFlops));
+  int64_t elements = 1;
+  for (const KernelPart& part : kernel.parts) elements = std::max(elements, part.elements);
+  return (elements + kPieceElements - 1) / kPieceElements;
+}
+
+}  // namespace
+
+KernelWork work_of(const Kernel& kernel) {
+  KernelWork work{.parts = {}, .pieces = pieces_of(kernel)};
+  const bool copy = kernel.parts.size() == 1 && kernel.parts[0].op == &copy_op;
+  if (!copy) add_tiles(kernel, work.parts);
+  for (const KernelPart& part : kernel.parts) {
+    if (part.op->kind == OpKind::contraction) {
+      work.parts.push_back(contraction_work(kernel, *part.op));
+    } else if (copy || !is_tile(*part.op)) {
+      work.parts.push_back(other_work(kernel, part));
+    }
+  }
+  return work;
+}
+
+std::string_view class_name(KernelClass kernel_class) {
+  constexpr std::array<std::string_view, kKernelClasses> names = {"contraction", "normalisation",
+                                                                  "elementwise", "other"};
+  return names[static_cast<size_t>(kernel_class)];
+}
+
+KernelClass class_of(const Kernel& kernel) {
+  if (has_op(kernel, OpKind::contraction)) return KernelClass::contraction;
+  if (has_op(kernel, OpKind::reduce)) return KernelClass::normalisation;
+  return has_op(kernel, OpKind::elementwise) ? KernelClass::elementwise : KernelClass::other;
+}
+
+}  // namespace brrr

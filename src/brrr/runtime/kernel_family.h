@@ -1,0 +1,31 @@
+// Which rates price the arithmetic of a kernel. A kernel is one or several pieces of work, each of a
+// family that brrr calibrate measured, at a place in the grid of that family.
+#pragma once
+
+#include "brrr/compiler/kernel_list.h"
+
+namespace brrr {
+
+struct FamilyWork {
+  std::string family;              // "matmul.nt", "tile.exp", "layer_norm", "sum.column"
+  SmallVector<double, 3> where{};  // coordinates in its grid
+  double amount = 0;               // FLOPs of contractions, elements of the others
+  bool per_thread = false;         // the rate is that of one thread
+};
+
+struct KernelWork {
+  std::vector<FamilyWork> parts;
+  int64_t pieces = 1;  // that threads share; one piece runs in place, more wake the other threads
+};
+
+KernelWork work_of(const Kernel& kernel);
+
+// What a kernel is for people: where FLOPs and time go.
+enum class KernelClass : uint8_t { contraction, normalisation, elementwise, other };
+inline constexpr int kKernelClasses = 4;
+std::string_view class_name(KernelClass kernel_class);
+// Contractions; else reductions with what is fused to them (softmax, norms, losses, sums); else
+// elementwise work, fused or not.
+KernelClass class_of(const Kernel& kernel);
+
+}  // namespace brrr

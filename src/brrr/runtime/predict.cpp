@@ -1,0 +1,182 @@
+#include "brrr/runtime/predict.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "brrr/runtime/kernel_family.h"
+#include "brrr/runtime/traffic.h"
+
+namespace brrr {
+namespace {
+
+constexpr size_t kManyStreams =
+    5;  // operands of an optimizer update: p, m, v, g and what is written
+
+// The grid of a family, or of the one that is nearest to it.
+const RateGrid* grid_for(const Rates& rates, const FamilyWork& work, bool& is_measured) {
+  if (const RateGrid* own = rates.find(work.family)) return own;
+  is_measured = false;
+  for (std::string_view side : {".row", ".column"}) {
+    if (std::string_view(work.family).ends_with(side)) {
+      if (const RateGrid* sum = rates.find(join_text("sum", side))) return sum;
+    }
+  }
+  return nullptr;
+}
+
+double seconds_of(const FamilyWork& work, const KernelWork& kernel, const Rates& rates,
+                  bool& is_measured) {
+  if (work.amount == 0) return 0;
+  const auto shared = static_cast<double>(std::min<int64_t>(rates.threads, kernel.pieces));
+  const RateGrid* grid = grid_for(rates, work, is_measured);
+  if (!grid) return work.amount / (rates.number("tile.other") * shared);
+  const std::span<const double> where(work.where.begin(), work.where.end());
+  const double rate = grid->at(grid->axes.empty() ? std::span<const double>() : where);
+  return work.amount / (rate * (work.per_thread ? shared : 1));
+}
+
+void price_arithmetic(const Kernel& kernel, const Rates& rates, KernelPrediction& price) {
+  const KernelWork work = work_of(kernel);
+  double largest = -1;
+  for (const FamilyWork& part : work.parts) {
+    double seconds = seconds_of(part, work, rates, price.is_measured);
+    const bool low = !kernel.inputs.empty() && kernel.inputs[0].dtype == DType::bf16;
+    if (low && part.family.starts_with("matmul")) seconds /= rates.number("scale.matmul.bf16");
+    price.compute += seconds;
+    if (part.family.starts_with("matmul")) price.overlaps = !rates.packs_operands;
+    if (seconds > largest) price.family = part.family;
+    largest = std::max(largest, seconds);
+  }
+  price.overhead = rates.number("launch");
+  if (work.pieces > 1 && rates.threads > 1) price.overhead += rates.number("fork_join");
+}
+
+const RateGrid& bandwidth_for(const Kernel& kernel, size_t streams, const Rates& rates) {
+  if (kernel.phase == Phase::update && streams >= kManyStreams) return rates.grid("optimizer");
+  const RateGrid* fused = kernel.parts.size() > 1 ? rates.find("bandwidth.fused") : nullptr;
+  return fused ? *fused : rates.grid("bandwidth");
+}
+
+void price_memory(const Kernel& kernel, const std::vector<Touch>& touches, const Rates& rates,
+                  KernelPrediction& price) {
+  const RateGrid& bandwidth = bandwidth_for(kernel, touches.size(), rates);
+  for (const Touch& touch : touches) {
+    const double distance[] = {std::max(1.0, touch.distance)};
+    price.memory += touch.bytes / bandwidth.at(distance);
+  }
+}
+
+double parse_factor(std::string_view name, std::string_view text) {
+  if (text.ends_with('x')) text.remove_suffix(1);
+  const std::string digits(text);
+  size_t used = 0;
+  double factor = -1;
+  try {
+    factor = std::stod(digits, &used);
+  } catch (const std::exception&) {
+    used = std::string::npos;
+  }
+  check(used == digits.size() && std::isfinite(factor) && factor >= 0, "what-if: ", name, "=", text,
+        " is not a factor; write ", name, "=2x or ", name, "=0.5");
+  check(factor > 0 || name == "overhead", "what-if: ", name,
+        " of 0 takes forever; only overhead may be 0");
+  return factor;
+}
+
+}  // namespace
+
+std::string_view regime_name(Regime regime) {
+  constexpr std::array<std::string_view, kRegimes> names = {"compute", "bandwidth", "overhead"};
+  return names[static_cast<size_t>(regime)];
+}
+
+Regime KernelPrediction::regime() const {
+  if (overhead > std::max(compute, memory)) return Regime::overhead;
+  return memory > compute ? Regime::bandwidth : Regime::compute;
+}
+
+double Prediction::seconds() const {
+  double total = 0;
+  for (const KernelPrediction& kernel : kernels) total += kernel.seconds();
+  return total;
+}
+
+double Prediction::seconds_in(Regime regime) const {
+  double total = 0;
+  for (const KernelPrediction& kernel : kernels) {
+    if (kernel.regime() == regime) total += kernel.seconds();
+  }
+  return total;
+}
+
+WhatIf parse_what_if(std::string_view text) {
+  WhatIf what_if;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    const std::string_view item = text.substr(0, comma);
+    text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
+    const size_t equals = item.find('=');
+    check(equals != std::string_view::npos, "what-if: \"", item,
+          "\" has no value; write for example flops=2x,bandwidth=2x,overhead=0,dtype=bf16");
+    const std::string_view name = item.substr(0, equals), value = item.substr(equals + 1);
+    if (name == "flops") {
+      what_if.flops = parse_factor(name, value);
+    } else if (name == "bandwidth") {
+      what_if.bandwidth = parse_factor(name, value);
+    } else if (name == "overhead") {
+      what_if.overhead = parse_factor(name, value);
+    } else {
+      check(name == "dtype", "what-if: there is no \"", name,
+            "\"; use flops, bandwidth, overhead, dtype");
+      what_if.dtype = parse_dtype(value);
+      check(is_float(*what_if.dtype), "what-if: activations in ", value,
+            " are not floats; use bf16, f16 or f32");
+    }
+  }
+  return what_if;
+}
+
+KernelList with_activations_in(const KernelList& list, DType dtype) {
+  KernelList changed = list;
+  const auto is_changed = [&](const OperandRef& ref) {
+    return list.buffers[ref.buffer.index()].place == Place::temporary && ref.dtype == DType::f32;
+  };
+  const auto apply = [&](std::vector<OperandRef>& refs, int64_t& cost_bytes) {
+    double before = 0, after = 0;
+    for (OperandRef& ref : refs) {
+      const int64_t elements = numel(ref.layout.shape);
+      before += static_cast<double>(storage_bytes(ref.dtype, elements));
+      if (is_changed(ref)) ref.dtype = dtype;
+      after += static_cast<double>(storage_bytes(ref.dtype, elements));
+    }
+    if (before > 0) cost_bytes = std::llround(static_cast<double>(cost_bytes) * after / before);
+  };
+  for (Kernel& kernel : changed.kernels) {
+    apply(kernel.inputs, kernel.cost.bytes_read);
+    apply(kernel.outputs, kernel.cost.bytes_written);
+  }
+  return changed;
+}
+
+Prediction predict(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
+                   const WhatIf& what_if) {
+  if (what_if.dtype && *what_if.dtype != DType::f32) {
+    WhatIf rest = what_if;
+    rest.dtype.reset();
+    return predict(with_activations_in(list, *what_if.dtype), plan, rates, rest);
+  }
+  const std::vector<std::vector<Touch>> traffic = trace_traffic(list, plan);
+  Prediction prediction{.kernels = {}, .calibrated = rates.calibrated};
+  for (size_t k = 0; k < list.kernels.size(); ++k) {
+    KernelPrediction price;
+    price_arithmetic(list.kernels[k], rates, price);
+    price_memory(list.kernels[k], traffic[k], rates, price);
+    price.compute /= what_if.flops;
+    price.memory /= what_if.bandwidth;
+    price.overhead *= what_if.overhead;
+    prediction.kernels.push_back(std::move(price));
+  }
+  return prediction;
+}
+
+}  // namespace brrr

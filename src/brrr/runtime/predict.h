@@ -1,0 +1,58 @@
+// What a program costs before it runs: FLOPs, bytes and seconds of every kernel, and what bounds it.
+//
+//   compute   = sum over its work of amount / rate of the family
+//   memory    = sum over its operands of bytes / bandwidth at their distance (runtime/traffic.h)
+//   overhead  = launch, and fork and join where threads share it
+//   seconds   = overhead + max(compute, memory); products that pack their operands first: the sum
+//   regime    = the largest of the three
+// On a CPU nothing runs while a call is set up, so overhead adds; arithmetic and memory overlap.
+#pragma once
+
+#include <optional>
+
+#include "brrr/account/rates.h"
+#include "brrr/compiler/plan_memory.h"
+
+namespace brrr {
+
+enum class Regime : uint8_t { compute, bandwidth, overhead };
+inline constexpr int kRegimes = 3;
+std::string_view regime_name(Regime regime);
+
+struct KernelPrediction {
+  double compute = 0, memory = 0, overhead = 0;  // seconds
+  std::string family;                            // of the largest part of its arithmetic
+  bool is_measured = true;                       // false where no family of the rates fits it
+  bool overlaps = true;                          // arithmetic hides memory, or memory arithmetic
+
+  double seconds() const {
+    return overhead + (overlaps ? std::max(compute, memory) : compute + memory);
+  }
+  Regime regime() const;
+};
+
+struct Prediction {
+  std::vector<KernelPrediction> kernels;
+  bool calibrated = false;
+
+  double seconds() const;
+  double seconds_in(Regime regime) const;
+};
+
+// Another machine, or another program on the same one: factors of speed, a factor of the overhead, and
+// the dtype that activations are stored in.
+struct WhatIf {
+  double flops = 1, bandwidth = 1, overhead = 1;
+  std::optional<DType> dtype;
+  bool operator==(const WhatIf&) const = default;
+};
+// "flops=2x,bandwidth=2x,overhead=0,dtype=bf16"; throws Error on anything else.
+WhatIf parse_what_if(std::string_view text);
+
+Prediction predict(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
+                   const WhatIf& what_if = {});
+
+// The list as it would be with f32 temporaries stored in `dtype`; states and results stay as they are.
+KernelList with_activations_in(const KernelList& list, DType dtype);
+
+}  // namespace brrr

@@ -1,0 +1,41 @@
+// The way from a graph to a program, arrow by arrow, without memory and without a device: what
+// `brrr explain` shows, and what predictions are made from.
+#pragma once
+
+#include "brrr/account/rates.h"
+#include "brrr/runtime/executable.h"
+
+namespace brrr {
+
+// A step of the way that ends in a graph, under the name that people ask for it by.
+struct GraphStage {
+  std::string_view name, what;
+};
+// In the order in which they run.
+std::span<const GraphStage> graph_stages();
+
+struct PlannedProgram {
+  struct StageGraph {
+    std::string_view stage;
+    Graph graph;
+  };
+  std::vector<StageGraph> graphs;  // behind each stage that ran
+  KernelList kernels;
+  MemoryPlan plan;
+
+  const Graph& graph() const { return graphs.back().graph; }  // the one that was lowered
+  const Graph* find(std::string_view stage) const;            // nullptr: it was left out
+};
+
+// `joint` is the whole step: forward, backward, update.
+PlannedProgram plan_program(Graph joint, const PipelineOptions& options = {});
+
+// What the choice between keeping and computing again needs to know of a machine.
+RematRates remat_rates(const Rates& rates);
+
+// The graph with the gradient of its first output, one float, added for every float state as further
+// outputs. For graphs read from text; a traced step has its backward part already.
+Graph differentiate(const Graph& forward);
+bool has_backward(const Graph& graph);
+
+}  // namespace brrr

@@ -1,0 +1,209 @@
+// Prices by hand: FLOPs, bytes, distances, regimes and what-ifs with rates of round numbers.
+#include "brrr/runtime/predict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "brrr/graph/print.h"
+#include "brrr/graph/trace.h"
+#include "brrr/ops/attention.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/layer_norm.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+#include "brrr/runtime/kernel_family.h"
+#include "brrr/runtime/stages.h"
+#include "brrr/runtime/traffic.h"
+#include "support/error_of.h"
+#include "support/synthetic_rates.h"
+
+namespace brrr {
+namespace {
+
+using testing::HasSubstr;
+
+using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+
+// A program over inputs of these shapes, on the null device.
+PlannedProgram planned(const std::vector<Shape>& shapes, const Function& function,
+                       const PipelineOptions& options = {}) {
+  Tracer tracer;
+  std::vector<Tensor> inputs;
+  for (const Shape& shape : shapes)
+    inputs.push_back(tracer.add_input({.shape = shape}, Device::null(), "x"));
+  const Tensor result = function(inputs);
+  return plan_program(tracer.finish({&result, 1}), options);
+}
+
+Prediction priced(const PlannedProgram& program, const WhatIf& what_if = {}) {
+  return predict(program.kernels, program.plan, synthetic_rates(), what_if);
+}
+
+const Function kNeg = [](const std::vector<Tensor>& x) { return neg(x[0]); };
+const Function kMatmul = [](const std::vector<Tensor>& x) { return matmul(x[0], x[1]); };
+
+TEST(Predict, CountsFlopsByTheFormulas) {
+  const auto flops = [](const std::vector<Shape>& shapes, const Function& function) {
+    int64_t total = 0;
+    for (const Kernel& kernel : planned(shapes, function).kernels.kernels)
+      total += kernel.cost.flops;
+    return total;
+  };
+  EXPECT_EQ(flops({{3, 4}, {4, 5}}, kMatmul), 2 * 3 * 4 * 5);
+  EXPECT_EQ(flops({{2, 7, 4}, {5, 4}, {5}}, [](const auto& x) { return linear(x[0], x[1], x[2]); }),
+            2 * 7 * 5 * (2 * 4 + 1));
+  // Causal: query i sees i + 1 keys; two products of 16 multiply-adds a pair.
+  EXPECT_EQ(flops({{2, 3, 10, 16}},
+                  [](const auto& x) { return attention(x[0], x[0], x[0], {.causal = true}); }),
+            2 * 3 * (10 * 11 / 2) * 2 * 2 * 16);
+  EXPECT_EQ(flops({{6, 8}}, kNeg), 6 * 8);
+}
+
+// y = -x over n floats: 1 us for the call, n ns of arithmetic, 8 n bytes.
+TEST(Predict, RegimesCrossWhereTheTermsDo) {
+  const auto at = [](int64_t n) { return priced(planned({{n}}, kNeg)).kernels[0]; };
+  const KernelPrediction tiny = at(100), middle = at(10'000), large = at(10'000'000);
+  EXPECT_DOUBLE_EQ(tiny.overhead, 1e-6);
+  EXPECT_DOUBLE_EQ(tiny.compute, 100e-9);
+  EXPECT_EQ(tiny.regime(), Regime::overhead);
+  EXPECT_DOUBLE_EQ(middle.memory, 8e4 / 100e9) << "from the caches";
+  EXPECT_EQ(middle.regime(), Regime::compute);
+  EXPECT_DOUBLE_EQ(large.memory, 8e7 / 10e9) << "from memory";
+  EXPECT_EQ(large.regime(), Regime::compute) << "10 ms of arithmetic against 8 ms of bytes";
+  EXPECT_DOUBLE_EQ(large.seconds(), 1e-6 + 10e-3);
+  EXPECT_EQ(priced(planned({{10'000'000}}, kNeg), {.flops = 2}).kernels[0].regime(),
+            Regime::bandwidth);
+}
+
+TEST(Predict, MatmulsHaveTheirOwnRate) {
+  const Prediction square = priced(planned({{1000, 1000}, {1000, 1000}}, kMatmul));
+  EXPECT_DOUBLE_EQ(square.kernels[0].compute, 2e9 / 100e9);
+  EXPECT_EQ(square.kernels[0].family, "matmul.nn");
+  EXPECT_EQ(square.kernels[0].regime(), Regime::compute);
+  // One row: every weight is read for two FLOPs.
+  const Prediction row = priced(planned({{1, 4000}, {4000, 4000}}, kMatmul));
+  EXPECT_EQ(row.kernels[0].regime(), Regime::bandwidth);
+}
+
+// Where operands are packed first, reading them takes its time before the arithmetic begins.
+TEST(Predict, PackedProductsAddTheirBytes) {
+  const PlannedProgram program = planned({{8, 4000}, {4000, 4000}}, kMatmul);
+  Rates rates = synthetic_rates();
+  rates.packs_operands = true;
+  const KernelPrediction hidden = priced(program).kernels[0],
+                         packed = predict(program.kernels, program.plan, rates).kernels[0];
+  EXPECT_DOUBLE_EQ(hidden.seconds(), 1e-6 + std::max(hidden.compute, hidden.memory));
+  EXPECT_DOUBLE_EQ(packed.seconds(), 1e-6 + hidden.compute + hidden.memory);
+}
+
+TEST(KernelFamily, SeesHowOperandsLie) {
+  const auto family = [](const std::vector<Shape>& shapes, const Function& function) {
+    return work_of(planned(shapes, function).kernels.kernels.back()).parts.back();
+  };
+  EXPECT_EQ(
+      family({{8, 8}, {8, 8}}, [](const auto& x) { return matmul(x[0], transpose(x[1])); }).family,
+      "matmul.nt");
+  EXPECT_EQ(
+      family({{8, 8}, {8, 8}}, [](const auto& x) { return matmul(transpose(x[0]), x[1]); }).family,
+      "matmul.tn");
+  EXPECT_EQ(family({{8, 6}, {5, 6}}, [](const auto& x) { return linear(x[0], x[1]); }).family,
+            "matmul.nt");
+  const FamilyWork product = family({{8, 6}, {6, 5}}, kMatmul);
+  EXPECT_EQ(product.where[0], 8);
+  EXPECT_EQ(product.where[1], 5);
+  EXPECT_EQ(product.where[2], 6);
+  EXPECT_EQ(family({{8, 6}}, [](const auto& x) { return sum(x[0], {0}); }).family, "sum.column");
+  EXPECT_EQ(family({{8, 6}}, [](const auto& x) { return sum(x[0], {1}); }).family, "sum.row");
+  EXPECT_EQ(family({{8, 6}}, [](const auto& x) { return contiguous(transpose(x[0])); }).family,
+            "copy.strided");
+}
+
+TEST(KernelFamily, FusedChainsAreTheSumOfTheirPrimitives) {
+  const PlannedProgram program =
+      planned({{4096}, {4096}}, [](const auto& x) { return exp(x[0]) * x[1] + x[0]; });
+  ASSERT_EQ(program.kernels.kernels.size(), 1U);
+  const KernelWork work = work_of(program.kernels.kernels[0]);
+  ASSERT_EQ(work.parts.size(), 3U);
+  EXPECT_EQ(work.parts[0].family, "tile.exp");
+  EXPECT_EQ(work.parts[2].family, "tile.add");
+  EXPECT_DOUBLE_EQ(priced(program).kernels[0].compute, 3 * 4096 / 1e9);
+  EXPECT_EQ(class_of(program.kernels.kernels[0]), KernelClass::elementwise);
+}
+
+// The second kernel reads what the first has just written; the input was last used a step ago.
+TEST(Traffic, DistanceIsWhatWasTouchedSince) {
+  constexpr int64_t kBytes = 4 * 1000;
+  const PlannedProgram program =
+      planned({{1000}}, [](const auto& x) { return neg(exp(x[0])); }, {.fuse = false});
+  const auto traffic = trace_traffic(program.kernels, program.plan);
+  ASSERT_EQ(traffic.size(), 2U);
+  EXPECT_EQ(traffic[0][0].distance, 4 * kBytes) << "the whole step before";
+  EXPECT_EQ(traffic[1][0].distance, 2 * kBytes) << "the kernel before";
+  EXPECT_EQ(traffic[1][0].bytes, kBytes);
+}
+
+TEST(Traffic, BroadcastOperandsAreReadOnce) {
+  const PlannedProgram program = planned({{1000, 8}, {8}}, [](const auto& x) {
+    return x[0] + expand(x[1], {1000, 8});
+  });
+  const auto traffic = trace_traffic(program.kernels, program.plan);
+  double bytes = 0;
+  for (const Touch& touch : traffic[0]) bytes += touch.bytes;
+  EXPECT_EQ(bytes, 2 * 32000 + 32);
+}
+
+TEST(WhatIf, ScalesTheTermItNames) {
+  const PlannedProgram program = planned({{500, 500}, {500, 500}}, [](const auto& x) {
+    return layer_norm(matmul(x[0], x[1]), {}, {}) + x[0];
+  });
+  const Prediction now = priced(program);
+  const auto total = [&](auto term, const Prediction& prediction) {
+    double sum = 0;
+    for (const KernelPrediction& kernel : prediction.kernels) sum += kernel.*term;
+    return sum;
+  };
+  const Prediction fast = priced(program, parse_what_if("flops=2x,bandwidth=4x,overhead=0"));
+  EXPECT_NEAR(total(&KernelPrediction::compute, fast), total(&KernelPrediction::compute, now) / 2,
+              1e-12);
+  EXPECT_NEAR(total(&KernelPrediction::memory, fast), total(&KernelPrediction::memory, now) / 4,
+              1e-12);
+  EXPECT_EQ(total(&KernelPrediction::overhead, fast), 0);
+  EXPECT_EQ(priced(program, {}).seconds(), now.seconds());
+}
+
+TEST(WhatIf, Bf16HalvesWhatPassesBetweenKernels) {
+  const PlannedProgram program =
+      planned({{1000, 1000}}, [](const auto& x) { return neg(neg(x[0])); }, {.fuse = false});
+  const Prediction now = priced(program), low = priced(program, parse_what_if("dtype=bf16"));
+  // 4 MB read (f32 input), 4 MB between, written and read, 4 MB returned (f32): 16 MB become 12 MB.
+  EXPECT_NEAR(now.kernels[0].memory + now.kernels[1].memory, 16e6 / 10e9, 1e-9);
+  EXPECT_NEAR(low.kernels[0].memory + low.kernels[1].memory, 12e6 / 10e9, 1e-9);
+}
+
+TEST(WhatIf, SaysWhatItDoesNotUnderstand) {
+  EXPECT_THAT(error_of([] { parse_what_if("speed=2x"); }), HasSubstr("use flops, bandwidth"));
+  EXPECT_THAT(error_of([] { parse_what_if("flops"); }), HasSubstr("has no value"));
+  EXPECT_THAT(error_of([] { parse_what_if("flops=fast"); }), HasSubstr("write flops=2x"));
+  EXPECT_THAT(error_of([] { parse_what_if("flops=2y"); }), HasSubstr("write flops=2x"));
+  EXPECT_THAT(error_of([] { parse_what_if("bandwidth=0"); }), HasSubstr("takes forever"));
+  EXPECT_THAT(error_of([] { parse_what_if("dtype=i8"); }), HasSubstr("not floats"));
+  EXPECT_EQ(parse_what_if(""), WhatIf{});
+}
+
+TEST(Stages, DifferentiateAddsTheGradientsOfStates) {
+  const Graph forward = parse_graph(
+      "input %0: f32[2, 3] \"x\"\nstate %1: f32[3, 4] \"w\"\n%2: f32[2, 4] = matmul %0 %1\n"
+      "%3: f32[] = sum %2 {axes=[0, 1] keep_dims=false}\nreturn %3\n");
+  EXPECT_FALSE(has_backward(forward));
+  const Graph joint = differentiate(forward);
+  EXPECT_TRUE(has_backward(joint));
+  ASSERT_EQ(joint.outputs.size(), 2U);
+  EXPECT_EQ(joint.type(joint.outputs[1]).shape, (Shape{3, 4}));
+  EXPECT_EQ(joint.states[0].name, "w");
+}
+
+}  // namespace
+}  // namespace brrr
