@@ -29,3 +29,6 @@ endfunction()
 
 brrr_add_fuzzer(einops_fuzz ops/einops_parse.cpp base/error.cpp)
 brrr_add_fuzzer(shape_spec_fuzz)
+brrr_add_fuzzer(npy_fuzz io/npy_header.cpp base/error.cpp)
+brrr_add_fuzzer(token_file_fuzz data/token_layout.cpp data/shard_format.cpp io/crc32c.cpp
+                io/npy_header.cpp tensor/dtype.cpp base/error.cpp)

@@ -5,6 +5,7 @@
 
 namespace brrr::cli {
 
+void add_data(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_dtypes(CLI::App& app);
 void add_ops(CLI::App& app);

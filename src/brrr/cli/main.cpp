@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
       "  brrr sweep gelu softmax  hold ops against their definitions on this machine\n"
       "  brrr devices             what this machine has, with measured peaks\n"
       "  brrr dtypes --json       element types for a program to read");
+  brrr::cli::add_data(app);
   brrr::cli::add_devices(app);
   brrr::cli::add_dtypes(app);
   brrr::cli::add_ops(app);

@@ -1,0 +1,127 @@
+#include "brrr/data/story_grammar.h"
+
+#include <algorithm>
+#include <map>
+
+#include "brrr/base/error.h"
+#include "brrr/data/story_tables.h"
+
+namespace brrr::story_grammar {
+namespace {
+
+// Turns templates into nodes. Rules name only rules above them, so no story is endless.
+class Compiler {
+ public:
+  Grammar compile() {
+    for (const Rule& rule : rules()) {
+      std::vector<Sequence> alternatives;
+      for (std::string_view text : rule.templates) alternatives.push_back(compile_template(text));
+      rules_[rule.name] = add_choice(std::move(alternatives));
+    }
+    grammar_.variables = kVariables;
+    grammar_.constraints = kConstraints;
+    grammar_.start = rules_.at("story");
+    return std::move(grammar_);
+  }
+
+ private:
+  Sequence compile_template(std::string_view text) {
+    Sequence nodes;
+    while (!text.empty()) {
+      const size_t mark = std::min(text.find_first_of("<({"), text.size());
+      if (mark > 0) nodes.push_back({.kind = NodeKind::text, .text = text.substr(0, mark)});
+      text.remove_prefix(mark);
+      if (text.empty()) break;
+      const char closing = text[0] == '<' ? '>' : text[0] == '(' ? ')' : '}';
+      const size_t end = text.find(closing);
+      invariant(end != text.npos, "stories: a mark is not closed in \"", text, "\"");
+      nodes.push_back(compile_mark(text[0], text.substr(1, end - 1)));
+      text.remove_prefix(end + 1);
+    }
+    return nodes;
+  }
+
+  Node compile_mark(char opening, std::string_view inside) {
+    if (opening == '{') return compile_slot(inside);
+    if (opening == '<') {
+      const auto rule = rules_.find(inside);
+      invariant(rule != rules_.end(), "stories: no rule \"", inside, "\" above its use");
+      return {.kind = NodeKind::choice, .choice = rule->second};
+    }
+    std::vector<Sequence> words;
+    while (true) {
+      const size_t bar = inside.find('|');
+      words.push_back({{.kind = NodeKind::text, .text = inside.substr(0, bar)}});
+      if (bar == inside.npos) break;
+      inside.remove_prefix(bar + 1);
+    }
+    return {.kind = NodeKind::choice, .choice = add_choice(std::move(words))};
+  }
+
+  static Node compile_slot(std::string_view inside) {
+    const size_t dot = inside.find('.');
+    const std::string_view name = inside.substr(0, dot);
+    const auto* variable = std::ranges::find(kVariables, name, &Variable::name);
+    invariant(variable != kVariables.end(), "stories: no variable \"", name, "\"");
+    size_t form = 0;
+    if (dot != inside.npos) {
+      const auto found = std::ranges::find(variable->form_names, inside.substr(dot + 1));
+      invariant(found != variable->form_names.end(), "stories: no form \"", inside, "\"");
+      form = static_cast<size_t>(found - variable->form_names.begin());
+    }
+    return {.kind = NodeKind::slot,
+            .variable = static_cast<int>(variable - kVariables.begin()),
+            .form = static_cast<int>(form)};
+  }
+
+  int add_choice(std::vector<Sequence> alternatives) {
+    grammar_.choices.push_back(std::move(alternatives));
+    return static_cast<int>(grammar_.choices.size()) - 1;
+  }
+
+  Grammar grammar_;
+  std::map<std::string_view, int> rules_;
+};
+
+bool holds(const Grammar& grammar, const Constraint& constraint, const Values& values) {
+  const auto entry = [&](int variable) -> const Entry& {
+    const auto v = static_cast<size_t>(variable);
+    return grammar.variables[v].entries[static_cast<size_t>(values[v])];
+  };
+  const auto bound = [&](int variable) {
+    return values[static_cast<size_t>(variable)] != kUnbound;
+  };
+  const auto [kind, a, b, c] = constraint;
+  if (!bound(a) || !bound(b) || (kind == ConstraintKind::adds && !bound(c))) return true;
+  switch (kind) {
+    case ConstraintKind::differs:
+      return values[static_cast<size_t>(a)] != values[static_cast<size_t>(b)];
+    case ConstraintKind::agrees:
+      return entry(a).gender == Gender::none || entry(b).gender == Gender::none ||
+             entry(a).gender == entry(b).gender;
+    case ConstraintKind::adds: return entry(a).number + entry(b).number == entry(c).number;
+  }
+  return false;
+}
+
+}  // namespace
+
+const Grammar& grammar() {
+  static const Grammar compiled = Compiler().compile();
+  return compiled;
+}
+
+bool is_allowed(const Grammar& grammar, const Values& values, int variable, int entry) {
+  Values trial = values;
+  trial[static_cast<size_t>(variable)] = entry;
+  return std::ranges::all_of(grammar.constraints,
+                             [&](const Constraint& c) { return holds(grammar, c, trial); });
+}
+
+std::string_view text_of(const Grammar& grammar, int variable, int form, int entry) {
+  return grammar.variables[static_cast<size_t>(variable)]
+      .entries[static_cast<size_t>(entry)]
+      .forms[static_cast<size_t>(form)];
+}
+
+}  // namespace brrr::story_grammar
