@@ -140,7 +140,8 @@ TEST(Batches, DocumentsKeepAttentionInside) {
   const Batches batches({{.tokens = counting("text", 9, {0, 3})}},
                         {.batch = 1, .context = 8, .order = WindowOrder::sequential});
   const Batch batch = batches.at(0);
-  const Tensor q = normal({1, 2, 8, 4}, RandomKey{.seed = 1}), k = normal({1, 2, 8, 4}, RandomKey{.seed = 2}),
+  const Tensor q = normal({1, 2, 8, 4}, RandomKey{.seed = 1}),
+               k = normal({1, 2, 8, 4}, RandomKey{.seed = 2}),
                v = normal({1, 2, 8, 4}, RandomKey{.seed = 3});
   const Tensor packed = attention(q, k, v, {.causal = true, .documents = batch.documents});
   const auto part = [](const Tensor& x, int64_t from, int64_t to) {

@@ -94,7 +94,7 @@ TEST(Prepare, OneDocumentGivesItsTail) {
   ASSERT_EQ(train.size(), 1u);
   ASSERT_EQ(held.size(), 1u);
   EXPECT_EQ(train[0] + held[0], text);
-  EXPECT_NEAR(static_cast<double>(held[0].size()), 1200, 10);
+  EXPECT_NEAR(static_cast<double>(held[0].size()), 1200, 20);  // a word and a line
 }
 
 TEST(Prepare, LongDocumentsAreEncodedInPieces) {

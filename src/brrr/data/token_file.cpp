@@ -47,8 +47,10 @@ std::shared_ptr<const TokenFile> TokenFile::open(const std::filesystem::path& pa
                                                  const TokenFileOptions& options) {
   auto mapped = std::make_unique<MappedFile>(path);
   TokenLayout layout = find_tokens(mapped->bytes(), mapped->name(), options.raw_dtype);
-  if (static_cast<int64_t>(mapped->bytes().size()) > options.resident_limit.value())
+  if (static_cast<int64_t>(mapped->bytes().size()) > options.resident_limit.value()) {
     mapped->forget();  // the tables were read once, from end to end
+    mapped->expect_jumps();
+  }
   std::shared_ptr<TokenFile> file(
       new TokenFile(mapped->name(), std::move(layout), mapped->bytes(), options));
   file->file_ = std::move(mapped);
@@ -118,7 +120,7 @@ void TokenFile::check_block(int64_t block) const {
 }
 
 void TokenFile::count_touched(int64_t bytes) const {
-  if (!file_ || static_cast<int64_t>(tokens_.size()) <= options_.resident_limit.value()) return;
+  if (!is_large()) return;
   const int64_t touched = touched_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (touched <= options_.resident_limit.value()) return;
   touched_bytes_.store(0, std::memory_order_relaxed);
@@ -128,17 +130,31 @@ void TokenFile::count_touched(int64_t bytes) const {
 void TokenFile::will_need(int64_t first, int64_t count) const {
   check_range(first, count);
   // What fits the limit stays mapped after its first reading; asking again would be a system call each.
-  if (!file_ || static_cast<int64_t>(tokens_.size()) <= options_.resident_limit.value()) return;
-  const auto item_bytes = static_cast<size_t>(bit_size(layout_.dtype) / 8);
-  file_->will_need(
-      static_cast<size_t>(layout_.first_byte) + static_cast<size_t>(first) * item_bytes,
-      static_cast<size_t>(count) * item_bytes);
+  if (!is_large() || count == 0) return;
+  // Whole blocks, since a checksum reads them whole.
+  const int64_t item_bytes = bit_size(layout_.dtype) / 8;
+  const int64_t start = first * item_bytes / kShardBlockBytes * kShardBlockBytes;
+  const int64_t end = std::min(
+      ((first + count) * item_bytes + kShardBlockBytes - 1) / kShardBlockBytes * kShardBlockBytes,
+      static_cast<int64_t>(tokens_.size()));
+  file_->will_need(static_cast<size_t>(layout_.first_byte + start),
+                   static_cast<size_t>(end - start));
+}
+
+bool TokenFile::is_large() const {
+  return file_ && static_cast<int64_t>(tokens_.size()) > options_.resident_limit.value();
 }
 
 void TokenFile::verify() const {
-  for (size_t block = 0; block * kShardBlockBytes < tokens_.size() && !checked_.empty(); ++block) {
-    check_blocks(static_cast<int64_t>(block), static_cast<int64_t>(block));
-    count_touched(kShardBlockBytes);
+  if (checked_.empty()) return;  // only our own format has checksums
+  const int64_t item_bytes = bit_size(layout_.dtype) / 8;
+  const int64_t step = (4_MiB).value() / item_bytes;  // asked for at once
+  for (int64_t first = 0; first < token_count(); first += step) {
+    const int64_t count = std::min(step, token_count() - first);
+    will_need(first, count);
+    check_blocks(first * item_bytes / kShardBlockBytes,
+                 ((first + count) * item_bytes - 1) / kShardBlockBytes);
+    count_touched(count * item_bytes);
   }
 }
 

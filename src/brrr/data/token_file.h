@@ -69,6 +69,7 @@ class TokenFile {
   void check_blocks(int64_t first_block, int64_t last_block) const;
   void check_block(int64_t block) const;
   void count_touched(int64_t bytes) const;
+  bool is_large() const;  // a mapped file of more than the limit
 
   std::string name_;
   TokenLayout layout_;

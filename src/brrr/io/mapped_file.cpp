@@ -34,6 +34,10 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+void MappedFile::expect_jumps() const {
+  if (data_) (void)::madvise(const_cast<std::byte*>(data_), size_, MADV_RANDOM);
+}
+
 void MappedFile::will_need(size_t offset, size_t count) const {
   if (offset >= size_) return;
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));

@@ -21,6 +21,8 @@ class MappedFile {
   const std::string& name() const { return name_; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
+  // Tells the system that reads jump about: it then reads what is touched and not megabytes around it.
+  void expect_jumps() const;
   // Asks the system to begin reading a part that will be touched soon.
   void will_need(size_t offset, size_t count) const;
   // Takes the pages out of the process. Bytes stay valid: touching them maps them anew, from the page
