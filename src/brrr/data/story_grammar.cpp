@@ -83,23 +83,31 @@ class Compiler {
   std::map<std::string_view, int> rules_;
 };
 
-bool holds(const Grammar& grammar, const Constraint& constraint, const Values& values) {
-  const auto entry = [&](int variable) -> const Entry& {
-    const auto v = static_cast<size_t>(variable);
-    return grammar.variables[v].entries[static_cast<size_t>(values[v])];
-  };
-  const auto bound = [&](int variable) {
-    return values[static_cast<size_t>(variable)] != kUnbound;
-  };
+// What is bound, with one variable more on trial.
+struct Trial {
+  const Grammar& grammar;
+  const Values& values;
+  int variable, entry;
+
+  int value(int of) const { return of == variable ? entry : values[static_cast<size_t>(of)]; }
+  bool is_bound(int of) const { return value(of) != kUnbound; }
+  const Entry& entry_of(int of) const {
+    return grammar.variables[static_cast<size_t>(of)].entries[static_cast<size_t>(value(of))];
+  }
+};
+
+bool holds(const Constraint& constraint, const Trial& trial) {
   const auto [kind, a, b, c] = constraint;
-  if (!bound(a) || !bound(b) || (kind == ConstraintKind::adds && !bound(c))) return true;
+  if (!trial.is_bound(a) || !trial.is_bound(b)) return true;
   switch (kind) {
-    case ConstraintKind::differs:
-      return values[static_cast<size_t>(a)] != values[static_cast<size_t>(b)];
-    case ConstraintKind::agrees:
-      return entry(a).gender == Gender::none || entry(b).gender == Gender::none ||
-             entry(a).gender == entry(b).gender;
-    case ConstraintKind::adds: return entry(a).number + entry(b).number == entry(c).number;
+    case ConstraintKind::differs: return trial.value(a) != trial.value(b);
+    case ConstraintKind::agrees: {
+      const Gender of_a = trial.entry_of(a).gender, of_b = trial.entry_of(b).gender;
+      return of_a == Gender::none || of_b == Gender::none || of_a == of_b;
+    }
+    case ConstraintKind::adds:
+      return !trial.is_bound(c) ||
+             trial.entry_of(a).number + trial.entry_of(b).number == trial.entry_of(c).number;
   }
   return false;
 }
@@ -112,10 +120,9 @@ const Grammar& grammar() {
 }
 
 bool is_allowed(const Grammar& grammar, const Values& values, int variable, int entry) {
-  Values trial = values;
-  trial[static_cast<size_t>(variable)] = entry;
-  return std::ranges::all_of(grammar.constraints,
-                             [&](const Constraint& c) { return holds(grammar, c, trial); });
+  const Trial trial{grammar, values, variable, entry};
+  return std::ranges::all_of(
+      grammar.constraints, [&](const Constraint& constraint) { return holds(constraint, trial); });
 }
 
 std::string_view text_of(const Grammar& grammar, int variable, int form, int entry) {
