@@ -38,12 +38,14 @@ class Preparer {
                                 file.bytes().size());
     check(!text.empty(), file.name(), ": the file is empty");
     text_bytes_ += static_cast<int64_t>(text.size());
+    file_ = &file;
     if (options_.separator.empty()) {
       add_whole(text);
     } else {
       add_separated(text);
     }
     encode_waiting();  // pieces point into this file
+    file_ = nullptr;
   }
 
   Prepared finish() {
@@ -119,12 +121,14 @@ class Preparer {
       writer.append(tokens[i]);
     }
     waiting_.clear();
+    if (file_) file_->forget();  // a text larger than memory passes through in pieces
   }
 
   const TokenEncoder& encoder_;
   const PrepareOptions& options_;
   std::unique_ptr<ShardWriter> train_, validation_;
   bool has_train_ = false, has_validation_ = false;
+  const MappedFile* file_ = nullptr;  // being read
   std::vector<Piece> waiting_;
   uint64_t document_number_ = 0;
   int64_t text_bytes_ = 0;
