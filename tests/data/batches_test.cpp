@@ -135,6 +135,58 @@ TEST(Batches, DocumentsAreNumberedInEachRow) {
   EXPECT_FALSE(without.at(0).documents.defined());
 }
 
+TEST(Batches, RowsCanHoldWholeDocuments) {
+  // Documents of 2, 3, 9, 3 and 2 tokens; rows of 6. The last token is a target only.
+  const Batches batches({{.tokens = counting("text", 19, {0, 2, 5, 14, 17})}},
+                        {.batch = 4,
+                         .context = 6,
+                         .order = WindowOrder::sequential,
+                         .cut = WindowCut::whole_documents});
+  ASSERT_EQ(batches.windows(0), 4);
+  const Batch batch = batches.at(0);
+  EXPECT_THAT(inputs(batch), ElementsAre(0, 1, 2, 3, 4, 0,   // two documents, and one place left
+                                         5, 6, 7, 8, 9, 10,  // longer than a row
+                                         11, 12, 13, 14, 15, 16,  // its rest, and one more
+                                         17, 0, 0, 0, 0, 0));
+  constexpr int64_t kNone = kIgnoredTarget;
+  EXPECT_THAT(batch.targets.to_vector<int64_t>(),
+              ElementsAre(1, 2, 3, 4, 5, kNone,    //
+                          6, 7, 8, 9, 10, 11,      //
+                          12, 13, 14, 15, 16, 17,  //
+                          18, kNone, kNone, kNone, kNone, kNone));
+  EXPECT_THAT(batch.documents.to_vector<int64_t>(), ElementsAre(0, 0, 1, 1, 1, 2,  //
+                                                                0, 0, 0, 0, 0, 0,  //
+                                                                0, 0, 0, 1, 1, 1,  //
+                                                                0, 1, 1, 1, 1, 1));
+}
+
+TEST(Batches, WholeDocumentsUseEveryTargetOnce) {
+  std::vector<uint64_t> starts;
+  for (uint64_t at = 0; at < 500; at += 3 + (at * 7) % 23) starts.push_back(at);
+  const Batches batches({{.tokens = counting("text", 500, starts)}},
+                        {.batch = 1, .context = 32, .seed = 3, .cut = WindowCut::whole_documents});
+  std::multiset<int64_t> targets;
+  for (int64_t step = 0; step < batches.windows(0); ++step) {
+    const Batch batch = batches.at(step);
+    EXPECT_TRUE(
+        std::ranges::count(starts, static_cast<uint64_t>(batch.inputs.data<int64_t>()[0])) == 1)
+        << "a row begins where a document does";
+    for (int64_t target : batch.targets.to_vector<int64_t>()) {
+      if (target != kIgnoredTarget) targets.insert(target);
+    }
+  }
+  EXPECT_EQ(targets.size(), 499u);
+  EXPECT_EQ(std::set<int64_t>(targets.begin(), targets.end()).size(), 499u);
+}
+
+TEST(Batches, WholeDocumentsNeedToBeKnown) {
+  EXPECT_THAT(error_of([] {
+                Batches({{.tokens = counting("text", 50)}},
+                        {.context = 8, .cut = WindowCut::whole_documents});
+              }),
+              HasSubstr("text: does not say where documents start"));
+}
+
 // What attention makes of packed documents is what it makes of each alone.
 TEST(Batches, DocumentsKeepAttentionInside) {
   const Batches batches({{.tokens = counting("text", 9, {0, 3})}},

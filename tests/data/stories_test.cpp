@@ -53,11 +53,10 @@ TEST(Stories, AreAFunctionOfSeedSplitAndIndex) {
   // The corpus is part of every published number: it may not change unnoticed.
   EXPECT_EQ(
       story(0),
-      "Lily was a brave cat. She loved to draw with her friend Leo. One cold day they went to "
-      "the market. They played with a red bell, but it flew over the wall. \"Oh no, my bell!\" "
-      "cried Lily. Lily could not reach it. Leo ran home and came back with a net. With the net "
-      "they got the bell back. \"We did it!\" said Leo. Lily and Leo were happy and went home "
-      "from the market.");
+      "Lily was a brave cat. She loved to draw with her friend Leo. One cold day Lily and Leo "
+      "went to the market. Lily had a red bell, but the bell flew over the wall. \"Oh no, my "
+      "bell!\" cried Lily. Lily could not reach it. Leo came with a net and got the bell back. "
+      "\"Thank you, Leo!\" said Lily. That night Lily dreamed of the market.");
 }
 
 TEST(Stories, ParseByTheirOwnGrammar) {
@@ -83,8 +82,8 @@ TEST(Stories, AreShortSimpleAscii) {
     shortest = std::min(shortest, words.size());
     longest = std::max(longest, words.size());
   }
-  EXPECT_GE(shortest, 40u);
-  EXPECT_LE(longest, 95u);
+  EXPECT_GE(shortest, 60u);
+  EXPECT_LE(longest, 90u);
   EXPECT_GE(vocabulary.size(), 150u);
   EXPECT_LE(vocabulary.size(), 220u);
 }
@@ -114,8 +113,8 @@ TEST(Stories, AreSplitByText) {
 }
 
 TEST(Stories, AllPlotsComeAboutEquallyOften) {
-  const std::vector<std::string> marks = {"soon it was gone", "came back with a", "it broke",
-                                          "heard a",          " make ",           "had none"};
+  const std::vector<std::string> marks = {"was gone", "could not reach", "broke",
+                                          "heard a",  " make ",          "had none"};
   std::map<std::string, int> counts;
   for (int64_t i = 0; i < 6'000; ++i) {
     const std::string text = story(i);
@@ -128,21 +127,28 @@ TEST(Stories, AllPlotsComeAboutEquallyOften) {
 }
 
 TEST(Stories, SumsAreRight) {
-  const std::map<std::string, int> numbers = {{"two", 2},   {"three", 3}, {"four", 4},
-                                              {"five", 5},  {"six", 6},   {"seven", 7},
-                                              {"eight", 8}, {"nine", 9},  {"ten", 10}};
+  const std::map<std::string, int> numbers = {{"two", 2}, {"three", 3}, {"four", 4}, {"five", 5},
+                                              {"six", 6}, {"seven", 7}, {"eight", 8}};
+  const auto number = [&](std::string word) {
+    word[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(word[0])));
+    return numbers.at(word);
+  };
   const std::regex make("\"(\\w+) and (\\w+) make (\\w+),\"");
-  std::set<int> totals;
+  const std::regex is("\"(\\w+) is (\\w+) and (\\w+),\"");
+  std::set<int> made, parted;
   for (int64_t i = 0; i < 2'000; ++i) {
     const std::string text = story(i);
     std::smatch found;
-    if (!std::regex_search(text, found, make)) continue;
-    std::string first = found[1];
-    first[0] = static_cast<char>(std::tolower(first[0]));
-    EXPECT_EQ(numbers.at(first) + numbers.at(found[2]), numbers.at(found[3])) << text;
-    totals.insert(numbers.at(found[3]));
+    if (std::regex_search(text, found, make)) {
+      EXPECT_EQ(number(found[1]) + number(found[2]), number(found[3])) << text;
+      made.insert(number(found[3]));
+    } else if (std::regex_search(text, found, is)) {
+      EXPECT_EQ(number(found[1]), number(found[2]) + number(found[3])) << text;
+      parted.insert(number(found[1]));
+    }
   }
-  EXPECT_EQ(totals.size(), 7u) << "4 to 10";
+  EXPECT_THAT(made, testing::ElementsAre(4, 5, 6, 7, 8));
+  EXPECT_THAT(parted, testing::ElementsAre(4, 5, 6, 7, 8));
 }
 
 TEST(StoryParser, WantsTheSameNameThroughout) {
@@ -151,7 +157,7 @@ TEST(StoryParser, WantsTheSameNameThroughout) {
   EXPECT_FALSE(verdict);
   EXPECT_EQ(verdict.position, text.rfind("Lily"));
   EXPECT_THAT(verdict.reason, HasSubstr("\"Lily\" (the hero)"));
-  EXPECT_THAT(verdict.reason, HasSubstr("found \"Nora and Leo"));
+  EXPECT_THAT(verdict.reason, HasSubstr("found \"Nora dreamed"));
 }
 
 TEST(StoryParser, WantsTheRightPronoun) {
@@ -167,22 +173,21 @@ TEST(StoryParser, WantsCountsThatAddUp) {
   EXPECT_FALSE(verdict);
   EXPECT_THAT(verdict.reason, HasSubstr("\"five\" (the total)"));
 
-  const std::string rest = story_with("had nine");
-  const StoryVerdict shared = parse_story(replace_once(
-      rest, rest.find("had seven") != rest.npos ? "had seven" : "had six", "had four"));
+  const std::string parts = story_with("\"Five is two and three,\"");
+  const StoryVerdict shared = parse_story(replace_once(parts, "and kept three", "and kept four"));
   EXPECT_FALSE(shared);
-  EXPECT_THAT(shared.reason, HasSubstr("(the left)"));
+  EXPECT_THAT(shared.reason, HasSubstr("\"three\" (the more)"));
 }
 
-TEST(StoryParser, WantsTheSameThingColourPlaceAndHobby) {
-  const std::string lost = story_with("soon it was gone. Leo was upset. \"I lost my");
-  EXPECT_FALSE(
-      parse_story(std::regex_replace(lost, std::regex("I lost my \\w+"), "I lost my pink")));
-  const std::string home = story(0);
-  EXPECT_FALSE(parse_story(replace_once(home, "from the market", "from the lake")));
-  EXPECT_FALSE(parse_story(replace_once(home, "the bell back", "the drum back")));
-  const std::string hobby = story_with("that they began to sing");
-  EXPECT_FALSE(parse_story(replace_once(hobby, "began to sing", "began to draw")));
+TEST(StoryParser, WantsTheSameThingAndPlace) {
+  const std::string text = story(0);
+  EXPECT_FALSE(parse_story(replace_once(text, "of the market", "of the lake")));
+  EXPECT_FALSE(parse_story(replace_once(text, "the bell back", "the drum back")));
+  const std::string found = story_with("found the kite");
+  EXPECT_TRUE(parse_story(found));
+  EXPECT_FALSE(parse_story(replace_once(found, "found the kite", "found the hat")));
+  const std::string nuts = story_with("looked for nuts");
+  EXPECT_FALSE(parse_story(replace_once(nuts, "nuts", "eggs")));
 }
 
 TEST(StoryParser, RefusesTheHeroAsFriend) {
@@ -201,7 +206,7 @@ TEST(StoryParser, SaysWhereAndWhy) {
   const StoryVerdict more = parse_story(text + " And then?");
   EXPECT_EQ(more.position, text.size());
   EXPECT_THAT(more.reason, HasSubstr("expected the end"));
-  EXPECT_FALSE(parse_story(replace_once(text, "They played", "Thay played")));
+  EXPECT_FALSE(parse_story(replace_once(text, "Leo came", "Leo cane")));
 }
 
 // Whatever word is put in the place of another, the result is a story of its own or is refused; here

@@ -19,6 +19,20 @@ std::vector<double> weights_of(const std::vector<BatchSource>& sources) {
   return weights;
 }
 
+// Where the windows of a range begin, and where the last one ends. Its last token is a target only.
+std::vector<int64_t> cut_documents(const TokenRange& range, int64_t context) {
+  check(range.file->document_count().has_value(), range.file->name(),
+        ": does not say where documents start, so rows cannot hold whole ones");
+  std::vector<int64_t> cuts = {range.first};
+  const int64_t last = range.first + range.count - 1;
+  while (cuts.back() < last) {
+    const int64_t full = std::min(cuts.back() + context, last);
+    const int64_t document = range.file->document_of(full);  // one that would not end in this row
+    cuts.push_back(full < last && document > cuts.back() ? document : full);
+  }
+  return cuts;
+}
+
 // Where in a source of `choices` windows (or starts) its n-th row begins.
 struct Turn {
   int64_t epoch, index;
@@ -44,21 +58,28 @@ Batches::Batches(std::vector<BatchSource> sources, const BatchOptions& options)
     : options_(options), mixture_(weights_of(sources), options.seed) {
   check(options.batch > 0, "batches: ", options.batch, " rows a batch");
   check(options.context > 0, "batches: a context of ", options.context, " tokens");
+  check(options.cut == WindowCut::even || options.order != WindowOrder::random_starts,
+        "batches: rows that start anywhere do not hold whole documents");
   for (BatchSource& source : sources) {
     Windows windows{.tokens = std::move(source.tokens), .range_starts = {0}};
-    for (const TokenRange& range : windows.tokens.ranges) {
-      // A window has a target for each token, so it reads one token more than it is long.
-      const int64_t starts = std::max<int64_t>(0, range.count - options.context);
-      const int64_t choices = options.order == WindowOrder::random_starts
-                                  ? starts
-                                  : std::max<int64_t>(0, range.count - 1) / options.context;
-      windows.range_starts.push_back(windows.range_starts.back() + choices);
-    }
+    for (const TokenRange& range : windows.tokens.ranges)
+      windows.range_starts.push_back(windows.range_starts.back() + add_windows(windows, range));
     check(windows.range_starts.back() > 0, windows.tokens.name, ": ", windows.tokens.token_count(),
           " tokens do not fill one window of ", options.context,
           " tokens and a target; give more text or a shorter context");
     sources_.push_back(std::move(windows));
   }
+}
+
+// How many windows (or starts) a range has.
+int64_t Batches::add_windows(Windows& windows, const TokenRange& range) const {
+  // A window has a target for each token, so it reads one token more than it is long.
+  if (options_.order == WindowOrder::random_starts)
+    return std::max<int64_t>(0, range.count - options_.context);
+  if (options_.cut == WindowCut::even)
+    return std::max<int64_t>(0, range.count - 1) / options_.context;
+  windows.cuts.push_back(cut_documents(range, options_.context));
+  return static_cast<int64_t>(windows.cuts.back().size()) - 1;
 }
 
 int64_t Batches::windows(int source) const {
@@ -80,12 +101,20 @@ RowPlace Batches::place(int64_t step, int64_t row) const {
   const Turn turn = turn_of(mixed.number, source.range_starts.back(), mixed.source, options_);
   const auto after = std::ranges::upper_bound(source.range_starts, turn.index);
   const auto range = static_cast<size_t>(after - source.range_starts.begin()) - 1;
-  const int64_t stride = options_.order == WindowOrder::random_starts ? 1 : options_.context;
-  return {.source = mixed.source,
-          .epoch = turn.epoch,
-          .range = &source.tokens.ranges[range],
-          .first = source.tokens.ranges[range].first +
-                   (turn.index - source.range_starts[range]) * stride};
+  const int64_t window = turn.index - source.range_starts[range];
+  RowPlace place{.source = mixed.source,
+                 .epoch = turn.epoch,
+                 .range = &source.tokens.ranges[range],
+                 .first = source.tokens.ranges[range].first,
+                 .count = options_.context};
+  if (options_.cut == WindowCut::whole_documents) {
+    const auto cut = source.cuts[range].begin() + window;
+    place.first = cut[0];
+    place.count = cut[1] - cut[0];
+  } else {
+    place.first += window * (options_.order == WindowOrder::random_starts ? 1 : options_.context);
+  }
+  return place;
 }
 
 Batch Batches::rows(int64_t step, int64_t first, int64_t count) const {
@@ -95,7 +124,7 @@ Batch Batches::rows(int64_t step, int64_t first, int64_t count) const {
   for (int64_t row = first; row < first + count; ++row) {
     places.push_back(place(step, row));
     // All rows are asked for before the first is read, so a disk works on them side by side.
-    places.back().range->file->will_need(places.back().first, options_.context + 1);
+    places.back().range->file->will_need(places.back().first, places.back().count + 1);
   }
   CategoryScope scope(Category::data);
   const Shape shape = {count, options_.context};
@@ -103,36 +132,45 @@ Batch Batches::rows(int64_t step, int64_t first, int64_t count) const {
               .inputs = empty(shape, DType::i64),
               .targets = empty(shape, DType::i64),
               .documents = options_.documents ? empty(shape, DType::i64) : Tensor()};
-  int64_t* inputs = batch.inputs.data<int64_t>();
-  int64_t* targets = batch.targets.data<int64_t>();
-  int64_t* documents = options_.documents ? batch.documents.data<int64_t>() : nullptr;
-  std::vector<int64_t> scratch(static_cast<size_t>(options_.context) + 1);
-  for (size_t i = 0; i < places.size(); ++i) {
-    const int64_t offset = static_cast<int64_t>(i) * options_.context;
-    read_row(places[i], scratch, inputs + offset, targets + offset,
-             documents ? documents + offset : nullptr);
+  const auto context = static_cast<size_t>(options_.context);
+  const auto row_of = [&](const Tensor& x, size_t row) -> std::span<int64_t> {
+    if (!x.defined()) return {};
+    return {x.data<int64_t>() + row * context, context};
+  };
+  std::vector<int64_t> scratch;
+  for (size_t row = 0; row < places.size(); ++row) {
+    read_row(places[row], scratch,
+             {row_of(batch.inputs, row), row_of(batch.targets, row), row_of(batch.documents, row)});
   }
   return batch;
 }
 
-void Batches::read_row(const RowPlace& place, std::vector<int64_t>& scratch, int64_t* inputs,
-                       int64_t* targets, int64_t* documents) const {
+void Batches::read_row(const RowPlace& place, std::vector<int64_t>& scratch,
+                       const RowView& row) const {
   const TokenFile& file = *place.range->file;
+  const auto count = static_cast<size_t>(place.count);
+  scratch.resize(count + 1);
   file.read(place.first, scratch);
-  const auto [least, most] = std::ranges::minmax(scratch);
-  if (least < 0 || (options_.vocab_size > 0 && most >= options_.vocab_size)) {
-    const auto bad = std::ranges::find_if(scratch, [&](int64_t token) {
-      return token < 0 || (options_.vocab_size > 0 && token >= options_.vocab_size);
-    });
-    fail(file.name(), ": token ", *bad, " at position ", place.first + (bad - scratch.begin()),
-         " is outside the vocabulary of ", options_.vocab_size,
-         "; the file belongs to another tokenizer, or has another dtype");
-  }
   const std::span<const int64_t> tokens(scratch);
-  const auto context = static_cast<size_t>(options_.context);
-  std::ranges::copy(tokens.first(context), inputs);
-  std::ranges::copy(tokens.last(context), targets);
-  if (documents) file.number_documents(place.first, tokens.first(context), {documents, context});
+  check_tokens(place, tokens);
+  std::ranges::copy(tokens.first(count), row.inputs.begin());
+  std::ranges::copy(tokens.last(count), row.targets.begin());
+  std::ranges::fill(row.inputs.subspan(count), 0);
+  std::ranges::fill(row.targets.subspan(count), kIgnoredTarget);
+  if (row.documents.empty()) return;
+  file.number_documents(place.first, tokens.first(count), row.documents.first(count));
+  std::ranges::fill(row.documents.subspan(count), row.documents[count - 1] + 1);
+}
+
+void Batches::check_tokens(const RowPlace& place, std::span<const int64_t> tokens) const {
+  const int64_t limit = options_.vocab_size > 0 ? options_.vocab_size : INT64_MAX;
+  const auto [least, most] = std::ranges::minmax(tokens);
+  if (least >= 0 && most < limit) return;
+  const auto bad =
+      std::ranges::find_if(tokens, [&](int64_t token) { return token < 0 || token >= limit; });
+  fail(place.range->file->name(), ": token ", *bad, " at position ",
+       place.first + (bad - tokens.begin()), " is outside the vocabulary of ", options_.vocab_size,
+       "; the file belongs to another tokenizer, or has another dtype");
 }
 
 }  // namespace brrr

@@ -2,7 +2,9 @@
 // the whole position in the data, so a resumed run goes on with exactly the rows that would have come.
 //
 // A window is `context` tokens and, one place on, their targets; windows lie beside each other without
-// overlap. An epoch of a source uses each of its windows once, in an order of its own.
+// overlap, and an epoch of a source uses each of them once, in an order of its own. They are cut evenly,
+// or so that they hold whole documents: then no text lacks its beginning, and what a row has left over
+// is filled up with targets that cross_entropy leaves out.
 //
 //   Batches batches({{.tokens = open_tokens("corpus")}}, {.batch = 12, .context = 256, .seed = 1});
 //   Batch batch = batches.at(step);
@@ -10,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "brrr/data/mixture.h"
@@ -37,11 +40,20 @@ enum class WindowOrder : uint8_t {
   random_starts,  // any start, with replacement; no epochs
 };
 
+enum class WindowCut : uint8_t {
+  even,             // every `context` tokens, wherever that is in a document
+  whole_documents,  // as many documents as fit; one that is longer than a row is cut evenly
+};
+
+// The target of places that are filled up: cross_entropy(logits, targets, {.ignore_index = kIgnoredTarget}).
+inline constexpr int64_t kIgnoredTarget = -100;
+
 struct BatchOptions {
   int64_t batch = 1;    // rows a step
   int64_t context = 1;  // tokens a row
   uint64_t seed = 0;
   WindowOrder order = WindowOrder::shuffled;
+  WindowCut cut = WindowCut::even;
   bool documents = true;
   // Tokens outside [0, vocab_size) are refused, by file and position. 0: only negative ones.
   int64_t vocab_size = 0;
@@ -53,6 +65,7 @@ struct RowPlace {
   int64_t epoch = 0;
   const TokenRange* range = nullptr;
   int64_t first = 0;  // token of the file
+  int64_t count = 0;  // tokens before the row is filled up
 };
 
 class Batches {
@@ -72,9 +85,15 @@ class Batches {
   struct Windows {
     TokenSet tokens;
     std::vector<int64_t> range_starts;  // the first window, or start, of each range; at the end all
+    std::vector<std::vector<int64_t>>
+        cuts;  // of whole documents: where each range's windows begin and end
   };
-  void read_row(const RowPlace& place, std::vector<int64_t>& scratch, int64_t* inputs,
-                int64_t* targets, int64_t* documents) const;
+  struct RowView {
+    std::span<int64_t> inputs, targets, documents;
+  };
+  int64_t add_windows(Windows& windows, const TokenRange& range) const;
+  void read_row(const RowPlace& place, std::vector<int64_t>& scratch, const RowView& row) const;
+  void check_tokens(const RowPlace& place, std::span<const int64_t> tokens) const;
 
   BatchOptions options_;
   std::vector<Windows> sources_;

@@ -4,7 +4,7 @@
 //   story(0, {.seed = 1})     "Once upon a time there was a brave fox named Mia. She loved to draw ..."
 //   parse_story(text)         whether the grammar makes this text, and if not, where and why
 //
-// A story is one line of ASCII, 45 to 95 words long. It is a pure function of seed, split and index, so
+// A story is one line of ASCII, 60 to 90 words long. It is a pure function of seed, split and index, so
 // nothing is stored and any part of the corpus can be made anywhere, in any order.
 #pragma once
 

@@ -96,20 +96,30 @@ struct Trial {
   }
 };
 
-bool holds(const Constraint& constraint, const Trial& trial) {
-  const auto [kind, a, b, c] = constraint;
-  if (!trial.is_bound(a) || !trial.is_bound(b)) return true;
-  switch (kind) {
-    case ConstraintKind::differs: return trial.value(a) != trial.value(b);
-    case ConstraintKind::agrees: {
-      const Gender of_a = trial.entry_of(a).gender, of_b = trial.entry_of(b).gender;
-      return of_a == Gender::none || of_b == Gender::none || of_a == of_b;
+// Whether a + b = c, or can still be: the last of the three must have an entry that fits.
+bool can_add(const Constraint& sum, const Trial& trial) {
+  int unbound = 0, missing = 0, rest = 0;  // rest: c - a - b of those bound
+  for (const auto& [variable, sign] : {std::pair(sum.a, -1), {sum.b, -1}, {sum.c, 1}}) {
+    if (trial.is_bound(variable)) {
+      rest += sign * trial.entry_of(variable).number;
+    } else {
+      ++unbound;
+      missing = variable;
     }
-    case ConstraintKind::adds:
-      return !trial.is_bound(c) ||
-             trial.entry_of(a).number + trial.entry_of(b).number == trial.entry_of(c).number;
   }
-  return false;
+  if (unbound != 1) return unbound > 1 || rest == 0;
+  const int wanted = missing == sum.c ? -rest : rest;
+  return std::ranges::any_of(trial.grammar.variables[static_cast<size_t>(missing)].entries,
+                             [&](const Entry& entry) { return entry.number == wanted; });
+}
+
+bool holds(const Constraint& constraint, const Trial& trial) {
+  if (constraint.kind == ConstraintKind::adds) return can_add(constraint, trial);
+  const int a = constraint.a, b = constraint.b;
+  if (!trial.is_bound(a) || !trial.is_bound(b)) return true;
+  if (constraint.kind == ConstraintKind::differs) return trial.value(a) != trial.value(b);
+  const Gender of_a = trial.entry_of(a).gender, of_b = trial.entry_of(b).gender;
+  return of_a == Gender::none || of_b == Gender::none || of_a == of_b;
 }
 
 }  // namespace

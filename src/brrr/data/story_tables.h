@@ -63,11 +63,11 @@ inline constexpr std::array kTreats = {
 inline constexpr std::array kContainers = {word("box"), word("bag"), word("pot")};
 inline constexpr std::array kTools = {word("rope"), word("stick"), word("net")};
 inline constexpr std::array kMaterials = {word("glue"), word("tape"), word("wax")};
-inline constexpr std::array kSpots = {
-    word("under the bench"), word("under the tree"), word("behind the tree"),
-    word("behind the wall"), word("in the grass"),   word("in the mud"),
-    word("by the gate"),     word("by the wall"),
-};
+// Where a thing is looked for, and where it is: no place is both.
+inline constexpr std::array kWrongSpots = {word("under the bench"), word("in the grass"),
+                                           word("by the gate"), word("near the path")};
+inline constexpr std::array kRightSpots = {word("behind the wall"), word("under the bush"),
+                                           word("by the fence"), word("in the mud")};
 inline constexpr std::array kTraps = {
     word("into the tree"),
     word("over the wall"),
@@ -79,32 +79,34 @@ inline constexpr std::array<std::string_view, 2> kNumberForms = {"word", "Word"}
 constexpr Entry number(int value, std::string_view text, std::string_view capital = {}) {
   return {.forms = {text, capital}, .number = value};
 }
-// Ranges are chosen so that every sum and every difference is a number of at least two: 2..5 plus
-// 2..5 is 4..10, and 5..9 less 2..3 is 2..7.
+// Ranges are small, so that sums are soon learned, and no count is one, so that nouns stay plural.
 inline constexpr std::array kParts = {number(2, "two", "Two"), number(3, "three", "Three"),
-                                      number(4, "four", "Four"), number(5, "five", "Five")};
-inline constexpr std::array kTotals = {number(4, "four"),  number(5, "five"),  number(6, "six"),
-                                       number(7, "seven"), number(8, "eight"), number(9, "nine"),
-                                       number(10, "ten")};
-inline constexpr std::array kMany = {number(5, "five"), number(6, "six"), number(7, "seven"),
-                                     number(8, "eight"), number(9, "nine")};
-inline constexpr std::array kFew = {number(2, "two"), number(3, "three")};
-inline constexpr std::array kLeft = {number(2, "two"),  number(3, "three"), number(4, "four"),
-                                     number(5, "five"), number(6, "six"),   number(7, "seven")};
+                                      number(4, "four", "Four")};
+inline constexpr std::array kTotals = {number(4, "four", "Four"), number(5, "five", "Five"),
+                                       number(6, "six", "Six"), number(7, "seven", "Seven"),
+                                       number(8, "eight", "Eight")};
 
 // ---- variables and what ties them together ---------------------------------------------------------
 inline constexpr std::array kVariables = {
-    Variable{"hero", kPersonForms, kPersons},  Variable{"friend", kPersonForms, kPersons},
-    Variable{"kind", kWordForm, kKinds},       Variable{"trait", kWordForm, kTraits},
-    Variable{"hobby", kWordForm, kHobbies},    Variable{"place", kWordForm, kPlaces},
-    Variable{"color", kWordForm, kColors},     Variable{"thing", kWordForm, kThings},
-    Variable{"treats", kWordForm, kTreats},    Variable{"container", kWordForm, kContainers},
-    Variable{"tool", kWordForm, kTools},       Variable{"material", kWordForm, kMaterials},
-    Variable{"animal", kWordForm, kAnimals},   Variable{"spot", kWordForm, kSpots},
-    Variable{"other spot", kWordForm, kSpots}, Variable{"trap", kWordForm, kTraps},
-    Variable{"first", kNumberForms, kParts},   Variable{"more", kNumberForms, kParts},
-    Variable{"total", kNumberForms, kTotals},  Variable{"many", kNumberForms, kMany},
-    Variable{"few", kNumberForms, kFew},       Variable{"left", kNumberForms, kLeft},
+    Variable{"hero", kPersonForms, kPersons},
+    Variable{"friend", kPersonForms, kPersons},
+    Variable{"kind", kWordForm, kKinds},
+    Variable{"trait", kWordForm, kTraits},
+    Variable{"hobby", kWordForm, kHobbies},
+    Variable{"place", kWordForm, kPlaces},
+    Variable{"color", kWordForm, kColors},
+    Variable{"thing", kWordForm, kThings},
+    Variable{"treats", kWordForm, kTreats},
+    Variable{"container", kWordForm, kContainers},
+    Variable{"tool", kWordForm, kTools},
+    Variable{"material", kWordForm, kMaterials},
+    Variable{"animal", kWordForm, kAnimals},
+    Variable{"wrong spot", kWordForm, kWrongSpots},
+    Variable{"right spot", kWordForm, kRightSpots},
+    Variable{"trap", kWordForm, kTraps},
+    Variable{"first", kNumberForms, kParts},
+    Variable{"more", kNumberForms, kParts},
+    Variable{"total", kNumberForms, kTotals},
 };
 
 consteval int variable_index(std::string_view name) {
@@ -117,14 +119,13 @@ consteval int variable_index(std::string_view name) {
 inline constexpr std::array kConstraints = {
     Constraint{ConstraintKind::differs, variable_index("hero"), variable_index("friend")},
     Constraint{ConstraintKind::agrees, variable_index("hero"), variable_index("kind")},
-    Constraint{ConstraintKind::differs, variable_index("spot"), variable_index("other spot")},
     Constraint{ConstraintKind::adds, variable_index("first"), variable_index("more"),
                variable_index("total")},
-    Constraint{ConstraintKind::adds, variable_index("few"), variable_index("left"),
-               variable_index("many")},
 };
 
 // ---- rules, each below those it names --------------------------------------------------------------
+// What is said twice is said often, in every story that has it: a variable that comes back in one
+// ending of five would be the last thing that a model learns to repeat.
 struct Rule {
   std::string_view name;
   std::vector<std::string_view> templates;
@@ -142,71 +143,67 @@ inline const std::vector<Rule>& rules() {
         "{hero.He} had a friend named {friend}, and they loved to {hobby}."}},
       {"outing",
        {"One (day|morning|evening) {hero} and {friend} (went|walked|ran) to the {place}.",
-        "One (sunny|cold|windy) day they (went|walked|ran) to the {place}.",
-        "One (day|morning|evening) they (met|played|sat) at the {place}."}},
+        "One (sunny|cold|windy) day {hero} and {friend} (went|walked|ran) to the {place}.",
+        "One (day|morning|evening) {hero} and {friend} (met|played|sat) at the {place}."}},
 
       {"lost cry",
        {"\"Where is my {thing}?\" (asked|cried) {hero}.",
-        "{hero} was (sad|upset). \"I lost my {color} {thing},\" {hero.he} said."}},
+        "\"I lost my {thing},\" {hero.he} said."}},
       {"find",
-       {"\"Look, it is {other spot}!\" said {friend}.",
-        "Then {friend} looked {other spot} and found the {color} {thing}."}},
+       {"\"Look, the {thing} is {right spot}!\" said {friend}.",
+        "Then {friend} found the {thing} {right spot}."}},
       {"lost",
-       {"{hero} took a {color} {thing} along, but soon it was gone. <lost cry> They looked {spot}, "
-        "but it was not there. <find> \"Thank you, {friend}!\" said {hero}."}},
+       {"{hero} took a {color} {thing} along, but soon the {thing} was gone. <lost cry> They "
+        "looked "
+        "{wrong spot}, but it was not there. <find> \"Thank you, {friend}!\" said {hero}."}},
 
       {"stuck cry",
-       {"\"Oh no, my {thing}!\" cried {hero}.",
-        "\"How can we get the {color} {thing}?\" asked {hero}."}},
+       {"\"Oh no, my {thing}!\" cried {hero}.",  //
+        "\"How can I get my {thing}?\" asked {hero}."}},
       {"stuck",
-       {"They played with a {color} {thing}, but it (fell|flew) {trap}. <stuck cry> {hero} could "
-        "not reach it. {friend} ran home and came back with a {tool}. With the {tool} they got the "
-        "{thing} back. \"We did it!\" (said|cried) {friend}."}},
+       {"{hero} had a {color} {thing}, but the {thing} (fell|flew) {trap}. <stuck cry> {hero} "
+        "could "
+        "not reach it. {friend} came with a {tool} and got the {thing} back. \"Thank you, "
+        "{friend}!\" said {hero}."}},
 
       {"broken cry",
        {"{hero} was (sad|upset).",  //
         "\"Oh no, I broke the {thing}!\" cried {hero}."}},
       {"broken",
-       {"{hero} had made a {color} {thing} for {friend}, but it broke. <broken cry> \"Do not "
-        "worry,\" said {friend}. \"We can fix it with {material}.\" They worked with the "
-        "{material} "
-        "until the {thing} was as good as new."}},
+       {"{hero} had made a {color} {thing} for {friend}, but the {thing} broke. <broken cry> \"Do "
+        "not worry,\" said {friend}. \"We can fix it with {material}.\" Soon the {thing} was as "
+        "good as new."}},
 
-      {"look",
-       {"{hero} went to look {spot}.",  //
-        "{hero} took a {tool} and looked {spot}."}},
       {"noise",
-       {"Then they heard a (loud|strange) noise {spot}. \"What is that?\" asked {friend}. <look> "
-        "\"It is only a {color} {animal}!\" {hero.he} said. The {animal} (ran|came) to them, and "
-        "{friend} was happy."}},
+       {"Then {hero} and {friend} heard a (loud|strange) noise {right spot}. \"What is that?\" "
+        "asked {friend}. {hero} went to look. \"It is only a {color} {animal}!\" {hero.he} said. "
+        "The {animal} (ran|came) to {friend}, and {friend} liked the {animal}."}},
 
       {"count question",
        {"\"How many do we have?\" asked {friend}.",  //
-        "\"Let us count them,\" said {friend}."}},
+        "\"Let us count the {treats},\" said {friend}."}},
       {"gather",
-       {"They looked for {treats}. {hero} found {first} {treats}, and {friend} "
-        "found {more} {treats}. <count question> \"{first.Word} and {more} make {total},\" said "
-        "{hero}. They put the {total} {treats} in a {color} {container}."}},
+       {"They looked for {treats}. {hero} found {first} {treats}, and {friend} found {more} "
+        "{treats}. "
+        "<count question> \"{first.Word} and {more} make {total},\" said {hero}. They put the "
+        "{treats} in a {color} {container}."}},
 
       {"share wish",
        {"\"I wish I had some {treats},\" said {friend}.",
-        "{friend} was (sad|upset). \"Can I have some?\" {friend.he} asked."}},
-      {"share gift",
-       {"\"You can have {few},\" said {hero}.",  //
-        "So {hero} gave {few} {treats} to {friend}."}},
+        "\"Can I have some {treats}?\" asked {friend}."}},
       {"share",
-       {"{hero} had {many} {treats} in a {color} {container}, but {friend} had none. <share wish> "
-        "<share gift> Now {hero} had {left} {treats} and {friend} had {few}. \"Thank you, "
-        "{hero}!\" "
-        "said {friend}."}},
+       {"{hero} had {total} {treats} in a {color} {container}, but {friend} had none. <share wish> "
+        "So {hero} gave {first} {treats} to {friend} and kept {more}. \"{total.Word} is {first} "
+        "and "
+        "{more},\" said {hero}. \"Thank you, {hero}!\" said {friend}."}},
 
       {"plot", {"<lost>", "<stuck>", "<broken>", "<noise>", "<gather>", "<share>"}},
 
       {"ending",
-       {"They were so (happy|glad) that they began to {hobby}.",
-        "The {trait} {kind} (smiled|laughed) and hugged {friend}.",
-        "{hero} and {friend} were (happy|glad) and went home from the {place}.",
-        "That night {hero} dreamed of the {place}.", "\"What a good day,\" said {hero}."}},
+       {"{hero} and {friend} were (happy|glad) and went home from the {place}.",
+        "That night {hero} dreamed of the {place}.",
+        "From that day on, {hero} and {friend} loved the {place}.",
+        "\"What a good day at the {place},\" said {hero}."}},
 
       {"story", {"<opening> <friendship> <outing> <plot> <ending>"}},
   };

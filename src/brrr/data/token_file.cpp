@@ -187,6 +187,11 @@ int64_t TokenFile::next_document(int64_t position) const {
   return index < static_cast<int64_t>(starts_.size() / 8) ? document_start(index) : token_count();
 }
 
+int64_t TokenFile::document_of(int64_t position) const {
+  const int64_t before = documents_before(position + 1);
+  return before > 0 ? document_start(before - 1) : 0;
+}
+
 void TokenFile::number_documents(int64_t first, std::span<const int64_t> tokens,
                                  std::span<int64_t> numbers) const {
   const auto count = static_cast<int64_t>(numbers.size());

@@ -48,6 +48,8 @@ class TokenFile {
   std::optional<int64_t> document_count() const;
   // The first position at or after `position` where a document starts; the end when there is none.
   int64_t next_document(int64_t position) const;
+  // Where the document that holds `position` starts; 0 when none starts at or before it.
+  int64_t document_of(int64_t position) const;
 
   // Copies the tokens from `first` on. Checks the checksums of blocks not seen before.
   void read(int64_t first, std::span<int64_t> tokens) const;
