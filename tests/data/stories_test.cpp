@@ -54,7 +54,8 @@ TEST(Stories, AreAFunctionOfSeedSplitAndIndex) {
   EXPECT_EQ(
       story(0),
       "Lily was a brave cat. She loved to draw with her friend Leo. One cold day Lily and Leo "
-      "went to the market. Lily had a red bell, but the bell flew over the wall. \"Oh no, my "
+      "went to the market. Lily had a red bell at the market, but the bell flew over the wall. "
+      "\"Oh no, my "
       "bell!\" cried Lily. Lily could not reach it. Leo came with a net and got the bell back. "
       "\"Thank you, Leo!\" said Lily. That night Lily dreamed of the market.");
 }

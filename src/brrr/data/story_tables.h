@@ -63,11 +63,8 @@ inline constexpr std::array kTreats = {
 inline constexpr std::array kContainers = {word("box"), word("bag"), word("pot")};
 inline constexpr std::array kTools = {word("rope"), word("stick"), word("net")};
 inline constexpr std::array kMaterials = {word("glue"), word("tape"), word("wax")};
-// Where a thing is looked for, and where it is: no place is both.
-inline constexpr std::array kWrongSpots = {word("under the bench"), word("in the grass"),
-                                           word("by the gate"), word("near the path")};
-inline constexpr std::array kRightSpots = {word("behind the wall"), word("under the bush"),
-                                           word("by the fence"), word("in the mud")};
+inline constexpr std::array kSpots = {word("behind the wall"), word("under the bush"),
+                                      word("by the fence"), word("in the mud")};
 inline constexpr std::array kTraps = {
     word("into the tree"),
     word("over the wall"),
@@ -88,25 +85,15 @@ inline constexpr std::array kTotals = {number(4, "four", "Four"), number(5, "fiv
 
 // ---- variables and what ties them together ---------------------------------------------------------
 inline constexpr std::array kVariables = {
-    Variable{"hero", kPersonForms, kPersons},
-    Variable{"friend", kPersonForms, kPersons},
-    Variable{"kind", kWordForm, kKinds},
-    Variable{"trait", kWordForm, kTraits},
-    Variable{"hobby", kWordForm, kHobbies},
-    Variable{"place", kWordForm, kPlaces},
-    Variable{"color", kWordForm, kColors},
-    Variable{"thing", kWordForm, kThings},
-    Variable{"treats", kWordForm, kTreats},
-    Variable{"container", kWordForm, kContainers},
-    Variable{"tool", kWordForm, kTools},
-    Variable{"material", kWordForm, kMaterials},
-    Variable{"animal", kWordForm, kAnimals},
-    Variable{"wrong spot", kWordForm, kWrongSpots},
-    Variable{"right spot", kWordForm, kRightSpots},
-    Variable{"trap", kWordForm, kTraps},
-    Variable{"first", kNumberForms, kParts},
-    Variable{"more", kNumberForms, kParts},
-    Variable{"total", kNumberForms, kTotals},
+    Variable{"hero", kPersonForms, kPersons}, Variable{"friend", kPersonForms, kPersons},
+    Variable{"kind", kWordForm, kKinds},      Variable{"trait", kWordForm, kTraits},
+    Variable{"hobby", kWordForm, kHobbies},   Variable{"place", kWordForm, kPlaces},
+    Variable{"color", kWordForm, kColors},    Variable{"thing", kWordForm, kThings},
+    Variable{"treats", kWordForm, kTreats},   Variable{"container", kWordForm, kContainers},
+    Variable{"tool", kWordForm, kTools},      Variable{"material", kWordForm, kMaterials},
+    Variable{"animal", kWordForm, kAnimals},  Variable{"spot", kWordForm, kSpots},
+    Variable{"trap", kWordForm, kTraps},      Variable{"first", kNumberForms, kParts},
+    Variable{"more", kNumberForms, kParts},   Variable{"total", kNumberForms, kTotals},
 };
 
 consteval int variable_index(std::string_view name) {
@@ -150,52 +137,49 @@ inline const std::vector<Rule>& rules() {
        {"\"Where is my {thing}?\" (asked|cried) {hero}.",
         "\"I lost my {thing},\" {hero.he} said."}},
       {"find",
-       {"\"Look, the {thing} is {right spot}!\" said {friend}.",
-        "Then {friend} found the {thing} {right spot}."}},
+       {"\"Look, the {thing} is {spot}!\" said {friend}.",
+        "Then {friend} found the {thing} {spot}."}},
       {"lost",
        {"{hero} took a {color} {thing} along, but soon the {thing} was gone. <lost cry> They "
-        "looked "
-        "{wrong spot}, but it was not there. <find> \"Thank you, {friend}!\" said {hero}."}},
+        "looked all over the {place}. <find> \"Thank you, {friend}!\" said {hero}."}},
 
       {"stuck cry",
        {"\"Oh no, my {thing}!\" cried {hero}.",  //
         "\"How can I get my {thing}?\" asked {hero}."}},
       {"stuck",
-       {"{hero} had a {color} {thing}, but the {thing} (fell|flew) {trap}. <stuck cry> {hero} "
-        "could "
-        "not reach it. {friend} came with a {tool} and got the {thing} back. \"Thank you, "
-        "{friend}!\" said {hero}."}},
+       {"{hero} had a {color} {thing} at the {place}, but the {thing} (fell|flew) {trap}. "
+        "<stuck cry> {hero} could not reach it. {friend} came with a {tool} and got the "
+        "{thing} back. \"Thank you, {friend}!\" said {hero}."}},
 
       {"broken cry",
        {"{hero} was (sad|upset).",  //
         "\"Oh no, I broke the {thing}!\" cried {hero}."}},
       {"broken",
-       {"{hero} had made a {color} {thing} for {friend}, but the {thing} broke. <broken cry> \"Do "
-        "not worry,\" said {friend}. \"We can fix it with {material}.\" Soon the {thing} was as "
-        "good as new."}},
+       {"{hero} had made a {color} {thing} for {friend}, but at the {place} the {thing} broke. "
+        "<broken cry> \"Do not worry,\" said {friend}. \"We can fix it with {material}.\" Soon "
+        "the {thing} was as good as new."}},
 
       {"noise",
-       {"Then {hero} and {friend} heard a (loud|strange) noise {right spot}. \"What is that?\" "
-        "asked {friend}. {hero} went to look. \"It is only a {color} {animal}!\" {hero.he} said. "
-        "The {animal} (ran|came) to {friend}, and {friend} liked the {animal}."}},
+       {"Then {hero} and {friend} heard a (loud|strange) noise at the {place}. \"What is "
+        "that?\" asked {friend}. {hero} went to look. \"It is only a {color} {animal}!\" "
+        "{hero.he} said. The {animal} (ran|came) to {friend}, and {friend} liked the {animal}."}},
 
       {"count question",
        {"\"How many do we have?\" asked {friend}.",  //
         "\"Let us count the {treats},\" said {friend}."}},
       {"gather",
-       {"They looked for {treats}. {hero} found {first} {treats}, and {friend} found {more} "
-        "{treats}. "
-        "<count question> \"{first.Word} and {more} make {total},\" said {hero}. They put the "
-        "{treats} in a {color} {container}."}},
+       {"They looked for {treats} at the {place}. {hero} found {first} {treats}, and {friend} "
+        "found {more} {treats}. <count question> \"{first.Word} and {more} make {total},\" "
+        "said {hero}. They put the {treats} in a {color} {container}."}},
 
       {"share wish",
        {"\"I wish I had some {treats},\" said {friend}.",
         "\"Can I have some {treats}?\" asked {friend}."}},
       {"share",
-       {"{hero} had {total} {treats} in a {color} {container}, but {friend} had none. <share wish> "
-        "So {hero} gave {first} {treats} to {friend} and kept {more}. \"{total.Word} is {first} "
-        "and "
-        "{more},\" said {hero}. \"Thank you, {hero}!\" said {friend}."}},
+       {"At the {place} {hero} had {total} {treats} in a {color} {container}, but {friend} had "
+        "none. <share wish> So {hero} gave {first} {treats} to {friend} and kept {more}. "
+        "\"{total.Word} is {first} and {more},\" said {hero}. \"Thank you, {hero}!\" said "
+        "{friend}."}},
 
       {"plot", {"<lost>", "<stuck>", "<broken>", "<noise>", "<gather>", "<share>"}},
 
