@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
       "  brrr tokenize --help     make tokenizers, encode, decode, count");
   brrr::cli::add_bench(app);
   brrr::cli::add_calibrate(app);
+  brrr::cli::add_data(app);
   brrr::cli::add_devices(app);
   brrr::cli::add_dtypes(app);
   brrr::cli::add_explain(app);

@@ -1,0 +1,84 @@
+#include "brrr/io/sha256.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace brrr {
+namespace {
+
+constexpr std::array<uint32_t, 64> kRoundConstants = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+std::array<uint32_t, 64> message_schedule(const std::byte* block) {
+  std::array<uint32_t, 64> w{};
+  for (size_t i = 0; i < 16; ++i) {
+    for (size_t k = 0; k < 4; ++k)
+      w[i] = (w[i] << 8) | static_cast<uint32_t>(block[4 * i + k]);  // big endian
+  }
+  for (size_t i = 16; i < 64; ++i) {
+    const uint32_t a = w[i - 15], b = w[i - 2];
+    w[i] = w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ (a >> 3)) + w[i - 7] +
+           (std::rotr(b, 17) ^ std::rotr(b, 19) ^ (b >> 10));
+  }
+  return w;
+}
+
+}  // namespace
+
+void Sha256::take_block(const std::byte* block) {
+  const std::array<uint32_t, 64> w = message_schedule(block);
+  auto [a, b, c, d, e, f, g, h] = state_;
+  for (size_t i = 0; i < 64; ++i) {
+    const uint32_t sum1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
+    const uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + kRoundConstants[i] + w[i];
+    const uint32_t sum0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
+    const uint32_t t2 = sum0 + ((a & b) ^ (a & c) ^ (b & c));
+    h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
+  }
+  const std::array<uint32_t, 8> mixed = {a, b, c, d, e, f, g, h};
+  for (size_t i = 0; i < 8; ++i) state_[i] += mixed[i];
+}
+
+Sha256& Sha256::add(std::span<const std::byte> bytes) {
+  size_t held = total_bytes_ % 64;
+  total_bytes_ += bytes.size();
+  if (held > 0) {
+    const size_t taken = std::min(bytes.size(), 64 - held);
+    std::ranges::copy(bytes.first(taken), rest_.begin() + static_cast<std::ptrdiff_t>(held));
+    bytes = bytes.subspan(taken);
+    held += taken;
+    if (held < 64) return *this;
+    take_block(rest_.data());
+  }
+  for (; bytes.size() >= 64; bytes = bytes.subspan(64)) take_block(bytes.data());
+  std::ranges::copy(bytes, rest_.begin());
+  return *this;
+}
+
+std::string Sha256::hex() {
+  // A one bit, zeros, and the length in bits (big endian) fill the last block.
+  const uint64_t bits = total_bytes_ * 8;
+  const size_t held = total_bytes_ % 64;
+  std::array<std::byte, 72> padding{std::byte{0x80}};
+  const size_t zeros_end = (held < 56 ? 56 : 120) - held;
+  for (size_t i = 0; i < 8; ++i)
+    padding[zeros_end + i] = static_cast<std::byte>(bits >> (56 - 8 * i));
+  add(std::span<const std::byte>(padding).first(zeros_end + 8));
+  std::string text;
+  for (uint32_t word : state_) text += fmt::format("{:08x}", word);
+  return text;
+}
+
+std::string sha256_hex(std::span<const std::byte> bytes) { return Sha256().add(bytes).hex(); }
+std::string sha256_hex(std::string_view text) { return Sha256().add(text).hex(); }
+
+}  // namespace brrr
