@@ -8,17 +8,17 @@ namespace {
 using namespace brrr;
 using bench::random_tensor;
 
-struct Layer {
+struct LinearShape {
   const char* name;
   int64_t in, out;
 };
-constexpr Layer kLayers[] = {{"qkv", 768, 2304},
-                             {"projection", 768, 768},
-                             {"up", 768, 3072},
-                             {"down", 3072, 768},
-                             {"head", 768, 50304}};
+constexpr LinearShape kLayers[] = {{"qkv", 768, 2304},
+                                   {"projection", 768, 768},
+                                   {"up", 768, 3072},
+                                   {"down", 3072, 768},
+                                   {"head", 768, 50304}};
 
-void register_layer(const Layer& layer, int64_t tokens) {
+void register_layer(const LinearShape& layer, int64_t tokens) {
   const std::string name = std::string(layer.name) + "_" + std::to_string(tokens);
   const double flops = 2.0 * static_cast<double>(tokens * layer.in * layer.out);
   const auto add = [&](const char* product, const auto& make) {
@@ -39,7 +39,7 @@ void register_layer(const Layer& layer, int64_t tokens) {
 
 int main(int argc, char** argv) {
   for (int64_t tokens : {256, 1024}) {
-    for (const Layer& layer : kLayers) register_layer(layer, tokens);
+    for (const LinearShape& layer : kLayers) register_layer(layer, tokens);
   }
   return brrr::bench::run_all(argc, argv);
 }

@@ -2,7 +2,6 @@
 // writing and copying within the L2 caches and through memory, with one thread and with two.
 // Prints JSON; takes about ten seconds. Its output on an idle machine belongs in bench/results.
 #include <cstdio>
-#include <fstream>
 #include <string>
 
 #include "brrr/account/measure.h"
@@ -14,14 +13,6 @@ namespace {
 using namespace brrr;
 
 constexpr Bytes kCachePerThread = 1_MiB;  // half of a 2 MiB L2: what else runs needs a place too
-
-std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown";
-}
 
 // A shared machine only ever makes things slower, so of several measurements the best counts.
 template <typename Measure>

@@ -91,7 +91,7 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
 
 int main() {
   constexpr double kTolerance = 1e-12;
-  constexpr TensorOptions kDouble{.dtype = DType::f64};
+  const TensorOptions kDouble{.dtype = DType::f64};
   Random random(1);
   RandomStream& data = random.stream("data");
   const HandLayer layer{.X = normal({n, d}, data, {}, kDouble),

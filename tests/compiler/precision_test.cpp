@@ -48,13 +48,13 @@ Graph applied(const Graph& graph, const PrecisionOptions& options) {
   return result;
 }
 
-// ---- golden graphs: tests/compiler/golden/precision_*.txt, the program and what becomes of it ----
+// ---- golden graphs: tests/compiler/golden_precision/precision_*.txt, the program and what becomes of it ----
 
 struct Golden {
   std::string before, after;
 };
 Golden read_golden(const std::string& name) {
-  std::ifstream file(BRRR_SOURCE_DIR "/tests/compiler/golden/" + name);
+  std::ifstream file(BRRR_SOURCE_DIR "/tests/compiler/golden_precision/" + name);
   EXPECT_TRUE(file.good()) << name;
   std::stringstream text;
   text << file.rdbuf();

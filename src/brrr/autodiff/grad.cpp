@@ -217,7 +217,6 @@ std::vector<Tensor> walk(std::span<const SeededResult> results, const GradOption
       .options = options, .wanted = wanted, .deliver_to_slots = deliver_to_slots, .arrived = {}};
   for (const SeededResult& result : results) {
     const ValueKey root = key_of(result.value);
-    phase.start_from(result.grad);
     state.arrived.add(root.source, root.output, root.slot, result.grad);
   }
   for (const Ref<TapeRecord>& record : records) {
@@ -243,6 +242,7 @@ std::vector<Tensor> walk_whole(const Tensor& result, const GradOptions& options,
         "computing it");
   const BackwardPhase phase;
   const SeededResult root{result, seed_of(result, options.seed)};
+  phase.start_from(root.grad);
   return walk({&root, 1}, options, wanted, deliver_to_slots);
 }
 

@@ -8,7 +8,7 @@
 namespace brrr {
 namespace {
 
-constinit thread_local TensorOptions current_options = {};
+constinit thread_local std::optional<TensorOptions> current_options;
 
 ParameterCounts count_of(const std::vector<NamedTensor>& tensors) {
   ParameterCounts counts;
@@ -34,7 +34,7 @@ bool is_at_or_below(std::string_view name, std::string_view prefix) {
 ParameterScope::ParameterScope(TensorOptions options)
     : outer_(std::exchange(current_options, options)) {}
 ParameterScope::~ParameterScope() { current_options = outer_; }
-TensorOptions parameter_options() { return current_options; }
+TensorOptions parameter_options() { return current_options.value_or(TensorOptions{}); }
 
 Tensor Module::add_parameter(std::string name, const Tensor& value) {
   value.set_category(Category::parameter);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,9 +29,9 @@ class ParameterScope {
   ParameterScope& operator=(const ParameterScope&) = delete;
 
  private:
-  TensorOptions outer_;
+  std::optional<TensorOptions> outer_;
 };
-TensorOptions parameter_options();  // f32 on the cpu outside any scope
+TensorOptions parameter_options();  // outside any scope f32 on the default device
 
 struct ParameterCounts {
   int64_t total = 0;      // elements; a tensor used twice counts once
