@@ -42,7 +42,7 @@ TEST(VerifyPlan, AcceptsWhatThePlannerMakes) {
 }
 
 TEST(VerifyPlan, FindsPlantedFaults) {
-  const KernelProgram good = program_of({});
+  const KernelProgram good = program_of({.fuse = false});
   const auto fault = [&](const auto& plant) {
     KernelProgram bad = good;
     plant(bad);

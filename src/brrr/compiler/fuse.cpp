@@ -9,12 +9,6 @@
 namespace brrr {
 namespace {
 
-// Elementwise neighbours over one shape.
-bool can_join(const Graph& graph, const Node& producer, const Node& reader) {
-  return is_tileable(graph, producer) && is_tileable(graph, reader) &&
-         graph.type(producer.outputs[0]).shape == graph.type(reader.outputs[0]).shape;
-}
-
 // Few enough nodes, and few enough operands for one kernel.
 bool fits(const RegionSet& regions, size_t a, size_t b, const FuseOptions& options) {
   const Graph& graph = regions.graph();
@@ -41,7 +35,7 @@ void join_producers(RegionSet& regions, size_t n, const FuseOptions& options) {
   for (ValueId input : graph.nodes[n].inputs) {
     const std::optional<size_t> producer = regions.maker(input);
     if (!producer || leaves_forward(graph.nodes[*producer], graph.nodes[n])) continue;
-    if (!can_join(graph, graph.nodes[*producer], graph.nodes[n])) continue;
+    if (!can_fuse(graph, graph.nodes[*producer], graph.nodes[n])) continue;
     const size_t a = regions.find(*producer), b = regions.find(n);
     if (a != b && fits(regions, a, b, options) && !regions.depends_through_others(a, b))
       regions.merge(a, b);
@@ -62,18 +56,8 @@ bool leaves_forward(const Node& producer, const Node& reader) {
 }
 
 bool can_fuse(const Graph& graph, const Node& producer, const Node& reader) {
-  if (can_join(graph, producer, reader)) return true;
-  for (int i = 0; i < reader.inputs.size(); ++i) {
-    const ValueId value = behind_reshapes(graph, reader.inputs[i]);
-    const auto made = std::find(producer.outputs.begin(), producer.outputs.end(), value);
-    if (made == producer.outputs.end()) continue;
-    if (is_tileable(graph, producer)) return (reader.op->streams.inputs >> i & 1U) != 0;
-    const auto output = made - producer.outputs.begin();
-    return is_tileable(graph, reader) && (producer.op->streams.outputs >> output & 1U) != 0 &&
-           is_natural(graph.type(value).dtype) &&
-           graph.type(reader.inputs[i]).shape == graph.type(reader.outputs[0]).shape;
-  }
-  return false;
+  return is_tileable(graph, producer) && is_tileable(graph, reader) &&
+         graph.type(producer.outputs[0]).shape == graph.type(reader.outputs[0]).shape;
 }
 
 ValueId behind_reshapes(const Graph& graph, ValueId id) {

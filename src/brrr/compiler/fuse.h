@@ -38,8 +38,9 @@ bool leaves_forward(const Node& producer, const Node& reader);
 
 // The value behind views that keep the order of all elements (a reshape of a contiguous tensor).
 ValueId behind_reshapes(const Graph& graph, ValueId id);
-// True when `reader`, which reads a result of `producer`, may run in the same kernel, so that the value
-// between them never reaches memory; supposed that both run in the same part of the step.
+// True when `reader`, which reads a result of `producer`, joins it in one elementwise program, so that the
+// value between them never reaches memory; supposed that both run in the same part of the step. What is
+// attached to cores is left out: there a value may be stored all the same, for others.
 bool can_fuse(const Graph& graph, const Node& producer, const Node& reader);
 
 std::vector<Region> fuse(const Graph& graph, const FuseOptions& options = {});

@@ -6,7 +6,7 @@
 namespace brrr {
 namespace {
 
-constexpr int kMaxOperands = 32;
+constexpr int kMaxOperands = 64;
 
 TileFn tile_of(const Node& node, ComputeType type) {
   const TileKernels tiles = node.op->tiles();

@@ -63,7 +63,7 @@ class Printer {
       phase = node.phase;
       out += indent_ + line(node) + "\n";
     }
-    for (ValueId id : graph_.seeds) out += fmt::format("seed {}\n", used(id));
+    for (ValueId id : graph_.seeds) out += fmt::format("{}seed {}\n", indent_, used(id));
     for (const StateSlot& state : graph_.states) {
       if (state.is_written())
         out += fmt::format("{}write {} {}\n", indent_, quoted(state.name), used(state.after));

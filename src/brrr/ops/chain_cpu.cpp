@@ -28,8 +28,8 @@ HWY_INLINE V apply(ChainCode code, V a, V b) {
     case ChainCode::sub: return hn::Sub(a, b);
     case ChainCode::mul: return hn::Mul(a, b);
     case ChainCode::div: return hn::Div(a, b);
-    case ChainCode::maximum: return hn::IfThenElse(hn::Or(hn::Ge(a, b), hn::Ne(a, a)), a, b);
-    case ChainCode::minimum: return hn::IfThenElse(hn::Or(hn::Le(a, b), hn::Ne(a, a)), a, b);
+    case ChainCode::maximum: return hn::IfThenElse(hn::Or(hn::Ge(a, b), hn::IsNaN(a)), a, b);
+    case ChainCode::minimum: return hn::IfThenElse(hn::Or(hn::Le(a, b), hn::IsNaN(a)), a, b);
     case ChainCode::neg: return hn::Neg(a);
     case ChainCode::abs: return hn::Abs(a);
     case ChainCode::square: return hn::Mul(a, a);

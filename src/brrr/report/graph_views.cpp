@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "brrr/napkin/profile.h"
@@ -173,7 +174,14 @@ std::string kernels_text(const KernelList& list, const Prediction& prediction) {
 
 namespace {
 
+// Who computes with it: the first reader behind the views.
 std::string reader_name(const Graph& graph, NodeId node) {
+  const auto reads = [&](const Node& other, ValueId id) {
+    return std::find(other.inputs.begin(), other.inputs.end(), id) != other.inputs.end();
+  };
+  for (size_t n = node.index() + 1; n < graph.nodes.size() && graph.node(node).op->view; ++n) {
+    if (reads(graph.nodes[n], graph.node(node).outputs[0])) node = NodeId(n);
+  }
   return join_text(graph.node(node).op->name, " (node ", node.index(), ")");
 }
 
