@@ -137,7 +137,7 @@ nlohmann::json json_of(const TokenFile& file) {
                      {"format", to_text(layout.format)},
                      {"dtype", to_text(layout.dtype)},
                      {"tokens", layout.token_count}};
-  if (file.document_count()) row["documents"] = *file.document_count();
+  if (const auto documents = file.document_count()) row["documents"] = *documents;
   if (layout.shard) {
     row.update({{"version", kShardVersion},
                 {"shard", layout.shard->shard_index},
@@ -161,9 +161,10 @@ void run_info(const InfoArguments& arguments) {
     tokens += file->token_count();
     rows.push_back(json_of(*file));
     const auto& shard = file->layout().shard;
+    const auto documents = file->document_count();
     table.row(std::filesystem::path(file->name()).filename().string(), file->layout().format,
               file->layout().dtype, file->token_count(),
-              file->document_count() ? std::to_string(*file->document_count()) : "",
+              documents ? std::to_string(*documents) : "",
               shard ? std::to_string(shard->vocab_size) : "",
               shard ? shard->tokenizer_hash.substr(0, 12) : "");
   }

@@ -141,14 +141,13 @@ std::string show_stage(const Explained& explained, std::string_view name, Form f
     if (stage.name == name) return stage.show(explained, form);
     known += join_text(known.empty() ? "" : ", ", stage.name);
   }
-  const std::span<const GraphStage> passes = graph_stages();
-  for (size_t i = 0; i < passes.size(); ++i) {
-    if (passes[i].name == name) {
+  for (const GraphStage& pass : graph_stages()) {
+    if (pass.name == name) {
       const Graph* graph = explained.program.find(name);
       check(graph != nullptr, "explain: the pass ", name, " was left out, so it has made no graph");
       return show_graph(*graph, form);
     }
-    known += join_text(", ", passes[i].name);
+    known += join_text(", ", pass.name);
   }
   fail("explain: there is no stage \"", name, "\"; use one of ", known);
 }

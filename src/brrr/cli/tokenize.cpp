@@ -45,7 +45,7 @@ nlohmann::json facts(const Tokenizer& tokenizer) {
   nlohmann::json result{{"tokenizer", tokenizer.description()},
                         {"vocab_size", tokenizer.vocab_size()},
                         {"hash", fmt::format("{:016x}", tokenizer.hash())}};
-  if (tokenizer.end_of_text()) result["end_of_text"] = *tokenizer.end_of_text();
+  if (const auto id = tokenizer.end_of_text()) result["end_of_text"] = *id;
   return result;
 }
 

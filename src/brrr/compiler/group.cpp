@@ -33,13 +33,13 @@ class Group {
     all.name = join_text(members_[0].name, " and ", members_.size() - 1, " more");
     for (Kernel& kernel : members_) {
       Attachment part{.program = std::move(kernel.program), .inputs = {}, .outputs = {}};
-      for (OperandRef& ref : kernel.inputs) {
+      for (const OperandRef& ref : kernel.inputs) {
         part.inputs.push_back(static_cast<int>(all.inputs.size()));
-        all.inputs.push_back(std::move(ref));
+        all.inputs.push_back(ref);
       }
-      for (OperandRef& ref : kernel.outputs) {
+      for (const OperandRef& ref : kernel.outputs) {
         part.outputs.push_back(static_cast<int>(all.outputs.size()));
-        all.outputs.push_back(std::move(ref));
+        all.outputs.push_back(ref);
       }
       all.attachments.push_back(std::move(part));
       all.cost += kernel.cost;

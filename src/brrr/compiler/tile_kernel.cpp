@@ -91,7 +91,7 @@ TileKernel::TileKernel(const TileProgram& program, std::span<const Operand> inpu
       const bool shared = input.base == output.base && input.base != nullptr;
       if (shared) direct = direct && can_write_directly(store, load.slot);
     }
-    if (store.operand == landing)
+    if (store.operand == landing && program.given_)
       direct = direct && can_write_directly(store, program.given_->slot);
     Path path = path_of(output, program.shape_, store.type, direct);
     if (path.kind == Path::Kind::constant) path.kind = Path::Kind::gathered;  // one element

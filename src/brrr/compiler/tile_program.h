@@ -93,8 +93,9 @@ class TileKernel {
   };
   void run_range(std::span<const Operand> inputs, std::span<const Operand> outputs,
                  const Range& range) const;
-  ComputeType given_type() const { return program_->given_->type; }
-  ComputeType captured_type() const { return program_->captured_->type; }
+  // In which `given` comes and `captured` goes; f32 for a program without.
+  ComputeType given_type() const { return type_of(program_->given_); }
+  ComputeType captured_type() const { return type_of(program_->captured_); }
 
  private:
   // How a transfer moves one tile.
@@ -105,6 +106,9 @@ class TileKernel {
   using Slots = SmallVector<std::byte*, 64>;
 
   static Path path_of(const Operand& operand, const Shape& shape, ComputeType type, bool direct);
+  static ComputeType type_of(const std::optional<TileTransfer>& end) {
+    return end ? end->type : ComputeType::f32;
+  }
   bool can_write_directly(const TileTransfer& store, int slot) const;
   void fill_constants(std::span<const Operand> inputs, int64_t count, const Slots& own) const;
   void load(std::span<const Operand> inputs, int64_t begin, int64_t count, const Slots& own,
