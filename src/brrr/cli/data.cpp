@@ -10,13 +10,28 @@
 #include "brrr/data/prepare.h"
 #include "brrr/data/token_set.h"
 #include "brrr/report/table.h"
+#include "brrr/text/tokenizer_file.h"
 
 namespace brrr::cli {
 namespace {
 
+TokenEncoder encoder_of(std::shared_ptr<const text::Tokenizer> tokenizer) {
+  std::optional<int64_t> end_of_text;
+  if (const auto id = tokenizer->end_of_text()) end_of_text = *id;
+  return {.encode = [tokenizer](std::string_view text) { return tokenizer->encode(text); },
+          .vocab_size = tokenizer->vocab_size(),
+          .hash = fmt::format("{:016x}", tokenizer->hash()),
+          .end_of_text = end_of_text};
+}
+
 // The tokenizer that a name or a path stands for.
 TokenEncoder load_encoder(const std::string& tokenizer) {
-  check(tokenizer == "bytes", "tokenizer \"", tokenizer, "\": not known; use \"bytes\"");
+  if (tokenizer != "bytes") {
+    check(std::filesystem::exists(tokenizer), "tokenizer \"", tokenizer,
+          "\": there is no such file or folder; make one with `brrr tokenize train`, or use "
+          "\"bytes\"");
+    return encoder_of(text::load_tokenizer(tokenizer));
+  }
   return {.encode =
               [](std::string_view text) {
                 std::vector<int32_t> tokens;

@@ -80,7 +80,7 @@ std::shared_ptr<const TokenFile> TokenFile::from_memory(TokensInMemory tokens) {
 
 void TokenFile::check_range(int64_t first, int64_t count) const {
   check(first >= 0 && count >= 0 && first <= token_count() && count <= token_count() - first, name_,
-        ": tokens ", first, " to ", first + count, " were asked for; there are ", token_count());
+        ": ", count, " tokens from ", first, " on were asked for; there are ", token_count());
 }
 
 void TokenFile::read(int64_t first, std::span<int64_t> tokens) const {
