@@ -92,7 +92,8 @@ TEST(TrainBpe, FindsTheMergesOfHuggingFace) {
   const std::string folder = std::string(BRRR_SOURCE_DIR) + "/tests/fixtures/";
   std::ifstream file(folder + "bpe_training.json");
   ASSERT_TRUE(file) << "the fixture is missing";
-  for (const auto& fixture : nlohmann::json::parse(file)["cases"]) {
+  const auto fixtures = nlohmann::json::parse(file);  // the loop below does not keep it alive
+  for (const auto& fixture : fixtures["cases"]) {
     const auto text = fixture["text"].get<std::string>();
     const auto definition =
         train(text, {.vocab_size = fixture["vocab_size"],
