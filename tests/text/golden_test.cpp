@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "brrr/io/sha256.h"
 #include "brrr/text/stream.h"
 #include "brrr/text/tokenizer_file.h"
 #include "support/shared_data.h"
-#include "text/sha256.h"
 
 namespace brrr::text {
 namespace {

@@ -35,6 +35,22 @@ class GraphBuilder {
   Device device_ = Device::cpu();
 };
 
+// What a pass that writes a graph anew begins with: the segments, inputs and states of the old one. Calls
+// give(old value), which adds a value of the same type to `to`, notes it and returns it.
+template <typename Give>
+void begin_graph(Graph& to, const Graph& from, const Give& give) {
+  to.segments = from.segments;
+  for (const GraphInput& input : from.inputs) to.inputs.push_back({input.name, give(input.value)});
+  for (const StateSlot& state : from.states) {
+    const ValueId value = give(state.before);
+    to.states.push_back({.name = state.name,
+                         .before = value,
+                         .after = value,
+                         .tensor = state.tensor,
+                         .copy_of = state.copy_of});
+  }
+}
+
 // The same attributes with this one added, or changed where it is there already.
 Attrs with_attr(const Attrs& attrs, const Attr& entry);
 

@@ -57,14 +57,7 @@ class Rewriter {
   }
 
   Graph run() {
-    to_.graph.segments = from_.segments;
-    for (const GraphInput& input : from_.inputs)
-      to_.graph.inputs.push_back({input.name, give(input.value)});
-    for (const StateSlot& state : from_.states) {
-      const ValueId value = give(state.before);
-      to_.graph.states.push_back(
-          {.name = state.name, .before = value, .after = value, .tensor = state.tensor});
-    }
+    begin_graph(to_.graph, from_, [&](ValueId id) { return give(id); });
     for (size_t n = 0; n < from_.nodes.size(); ++n) rewrite(NodeId(n));
     finish();
     return std::move(to_.graph);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "brrr/compiler/graph_builder.h"
+
 namespace brrr {
 namespace {
 
@@ -12,21 +14,10 @@ class Rewriter {
         parts_(parts),
         again_(again),
         first_run_(graph.values.size()),
-        second_run_(graph.values.size()) {
-    to_.segments = graph.segments;
-  }
+        second_run_(graph.values.size()) {}
 
   Graph run() {
-    for (const GraphInput& input : from_.inputs)
-      to_.inputs.push_back({input.name, give(input.value)});
-    for (const StateSlot& state : from_.states) {
-      const ValueId value = give(state.before);
-      to_.states.push_back({.name = state.name,
-                            .before = value,
-                            .after = value,
-                            .tensor = state.tensor,
-                            .copy_of = state.copy_of});
-    }
+    begin_graph(to_, from_, [&](ValueId id) { return give(id); });
     const std::vector<bool> is_needed = needed_nodes();
     for (size_t n = 0; n < from_.nodes.size(); ++n) {
       if (!parts_.forward_nodes[n]) {

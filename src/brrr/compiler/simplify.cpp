@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "brrr/compiler/graph_builder.h"
+
 namespace brrr {
 namespace {
 
@@ -41,18 +43,7 @@ class Simplifier {
       : from_(graph), needed_(find_needed(graph)), now_(graph.values.size()) {}
 
   Graph run() {
-    to_.segments = from_.segments;
-    for (const GraphInput& input : from_.inputs) {
-      to_.inputs.push_back({input.name, give(input.value)});
-    }
-    for (const StateSlot& state : from_.states) {
-      const ValueId value = give(state.before);
-      to_.states.push_back({.name = state.name,
-                            .before = value,
-                            .after = value,
-                            .tensor = state.tensor,
-                            .copy_of = state.copy_of});
-    }
+    begin_graph(to_, from_, [&](ValueId id) { return give(id); });
     for (const Node& node : from_.nodes) {
       if (is_needed(node)) add(node);
     }
