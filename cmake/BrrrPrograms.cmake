@@ -11,7 +11,7 @@ if(brrr_cli_sources)
                                             RUNTIME_OUTPUT_DIRECTORY "${brrr_bin_dir}")
   target_compile_definitions(brrr_cli PRIVATE BRRR_VERSION="${PROJECT_VERSION}")
   target_link_libraries(brrr_cli PRIVATE brrr::brrr CLI11::CLI11 nlohmann_json::nlohmann_json hwy::hwy
-                                         brrr_flags)
+                                         brrr_flags brrr_glue_flags)
 endif()
 
 # ---- build/bin/examples/*: examples/lecture/cruncher.cpp becomes lecture_cruncher ---------------
@@ -27,7 +27,7 @@ if(BRRR_EXAMPLES)
     add_executable(example_${name} "${source}")
     set_target_properties(example_${name} PROPERTIES
       OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${brrr_bin_dir}/examples")
-    target_link_libraries(example_${name} PRIVATE brrr::brrr brrr_flags)
+    target_link_libraries(example_${name} PRIVATE brrr::brrr brrr_flags brrr_glue_flags)
     list(APPEND brrr_example_targets example_${name})
   endforeach()
 endif()

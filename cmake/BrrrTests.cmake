@@ -26,7 +26,7 @@ foreach(folder IN LISTS test_folders)
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/tests")
   target_include_directories(test_${folder} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(test_${folder} PRIVATE
-    brrr::brrr GTest::gtest_main GTest::gmock nlohmann_json::nlohmann_json brrr_flags)
+    brrr::brrr GTest::gtest_main GTest::gmock nlohmann_json::nlohmann_json brrr_flags brrr_glue_flags)
   target_compile_definitions(test_${folder} PRIVATE BRRR_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(TARGET brrr_cli)  # tests/cli runs the program itself
     target_compile_definitions(test_${folder} PRIVATE BRRR_PROGRAM="$<TARGET_FILE:brrr_cli>")
@@ -70,7 +70,7 @@ if(EXISTS "${readme}")
     add_executable(readme_example "${readme_source}")
     set_target_properties(readme_example PROPERTIES
       RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/tests")
-    target_link_libraries(readme_example PRIVATE brrr::brrr brrr_flags)
+    target_link_libraries(readme_example PRIVATE brrr::brrr brrr_flags brrr_glue_flags)
     add_test(NAME readme.example COMMAND readme_example WORKING_DIRECTORY "${example_run_dir}")
     set_tests_properties(readme.example PROPERTIES TIMEOUT 300 LABELS examples)
   else()

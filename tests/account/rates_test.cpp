@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/error_of.h"
+#include "support/temp_folder.h"
 
 namespace brrr {
 namespace {
@@ -56,7 +57,8 @@ Rates sample() {
 }
 
 TEST(Rates, ReadsBackWhatItWrote) {
-  const std::string path = testing::TempDir() + "/brrr_rates/sub/rates.json";
+  const TempFolder folder;
+  const std::string path = (folder / "sub" / "rates.json").string();
   save_rates(sample(), path);
   const Rates read = load_rates(path);
   EXPECT_EQ(to_json(read), to_json(sample()));
@@ -64,7 +66,6 @@ TEST(Rates, ReadsBackWhatItWrote) {
   EXPECT_TRUE(read.calibrated);
   EXPECT_EQ(read.grid("layer_norm").values, (std::vector<double>{1.5e9, 2.25e9}));
   EXPECT_FALSE(std::filesystem::exists(path + ".new"));
-  std::filesystem::remove_all(testing::TempDir() + "/brrr_rates");
 }
 
 // A valid file with one thing changed.

@@ -10,6 +10,7 @@
 
 #include "brrr/graph/op_def.h"
 #include "support/run_program.h"
+#include "support/temp_folder.h"
 
 namespace brrr {
 namespace {
@@ -60,17 +61,12 @@ TEST(Program, HelpsWithExamples) {
   EXPECT_EQ(run("--version").status, 0);
 }
 
-std::string temporary_file(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + "/" + name;
-  std::ofstream(path) << text;
-  return path;
-}
-
 TEST(Program, ExplainsAGraphFromText) {
+  const TempFolder folder;
   const std::string text =
       "input %0: f32[2, 3] \"x\"\nstate %1: f32[3, 4] \"w\"\n%2: f32[2, 4] = matmul %0 %1\n"
       "%3: f32[] = sum %2 {axes=[0, 1] keep_dims=false}\nreturn %3\n";
-  const std::string graph = "explain --hardware H100 --graph " + temporary_file("graph.txt", text);
+  const std::string graph = "explain --hardware H100 --graph " + folder.write("graph.txt", text).string();
   EXPECT_EQ(run(graph + " --stage trace").output,
             text + "# 2 nodes, 56 FLOPs, 140 B touched when each runs by itself\n");
   EXPECT_THAT(run(graph + " --stage joint").output, HasSubstr("backward"));
@@ -78,7 +74,7 @@ TEST(Program, ExplainsAGraphFromText) {
   EXPECT_THAT(run(graph + " --stage fuse --dot").output, HasSubstr("digraph"));
   EXPECT_EQ(nlohmann::json::parse(run(graph + " --stage joint --json").output)["inputs"].size(),
             1U);
-  const std::string svg = testing::TempDir() + "/plan.svg";
+  const std::string svg = (folder / "plan.svg").string();
   EXPECT_THAT(run(graph + " --stage plan --svg " + svg).output, HasSubstr("(uncalibrated)"));
   EXPECT_TRUE(std::filesystem::exists(svg));
   EXPECT_THAT(run(graph + " --stage melt").output, HasSubstr("use one of trace"));
@@ -95,7 +91,8 @@ TEST(Program, PlansWhatDoesNotFit) {
 }
 
 TEST(Program, ProfilesAStep) {
-  const std::string trace = testing::TempDir() + "/trace.json";
+  const TempFolder folder;
+  const std::string trace = (folder / "trace.json").string();
   const Outcome result =
       run("profile --model gpt2-tiny --batch 1 --seq 16 --steps 1 --hardware H100 "
           "--what-if overhead=0 --json --trace " +

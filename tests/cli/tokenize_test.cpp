@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/run_program.h"
+#include "support/temp_folder.h"
 
 namespace brrr {
 namespace {
@@ -15,13 +16,10 @@ using testing::HasSubstr;
 
 class Tokenize : public testing::Test {
  protected:
-  Tokenize() : folder_(testing::TempDir() + "brrr_tokenize/") {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+  Tokenize() {
     std::ofstream file(folder_ + "text.txt");
     for (int i = 0; i < 40; ++i) file << "the cat sat on the mat, the hat.<|endoftext|>\n";
   }
-  ~Tokenize() override { std::filesystem::remove_all(folder_); }
 
   std::string train(const std::string& more, const std::string& name = "t.json") {
     const Outcome outcome =
@@ -30,7 +28,8 @@ class Tokenize : public testing::Test {
     return folder_ + name;
   }
 
-  std::string folder_;
+  TempFolder temporary_;
+  std::string folder_ = temporary_.path().string() + "/";
 };
 
 TEST_F(Tokenize, TrainsEncodesAndDecodes) {

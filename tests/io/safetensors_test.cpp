@@ -12,6 +12,7 @@
 #include "brrr/ops/views.h"
 #include "support/error_of.h"
 #include "support/shared_data.h"
+#include "support/temp_folder.h"
 
 namespace brrr {
 namespace {
@@ -21,9 +22,6 @@ namespace fs = std::filesystem;
 
 class Safetensors : public testing::Test {
  protected:
-  Safetensors() : path_(fs::path(testing::TempDir()) / "brrr_safetensors_test.safetensors") {}
-  ~Safetensors() override { fs::remove(path_); }
-
   void write(const std::string& header, const std::string& data) const {
     std::ofstream file(path_, std::ios::binary);
     const auto length = static_cast<uint64_t>(header.size());
@@ -34,7 +32,8 @@ class Safetensors : public testing::Test {
     return error_of([&] { const SafetensorsFile file(path_); });
   }
 
-  fs::path path_;
+  TempFolder folder_;
+  fs::path path_ = folder_ / "test.safetensors";
 };
 
 TEST_F(Safetensors, EveryDTypeComesBack) {

@@ -7,6 +7,7 @@
 #include "brrr/text/stream.h"
 #include "brrr/text/tokenizer_file.h"
 #include "support/shared_data.h"
+#include "support/temp_folder.h"
 
 namespace brrr::text {
 namespace {
@@ -63,8 +64,8 @@ TEST(Golden, IdsSurviveEveryForm) {
   const auto gpt2 = shared_data("tokenizers/gpt2"), tiktoken = shared_data("tokenizers/tiktoken");
   if (!golden_path || !gpt2 || !tiktoken) GTEST_SKIP() << "no tokenizers";
   const Json golden = Json::parse(file_content(*golden_path));
-  const std::string folder = testing::TempDir() + "brrr_golden/";
-  std::filesystem::create_directories(folder);
+  const TempFolder temporary;
+  const std::string folder = temporary.path().string() + "/";
   for (const auto& [name, source] :
        {std::pair{"gpt2", *gpt2}, std::pair{"cl100k_base", *tiktoken}}) {
     const auto original = load_tokenizer(source);
@@ -80,7 +81,6 @@ TEST(Golden, IdsSurviveEveryForm) {
       }
     }
   }
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Golden, TheSameTokenizerHasTheSameHashInEveryFile) {

@@ -9,6 +9,7 @@
 
 #include "brrr/text/train_bpe.h"
 #include "support/error_of.h"
+#include "support/temp_folder.h"
 #include "text/random_text.h"
 
 namespace brrr::text {
@@ -24,16 +25,12 @@ TokenizerDefinition small_bpe(std::string_view pattern = kGpt2Pattern) {
 
 class Folder {
  public:
-  Folder() : path_(testing::TempDir() + "brrr_tokenizer_files/") {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
   std::string operator/(const std::string& name) const { return path_ + name; }
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
+  TempFolder temporary_;
+  std::string path_ = temporary_.path().string() + "/";
 };
 
 std::string replaced(std::string text, const std::string& what, const std::string& by) {

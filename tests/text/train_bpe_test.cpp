@@ -14,6 +14,7 @@
 #include "brrr/text/tokenizer.h"
 #include "support/error_of.h"
 #include "support/shared_data.h"
+#include "support/temp_folder.h"
 #include "text/random_text.h"
 
 namespace brrr::text {
@@ -124,14 +125,13 @@ TEST(TrainBpe, AnyNumberOfThreadsFindsTheSame) {
 
 TEST(TrainBpe, FilesInPartsGiveWhatTheTextGives) {
   RandomText random(10);
-  const std::string path = testing::TempDir() + "brrr_train.txt";
+  const TempFolder folder;
   const std::string text = random.broken(4000) + std::string(kEndOfText) + random.mixed(4000);
-  std::ofstream(path, std::ios::binary) << text;
+  const std::string path = folder.write("train.txt", text).string();
   const BpeTraining training{.vocab_size = 400};
   const std::vector<std::string> paths{path};
   for (size_t block : {100, 1000, 1 << 20})
     EXPECT_EQ(train_bpe_on_files(paths, training, {.block_bytes = block}), train(text, training));
-  std::filesystem::remove(path);
 }
 
 TEST(TrainBpe, NoMergeReachesOverTheEndOfADocument) {

@@ -15,7 +15,7 @@
 namespace brrr::cli {
 namespace {
 
-TokenEncoder encoder_of(std::shared_ptr<const text::Tokenizer> tokenizer) {
+TokenEncoder encoder_of(const std::shared_ptr<const text::Tokenizer>& tokenizer) {
   std::optional<int64_t> end_of_text;
   if (const auto id = tokenizer->end_of_text()) end_of_text = *id;
   return {.encode = [tokenizer](std::string_view text) { return tokenizer->encode(text); },
