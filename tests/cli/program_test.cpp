@@ -66,7 +66,8 @@ TEST(Program, ExplainsAGraphFromText) {
   const std::string text =
       "input %0: f32[2, 3] \"x\"\nstate %1: f32[3, 4] \"w\"\n%2: f32[2, 4] = matmul %0 %1\n"
       "%3: f32[] = sum %2 {axes=[0, 1] keep_dims=false}\nreturn %3\n";
-  const std::string graph = "explain --hardware H100 --graph " + folder.write("graph.txt", text).string();
+  const std::string graph =
+      "explain --hardware H100 --graph " + folder.write("graph.txt", text).string();
   EXPECT_EQ(run(graph + " --stage trace").output,
             text + "# 2 nodes, 56 FLOPs, 140 B touched when each runs by itself\n");
   EXPECT_THAT(run(graph + " --stage joint").output, HasSubstr("backward"));
@@ -107,9 +108,9 @@ TEST(Program, ProfilesAStep) {
 }
 
 TEST(Program, RefusesRatesThatAreNone) {
-  const std::string path =
-      temporary_file("rates.json", "{\"format\": \"brrr rates\", \"version\": 7}");
-  const Outcome result = run("explain --model mlp --rates " + path);
+  const TempFolder folder;
+  const auto path = folder.write("rates.json", "{\"format\": \"brrr rates\", \"version\": 7}");
+  const Outcome result = run("explain --model mlp --rates " + path.string());
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.output, HasSubstr("has version 7"));
 }
