@@ -12,6 +12,7 @@ packages=(
   nlohmann-json3-dev   # JSON files
   libhwy-dev           # Highway: SIMD with run-time dispatch
   libpcre2-dev         # PCRE2: the patterns of tokenizers
+  libtomlplusplus-dev  # TOML: configuration files of runs
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 if [[ "${1:-}" == "--checks" ]]; then
@@ -21,7 +22,7 @@ fi
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "brrr: not a Debian or Ubuntu system, so nothing is installed. The build needs: a C++20" >&2
-  echo "compiler, CMake 3.25, fmt, CLI11, nlohmann-json, Highway, PCRE2, GoogleTest, and" >&2
+  echo "compiler, CMake 3.25, fmt, CLI11, nlohmann-json, Highway, PCRE2, toml++, GoogleTest, and" >&2
   echo "optionally Google Benchmark. CMake will name whatever it does not find." >&2
   exit 0
 fi

@@ -34,18 +34,16 @@ void write_all(int file, std::span<const std::byte> bytes, int64_t offset,
   }
 }
 
-// A rename is only on disk when the folder that holds the name is.
-void sync_folder(const std::filesystem::path& path) {
-  const std::filesystem::path folder = path.parent_path().empty() ? "." : path.parent_path();
-  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}  // namespace
+
+void sync_path(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) fail_write(path);
   const bool synced =
       ::fsync(file) == 0 || errno == EINVAL;  // some file systems have nothing to sync
   ::close(file);
   if (!synced) fail_write(path);
 }
-
-}  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), partial_(path_) {
   partial_ += ".partial";
@@ -104,7 +102,8 @@ void AtomicFile::commit() {
   if (::fsync(file_) != 0) fail_write(path_);
   if (::rename(partial_.c_str(), path_.c_str()) != 0) fail_write(path_);
   ::close(std::exchange(file_, -1));
-  sync_folder(path_);
+  // A rename is only on disk when the folder that holds the name is.
+  sync_path(path_.parent_path().empty() ? "." : path_.parent_path());
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {

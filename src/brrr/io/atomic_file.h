@@ -37,6 +37,9 @@ class AtomicFile {
   std::vector<std::byte> buffer_;  // the last bytes of the file, not handed to the system yet
 };
 
+// Waits until a file, or the names in a folder, are on disk.
+void sync_path(const std::filesystem::path& path);
+
 void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
