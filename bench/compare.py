@@ -117,6 +117,7 @@ def main():
     parser.add_argument("peer", help="the peer's script")
     parser.add_argument("--python", default="python3", help="an interpreter that has the peer installed")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--name", help="of the file under bench/results (default: the benchmark's)")
     parser.add_argument("--filter", default="", help="only cases that this regular expression finds; nothing is written")
     args = parser.parse_args()
 
@@ -142,7 +143,7 @@ def main():
               "peer": peer.facts["peer"], "peer_threads": peer.facts["threads"], "peer_compiler": peer.facts["compiler"],
               "rounds": args.rounds, "statistic": "median over the rounds of the median of calls; of the peer's modes the fastest",
               "geometric_mean_times_faster": round(mean, 3), "rows": rows}
-    target = ROOT / "bench" / "results" / f"{Path(args.ours).name}.json"
+    target = ROOT / "bench" / "results" / f"{args.name or Path(args.ours).name}.json"
     target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"written to {target.relative_to(ROOT)}")
 

@@ -33,11 +33,13 @@ void add_bench(CLI::App& app) {
   add_bench_intensity(*command);
   add_bench_cos(*command);
   add_bench_regimes(*command);
+  add_bench_step(*command);
   command->footer(
       "Examples:\n"
       "  brrr bench intensity            more arithmetic on the same bytes, until it is the bound\n"
       "  brrr bench cos                  what fusing two cosines saves\n"
-      "  brrr bench regimes --max-n 2048 overhead, then bandwidth, then compute");
+      "  brrr bench regimes --max-n 2048 overhead, then bandwidth, then compute\n"
+      "  brrr bench step                 a training step op by op, compiled, and fused");
 }
 
 }  // namespace brrr::cli

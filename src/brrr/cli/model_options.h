@@ -13,6 +13,9 @@ struct ModelOptions {
   std::string model;
   StepOptions step;
   std::vector<std::string> without;  // passes to skip
+  std::string precision = "f32", matmul_precision = "ieee", recompute = "budget";
+  std::vector<std::string> precision_overrides;  // "h.*.attn=f32"
+  double memory_budget_mib = 0;                  // for the arena; 0: none
 
   StepOptions on(Device device) const;
 };

@@ -9,6 +9,7 @@
 #include "brrr/cli/rates_option.h"
 #include "brrr/report/profile_report.h"
 #include "brrr/runtime/calibrate.h"
+#include "brrr/runtime/stages.h"
 
 namespace brrr::cli {
 namespace {
@@ -44,6 +45,21 @@ BatchTest test_batch(const Options& options, Executable& once, std::span<const T
   return test;
 }
 
+// The same step in another precision: another program, planned without memory.
+PlannedProgram plan_in(Precision precision, const ModelOptions& model) {
+  StepOptions step = model.on(Device::null());
+  step.pipeline.precision.policy = precision;
+  return plan_program(ModelStep(model.model, step).trace_step(), step.pipeline);
+}
+
+double price(const WhatIf& what_if, const Executable& program, const ModelOptions& model,
+             const Rates& rates) {
+  if (!what_if.precision)
+    return predict(program.kernels(), program.plan(), rates, what_if).seconds();
+  const PlannedProgram other = plan_in(*what_if.precision, model);
+  return predict(other.kernels, other.plan, rates, what_if).seconds();
+}
+
 void run_profile(const Options& options) {
   const WhatIf what_if = parse_what_if(options.what_if);
   ModelStep step(options.model.model, options.model.on(Device::cpu()));
@@ -56,19 +72,19 @@ void run_profile(const Options& options) {
   }
   const StepTimes times = measure_steps(program, step.inputs(), measure);
   const Rates rates = calibrator ? calibrator->rates() : find_rates(options.rates);
+  const PlannedProgram in_bf16 = plan_in(Precision::bf16_mixed, options.model);
   ProfileReport report{
       .title = fmt::format("{}, batch {}, seq {}: {} parameters, {} kernels", options.model.model,
                            options.model.step.batch, options.model.step.seq,
                            with_commas(step.parameter_count()), program.kernels().kernels.size()),
       .profile = make_profile(program.kernels(), program.plan(), times, rates),
-      .advice = advise(program.kernels(), program.plan(), rates),
+      .advice = advise(program.kernels(), program.plan(), rates, {.in_bf16 = &in_bf16}),
       .batch_test = {},
       .what_if = {}};
   if (!options.no_batch_test)
     report.batch_test = test_batch(options, program, step.inputs(), report.profile);
   if (!options.what_if.empty())
-    report.what_if = {options.what_if,
-                      predict(program.kernels(), program.plan(), rates, what_if).seconds()};
+    report.what_if = {options.what_if, price(what_if, program, options.model, rates)};
   if (!options.trace.empty()) write_file(options.trace, profile_trace(report.profile));
   const std::string text =
       options.json ? profile_json(report) + "\n" : profile_text(report, {.rows = options.rows});

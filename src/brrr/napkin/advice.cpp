@@ -155,7 +155,11 @@ Advice advise(const KernelList& list, const MemoryPlan& plan, const Rates& rates
   const auto priced = [&](const char* change, const WhatIf& what_if) {
     advice.resources.push_back({change, total - predict(list, plan, rates, what_if).seconds()});
   };
-  priced("bf16 activations", {.dtype = DType::bf16});
+  if (options.in_bf16) {
+    const PlannedProgram& low = *options.in_bf16;
+    advice.resources.push_back(
+        {"bf16 mixed precision", total - predict(low.kernels, low.plan, rates).seconds()});
+  }
   priced("twice the bandwidth", {.bandwidth = 2});
   priced("twice the FLOP/s", {.flops = 2});
   priced("no overhead", {.overhead = 0});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "brrr/runtime/predict.h"
+#include "brrr/runtime/stages.h"
 
 namespace brrr {
 
@@ -19,12 +20,14 @@ struct Advice {
   double share[3] = {};                 // of the predicted time, by Regime
   std::vector<Counterfactual> fusions;  // the best first
   std::vector<Counterfactual>
-      resources;  // bf16, twice the FLOP/s, twice the bandwidth, no overhead
+      resources;  // bf16 if planned, twice the bandwidth, twice the FLOP/s, no overhead
 };
 
 struct AdviceOptions {
   int fusions = 3;           // at most so many
   double least_part = 1e-3;  // of the step: smaller savings are not worth a line
+  const PlannedProgram* in_bf16 =
+      nullptr;  // the same step in mixed precision, where it can be planned
 };
 Advice advise(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
               const AdviceOptions& options = {});

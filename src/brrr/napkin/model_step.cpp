@@ -148,5 +148,6 @@ Graph ModelStep::trace_step() const {
 
 Executable& ModelStep::executable() { return state_->compiled->executable(state_->inputs); }
 std::span<const Tensor> ModelStep::inputs() const { return state_->inputs; }
+Tensors ModelStep::run_eager() const { return state_->step(state_->inputs); }
 
 }  // namespace brrr

@@ -37,6 +37,7 @@ class ModelStep {
   // On the cpu: the compiled step and the inputs to call it with.
   Executable& executable();
   std::span<const Tensor> inputs() const;
+  Tensors run_eager() const;  // the same step op by op
 
  private:
   struct State;

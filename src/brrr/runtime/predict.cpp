@@ -128,43 +128,14 @@ WhatIf parse_what_if(std::string_view text) {
     } else {
       check(name == "dtype", "what-if: there is no \"", name,
             "\"; use flops, bandwidth, overhead, dtype");
-      what_if.dtype = parse_dtype(value);
-      check(is_float(*what_if.dtype), "what-if: activations in ", value,
-            " are not floats; use bf16, f16 or f32");
+      what_if.precision = parse_precision(value);
     }
   }
   return what_if;
 }
 
-KernelList with_activations_in(const KernelList& list, DType dtype) {
-  KernelList changed = list;
-  const auto is_changed = [&](const OperandRef& ref) {
-    return list.buffers[ref.buffer.index()].place == Place::temporary && ref.dtype == DType::f32;
-  };
-  const auto apply = [&](std::vector<OperandRef>& refs, int64_t& cost_bytes) {
-    double before = 0, after = 0;
-    for (OperandRef& ref : refs) {
-      const int64_t elements = numel(ref.layout.shape);
-      before += static_cast<double>(storage_bytes(ref.dtype, elements));
-      if (is_changed(ref)) ref.dtype = dtype;
-      after += static_cast<double>(storage_bytes(ref.dtype, elements));
-    }
-    if (before > 0) cost_bytes = std::llround(static_cast<double>(cost_bytes) * after / before);
-  };
-  for (Kernel& kernel : changed.kernels) {
-    apply(kernel.inputs, kernel.cost.bytes_read);
-    apply(kernel.outputs, kernel.cost.bytes_written);
-  }
-  return changed;
-}
-
 Prediction predict(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
                    const WhatIf& what_if) {
-  if (what_if.dtype && *what_if.dtype != DType::f32) {
-    WhatIf rest = what_if;
-    rest.dtype.reset();
-    return predict(with_activations_in(list, *what_if.dtype), plan, rates, rest);
-  }
   const std::vector<std::vector<Touch>> traffic = trace_traffic(list, plan);
   Prediction prediction{.kernels = {}, .calibrated = rates.calibrated};
   for (size_t k = 0; k < list.kernels.size(); ++k) {

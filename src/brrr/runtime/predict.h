@@ -12,6 +12,7 @@
 
 #include "brrr/account/rates.h"
 #include "brrr/compiler/plan_memory.h"
+#include "brrr/compiler/precision.h"
 
 namespace brrr {
 
@@ -39,20 +40,18 @@ struct Prediction {
   double seconds_in(Regime regime) const;
 };
 
-// Another machine, or another program on the same one: factors of speed, a factor of the overhead, and
-// the dtype that activations are stored in.
+// Another machine: factors of speed, and a factor of the overhead. Another precision is another program,
+// which has to be planned before it can be priced.
 struct WhatIf {
   double flops = 1, bandwidth = 1, overhead = 1;
-  std::optional<DType> dtype;
+  std::optional<Precision> precision;
   bool operator==(const WhatIf&) const = default;
 };
 // "flops=2x,bandwidth=2x,overhead=0,dtype=bf16"; throws Error on anything else.
 WhatIf parse_what_if(std::string_view text);
 
+// `list` and `plan` are those of what_if.precision, where it asks for one.
 Prediction predict(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
                    const WhatIf& what_if = {});
-
-// The list as it would be with f32 temporaries stored in `dtype`; states and results stay as they are.
-KernelList with_activations_in(const KernelList& list, DType dtype);
 
 }  // namespace brrr

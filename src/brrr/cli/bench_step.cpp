@@ -1,0 +1,135 @@
+// brrr bench step: one training step op by op, compiled as it is, and with every pass; what is left of
+// it beside the contractions, and the update beside the bytes that it must move.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "brrr/account/measure.h"
+#include "brrr/base/units.h"
+#include "brrr/cli/bench.h"
+#include "brrr/cli/model_options.h"
+#include "brrr/napkin/profile.h"
+#include "brrr/report/table.h"
+
+namespace brrr::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  int rounds = 7;
+};
+
+// AdamW reads weight, gradient and two moments and writes all but the gradient.
+constexpr double kUpdateBytes = 28;
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> all) {
+  std::sort(all.begin(), all.end());
+  return all[all.size() / 2];
+}
+
+template <typename Wanted>
+double kernel_seconds(const Executable& program, const KernelTimes& times, const Wanted& wanted) {
+  double sum = 0;
+  const std::vector<Kernel>& kernels = program.kernels().kernels;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (wanted(kernels[i])) sum += times.seconds[i];
+  }
+  return sum;
+}
+
+struct StepSeconds {
+  double eager, plain, fused;  // whole steps
+  double contractions;         // of the plain program, whose kernels are single ops
+  double update;               // of the fused program
+  double copy_bandwidth;       // B/s
+};
+
+StepSeconds measure(const ModelStep& op_by_op, Executable& plain, Executable& fused,
+                    std::span<const Tensor> plain_inputs, std::span<const Tensor> fused_inputs,
+                    int rounds) {
+  std::vector<double> eager, plain_all, fused_all, contractions, update, bandwidth;
+  const auto timed = [](std::vector<double>& all, const auto& work) {
+    const Clock::time_point start = Clock::now();
+    work();
+    all.push_back(seconds_since(start));
+  };
+  KernelTimes times;
+  for (int round = -1; round < rounds; ++round) {  // the first warms up
+    if (round == 0) {
+      for (auto* all : {&eager, &plain_all, &fused_all, &contractions, &update}) all->clear();
+    }
+    timed(eager, [&] { op_by_op.run_eager(); });
+    timed(plain_all, [&] { plain.run(plain_inputs); });
+    timed(fused_all, [&] { fused.run(fused_inputs); });
+    plain.run_timed(plain_inputs, times);
+    contractions.push_back(kernel_seconds(plain, times, [](const Kernel& kernel) {
+      return class_of(kernel) == KernelClass::contraction;
+    }));
+    fused.run_timed(fused_inputs, times);
+    update.push_back(kernel_seconds(
+        fused, times, [](const Kernel& kernel) { return kernel.phase == Phase::update; }));
+    bandwidth.push_back(measure_memory().copy.value());
+  }
+  return {median(eager),        median(plain_all), median(fused_all),
+          median(contractions), median(update),    median(bandwidth)};
+}
+
+void run_step(const Options& options) {
+  StepOptions bare = options.model.on(Device::cpu());
+  for (std::string_view pass : optimising_passes()) bare.pipeline = without(bare.pipeline, pass);
+  ModelStep plain_step(options.model.model, bare);
+  ModelStep fused_step(options.model.model, options.model.on(Device::cpu()));
+  Executable &plain = plain_step.executable(), &fused = fused_step.executable();
+  const StepSeconds s =
+      measure(plain_step, plain, fused, plain_step.inputs(), fused_step.inputs(), options.rounds);
+
+  Table table(
+      {"", "kernels", "ms", "contractions", "outside", "of eager's", "tokens/s"},
+      fmt::format("{}, batch {}, seq {}, {} threads", options.model.model, options.model.step.batch,
+                  options.model.step.seq, thread_pool().threads()));
+  const auto row = [&](const char* name, const Executable& program, double seconds) {
+    const double outside = seconds - s.contractions;
+    table.row(name, program.kernels().kernels.size(), fmt::format("{:.1f}", 1e3 * seconds),
+              fmt::format("{:.1f}", 1e3 * s.contractions), fmt::format("{:.1f}", 1e3 * outside),
+              fmt::format("{:.2f}x", outside / (s.eager - s.contractions)),
+              fmt::format("{:.0f}",
+                          static_cast<double>(options.model.step.batch * options.model.step.seq) /
+                              seconds));
+  };
+  row("eager, op by op", plain, s.eager);
+  row("compiled, no passes", plain, s.plain);
+  row("compiled", fused, s.fused);
+  std::fputs(table.text().c_str(), stdout);
+  const double floor =
+      kUpdateBytes * static_cast<double>(fused_step.parameter_count()) / s.copy_bandwidth;
+  std::printf(
+      "\ncontractions are timed once, as single ops; what a fused one does besides counts as "
+      "outside\n"
+      "update: %.1f ms, %.2fx the floor of %.0f B a parameter at %.1f GB/s (%.1f ms)\n",
+      1e3 * s.update, s.update / floor, kUpdateBytes, s.copy_bandwidth / 1e9, 1e3 * floor);
+}
+
+}  // namespace
+
+void add_bench_step(CLI::App& bench) {
+  CLI::App* command =
+      bench.add_subcommand("step", "A training step: eager, compiled, and with every pass");
+  const auto options = std::make_shared<Options>();
+  options->model.model = "gpt2-124m";
+  options->model.step.vocab = 50304;
+  add_model_options(*command, options->model)->capture_default_str();
+  command->add_option("--rounds", options->rounds, "Measurements; medians count")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->callback([options] { run_step(*options); });
+}
+
+}  // namespace brrr::cli
