@@ -31,10 +31,13 @@ bool same(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (a != a && b != b);
 }
 
-void expect_chain_of(const OpDef& op, bool reversed, size_t count) {
+// `constants`: bit i makes operand i one number for all elements.
+void expect_chain_of(const OpDef& op, bool reversed, size_t count, uint64_t constants = 0) {
   const TileKernels tiles = op.tiles();
   ASSERT_NE(tiles.chain, ChainCode::none) << op.name;
-  const std::vector<float> a = awkward_values(count, 1), b = awkward_values(count, 2);
+  std::vector<float> a = awkward_values(count, 1), b = awkward_values(count, 2);
+  if ((constants & 1) != 0) std::fill(a.begin(), a.end(), a[0]);
+  if ((constants & 2) != 0) std::fill(b.begin(), b.end(), b[0]);
   const bool binary = tiles.chain <= ChainCode::minimum;
   std::vector<float> expected(count), got(count);
   const Attrs none{};
@@ -44,7 +47,7 @@ void expect_chain_of(const OpDef& op, bool reversed, size_t count) {
              .attrs = &none});
   const ChainOp chain[] = {{tiles.chain, binary ? 1 : -1, reversed}};
   const float* inputs[] = {a.data(), b.data()};
-  run_chain({chain, inputs, got.data(), static_cast<int64_t>(count)});
+  run_chain({chain, inputs, constants, got.data(), static_cast<int64_t>(count)});
   for (size_t i = 0; i < count; ++i)
     EXPECT_TRUE(same(got[i], expected[i]))
         << op.name << " of " << a[i] << ", " << b[i] << ": " << got[i] << ", not " << expected[i];
@@ -55,6 +58,7 @@ TEST(Chain, EveryOpGivesTheBitsOfItsTile) {
     for (const OpDef* op : {&add_op, &sub_op, &mul_op, &div_op, &maximum_op, &minimum_op}) {
       expect_chain_of(*op, false, count);
       expect_chain_of(*op, true, count);
+      for (uint64_t constants : {1U, 2U, 3U}) expect_chain_of(*op, true, count, constants);
     }
     for (const OpDef* op : {&neg_op, &abs_op, &square_op, &relu_op, &sqrt_op, &reciprocal_op})
       expect_chain_of(*op, false, count);
@@ -63,14 +67,14 @@ TEST(Chain, EveryOpGivesTheBitsOfItsTile) {
 
 TEST(Chain, RunsItsOpsInOrderAndInPlace) {
   std::vector<float> x{1, 2, 3, -4, 5};
-  const std::vector<float> y{2, 2, 2, 2, 2};
+  const std::vector<float> y{2};
   const ChainOp chain[] = {{ChainCode::mul, 1},        // 2x
                            {ChainCode::sub, 1, true},  // 2 - 2x
                            {ChainCode::square},        // (2 - 2x)^2
                            {ChainCode::div, 1},        // / 2
                            {ChainCode::add, 0}};       // + x
   const float* inputs[] = {x.data(), y.data()};
-  run_chain({chain, inputs, x.data(), 5});
+  run_chain({chain, inputs, 0b10, x.data(), 5});
   EXPECT_EQ(x, (std::vector<float>{1, 4, 11, 46, 37}));
 }
 

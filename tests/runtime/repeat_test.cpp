@@ -1,6 +1,7 @@
 // Gradient accumulation in compiled programs: the bits of the loop, one set of kernels for any count.
 #include "brrr/ops/repeat.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -115,6 +116,41 @@ TEST(Repeat, EqualsGradientsAddedByHand) {
   const std::vector<Tensor> found = accumulate(x, y, count_of(kMost));
   for (size_t p = 0; p < expected.size(); ++p)
     EXPECT_EQ(found[p].to_vector<float>(), expected[p].to_vector<float>());
+}
+
+// In mixed precision the products of a body are bf16 and its sums f32: as one micro-batch after the other in
+// bf16, added up in f32.
+TEST(Repeat, Bf16BodiesAddUpInF32) {
+  const Tensor x = tokens(3), y = tokens(5);
+  const Network network;
+  const PipelineOptions bf16{.precision = {.policy = Precision::bf16_mixed}};
+  auto one = compile([&](const Tensor& a,
+                         const Tensor& b) { return grad(network.loss(a, b), network.parameters); },
+                     bf16);
+  std::vector<Tensor> expected;
+  for (int64_t i = 0; i < kMost; ++i) {
+    const std::vector<Tensor> grads = one(contiguous(x[i]), contiguous(y[i]));
+    for (size_t p = 0; p < grads.size(); ++p) {
+      if (i == 0) expected.push_back(zeros(grads[p].shape()));
+      expected[p] = expected[p] + cast(grads[p], DType::f32);
+    }
+  }
+  const auto sums = [&](const Tensor& a, const Tensor& b, const Tensor& n) {
+    return repeat(n, {a, b}, [&](const Tensor& a_i, const Tensor& b_i) {
+      return grad(network.loss(a_i, b_i), network.parameters);
+    });
+  };
+  auto low = compile(sums, bf16), exact = compile(sums);
+  const std::vector<Tensor> found = low(x, y, count_of(kMost)), f32 = exact(x, y, count_of(kMost));
+  for (size_t p = 0; p < expected.size(); ++p) {
+    EXPECT_EQ(found[p].dtype(), DType::f32);
+    const auto a = found[p].to_vector<float>(), b = expected[p].to_vector<float>();
+    const double size = norm(expected[p]).item<double>();
+    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 0.01 * size) << p << " " << i;
+    EXPECT_NE(a, f32[p].to_vector<float>()) << "products were not bf16";
+  }
+  auto scaled = compile(sums, {.precision = {.policy = Precision::f16_mixed}});
+  EXPECT_THAT(error_of([&] { scaled(x, y, count_of(1)); }), testing::HasSubstr("use bf16 or f32"));
 }
 
 // The mean over equal micro-batches is the loss of them all; only the order of additions differs.

@@ -20,14 +20,17 @@ struct GraphPass {
   Graph (*run)(const Graph& graph, const PipelineOptions& options);
 };
 
-// A body keeps its states, so a pass that adds some cannot go there.
+// A body keeps its states, so what needs some of its own (loss scales, histories of fp8) cannot go there.
+// bf16 can: the body casts the parameters that it is given, and its sums stay f32.
 Graph run_precision(const Graph& graph, const PipelineOptions& options) {
   const auto has_body = [](const Node& node) { return node.body != nullptr; };
-  check(options.precision.policy == Precision::f32 ||
+  const Precision policy = options.precision.policy;
+  check(policy == Precision::f32 || policy == Precision::bf16_mixed ||
             std::none_of(graph.nodes.begin(), graph.nodes.end(), has_body),
-        "precision: ", precision_name(options.precision.policy),
-        " inside a repeat is not possible yet; run the micro-batches as steps of their own, or "
-        "keep f32");
+        "precision: ", precision_name(policy),
+        " keeps scales from step to step, and the body of a repeat keeps none; use bf16 or f32, or "
+        "run "
+        "the micro-batches as steps of their own");
   return apply_precision(graph, options.precision);
 }
 

@@ -1,4 +1,5 @@
-// Finding chains: a step passes its value on when the next step is the only one to read it.
+// Finding chains: a step passes its value on when the next step is the only one to read it. A step by
+// itself is a chain of one: chains take constants from a register.
 #include <algorithm>
 
 #include "brrr/compiler/tile_program.h"
@@ -30,7 +31,7 @@ class ChainFinder {
     std::vector<TileStep> steps;
     for (size_t s = 0; s < steps_.size(); ++s) {
       if (is_passed_on_[s]) continue;  // its chain runs where the last of its steps was
-      steps.push_back(previous_[s] == kNone ? steps_[s] : chain_to(s));
+      steps.push_back(steps_[s].code == ChainCode::none ? steps_[s] : chain_to(s));
     }
     return steps;
   }

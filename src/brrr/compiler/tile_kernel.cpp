@@ -11,10 +11,11 @@ namespace {
 
 constexpr int64_t kBufferBytes = 40 << 10;  // of the 48 KiB of an L1 cache
 constexpr int64_t kMinTile = 64;
-
-std::byte* direct_address(const Operand& operand, int64_t element) {
-  return operand.base + (operand.layout->offset + element) * (bit_size(operand.dtype) / 8);
-}
+constexpr int64_t kLineBytes = 64;
+// Between buffers, which would else lie a multiple of 4 KiB apart: a load then waits for a store to the
+// same place of another page, and all compete for the same lines of the L1 cache.
+constexpr int64_t kStaggerBytes = 3 * kLineBytes;
+constexpr int64_t kStackBytes = 2 * kBufferBytes;
 
 void run_through(const TileStep& step, const void* from, void* to, int64_t count) {
   const ComputeType type = compute_type(step.dtype);
@@ -27,32 +28,14 @@ void run_through(const TileStep& step, const void* from, void* to, int64_t count
   load_elements(step.dtype, held, 0, 1, count, type, to);
 }
 
-void run_steps(const std::vector<TileStep>& steps, const SmallVector<std::byte*, 64>& at,
-               int64_t count) {
-  for (const TileStep& step : steps) {
-    if (step.kind == TileStep::Kind::through) {
-      run_through(step, at[step.inputs[0]], at[step.output], count);
-      continue;
-    }
-    if (step.kind == TileStep::Kind::chain) {
-      const float* inputs[kMaxChainInputs];
-      for (int i = 0; i < step.inputs.size(); ++i)
-        inputs[i] = reinterpret_cast<const float*>(at[step.inputs[i]]);
-      run_chain({step.chain, inputs, reinterpret_cast<float*>(at[step.output]), count});
-      continue;
-    }
-    TileCall call{.inputs = {}, .output = at[step.output], .count = count, .attrs = step.attrs};
-    for (int i = 0; i < step.inputs.size(); ++i) call.inputs[i] = at[step.inputs[i]];
-    step.tile(call);
-  }
-}
-
 }  // namespace
 
 TileKernel::Path TileKernel::path_of(const Operand& operand, const Shape& shape, ComputeType type,
                                      bool direct) {
   const Layout* layouts[] = {operand.layout};
-  Path path{.kind = Path::Kind::gathered, .nest = make_nest(shape, layouts)};
+  Path path{.kind = Path::Kind::gathered,
+            .nest = make_nest(shape, layouts),
+            .element_bytes = bit_size(operand.dtype) / 8};
   if (direct && operand.dtype == natural_dtype(type) && path.nest.is_flat(0)) {
     path.kind = Path::Kind::direct;
   } else if (path.nest.is_constant(0)) {
@@ -97,10 +80,50 @@ TileKernel::TileKernel(const TileProgram& program, std::span<const Operand> inpu
     if (path.kind == Path::Kind::constant) path.kind = Path::Kind::gathered;  // one element
     store_paths_.push_back(path);
   }
+  place_slots();
+}
+
+// Which slots need a buffer: not those whose tile is an operand itself or comes with the call, and not
+// constants that chains alone read.
+void TileKernel::place_slots() {
+  const auto slots = static_cast<size_t>(program_->slots_);
+  std::vector<bool> needs_none(slots, false), is_constant(slots, false);
+  is_spread_.assign(slots, false);
+  for (size_t i = 0; i < load_paths_.size(); ++i) {
+    const auto slot = static_cast<size_t>(program_->loads_[i].slot);
+    needs_none[slot] = load_paths_[i].kind == Path::Kind::direct;
+    is_constant[slot] = load_paths_[i].kind == Path::Kind::constant;
+  }
+  for (size_t i = 0; i < store_paths_.size(); ++i) {
+    if (store_paths_[i].kind == Path::Kind::direct)
+      needs_none[static_cast<size_t>(program_->stores_[i].slot)] = true;
+  }
+  for (const std::optional<TileTransfer>* end : {&program_->given_, &program_->captured_}) {
+    if (*end) needs_none[static_cast<size_t>((*end)->slot)] = true;
+  }
+  for (const TileStep& step : program_->steps_) {
+    uint64_t constants = 0;
+    for (int i = 0; i < step.inputs.size(); ++i) {
+      const auto slot = static_cast<size_t>(step.inputs[i]);
+      if (step.kind != TileStep::Kind::chain) is_spread_[slot] = is_constant[slot];
+      if (is_constant[slot]) constants |= uint64_t{1} << i;
+    }
+    constants_.push_back(constants);
+  }
   int64_t bytes = 0;
-  for (ComputeType type : program.slot_types_) bytes += compute_bytes(type);
+  for (size_t slot = 0; slot < slots; ++slot) {
+    const bool whole = !needs_none[slot] && (!is_constant[slot] || is_spread_[slot]);
+    bytes += whole ? compute_bytes(program_->slot_types_[slot]) : 0;
+  }
   while (tile_ > kMinTile && tile_ * bytes > kBufferBytes) tile_ /= 2;
-  invariant(tile_ * bytes <= 2 * kBufferBytes, "a tile program of ", program.slots_, " slots");
+  int64_t next = 0;
+  for (size_t slot = 0; slot < slots; ++slot) {
+    offsets_.push_back(needs_none[slot] ? -1 : next);
+    if (needs_none[slot]) continue;
+    const bool one = is_constant[slot] && !is_spread_[slot];
+    next += one ? kLineBytes : tile_ * compute_bytes(program_->slot_types_[slot]) + kStaggerBytes;
+  }
+  invariant(next <= kStackBytes, "a tile program of ", slots, " slots");
 }
 
 int64_t TileKernel::pieces() const {
@@ -126,20 +149,36 @@ void TileKernel::fill_constants(std::span<const Operand> inputs, int64_t count,
     if (load_paths_[i].kind != Path::Kind::constant) continue;
     const TileTransfer& constant = program_->loads_[i];
     const Operand& input = inputs[static_cast<size_t>(constant.operand)];
-    load_elements(input.dtype, input.base, input.layout->offset, 0, count, constant.type,
+    load_elements(input.dtype, input.base, input.layout->offset, 0,
+                  is_spread_[static_cast<size_t>(constant.slot)] ? count : 1, constant.type,
                   own[constant.slot]);
+  }
+}
+
+void TileKernel::run_steps(const Slots& at, int64_t count) const {
+  for (size_t s = 0; s < program_->steps_.size(); ++s) {
+    const TileStep& step = program_->steps_[s];
+    if (step.kind == TileStep::Kind::through) {
+      run_through(step, at[step.inputs[0]], at[step.output], count);
+    } else if (step.kind == TileStep::Kind::chain) {
+      const float* inputs[kMaxChainInputs];
+      for (int i = 0; i < step.inputs.size(); ++i)
+        inputs[i] = reinterpret_cast<const float*>(at[step.inputs[i]]);
+      run_chain(
+          {step.chain, inputs, constants_[s], reinterpret_cast<float*>(at[step.output]), count});
+    } else {
+      TileCall call{.inputs = {}, .output = at[step.output], .count = count, .attrs = step.attrs};
+      for (int i = 0; i < step.inputs.size(); ++i) call.inputs[i] = at[step.inputs[i]];
+      step.tile(call);
+    }
   }
 }
 
 void TileKernel::run_range(std::span<const Operand> inputs, std::span<const Operand> outputs,
                            const Range& range) const {
-  alignas(64) std::byte buffer[2 * kBufferBytes];
+  alignas(64) std::byte buffer[kStackBytes];
   Slots own;
-  std::byte* next = buffer;
-  for (ComputeType type : program_->slot_types_) {
-    own.push_back(next);
-    next += tile_ * compute_bytes(type);
-  }
+  for (int64_t offset : offsets_) own.push_back(offset < 0 ? nullptr : buffer + offset);
   fill_constants(inputs, std::min(tile_, range.end - range.begin), own);
   Slots at = own;  // where each slot is for this tile: its buffer, or an operand itself
   const auto& [given, captured] = std::tie(program_->given_, program_->captured_);
@@ -149,7 +188,8 @@ void TileKernel::run_range(std::span<const Operand> inputs, std::span<const Oper
     for (size_t i = 0; i < store_paths_.size(); ++i) {
       const TileTransfer& result = program_->stores_[i];
       if (store_paths_[i].kind == Path::Kind::direct)
-        at[result.slot] = direct_address(outputs[static_cast<size_t>(result.operand)], begin);
+        at[result.slot] =
+            store_paths_[i].address(outputs[static_cast<size_t>(result.operand)], begin);
     }
     if (given)  // read only
       at[given->slot] = static_cast<std::byte*>(const_cast<void*>(range.given)) +
@@ -157,7 +197,7 @@ void TileKernel::run_range(std::span<const Operand> inputs, std::span<const Oper
     if (captured)
       at[captured->slot] =
           static_cast<std::byte*>(range.captured) + done * compute_bytes(captured->type);
-    run_steps(program_->steps_, at, count);
+    run_steps(at, count);
     store(outputs, begin, count, at);
   }
 }
@@ -168,7 +208,7 @@ void TileKernel::load(std::span<const Operand> inputs, int64_t begin, int64_t co
     const TileTransfer& transfer = program_->loads_[i];
     const Operand& input = inputs[static_cast<size_t>(transfer.operand)];
     if (load_paths_[i].kind == Path::Kind::direct) {
-      at[transfer.slot] = direct_address(input, begin);
+      at[transfer.slot] = load_paths_[i].address(input, begin);
     } else if (load_paths_[i].kind == Path::Kind::gathered) {
       std::byte* out = own[transfer.slot];
       for_each_run(load_paths_[i].nest, 0, begin, count,

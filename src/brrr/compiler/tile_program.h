@@ -101,7 +101,11 @@ class TileKernel {
   // How a transfer moves one tile.
   struct Path {
     enum class Kind : uint8_t { direct, constant, gathered } kind;
-    LoopNest nest;  // of this operand alone
+    LoopNest nest;          // of this operand alone
+    int64_t element_bytes;  // of a direct one
+    std::byte* address(const Operand& operand, int64_t element) const {
+      return operand.base + (operand.layout->offset + element) * element_bytes;
+    }
   };
   using Slots = SmallVector<std::byte*, 64>;
 
@@ -110,6 +114,8 @@ class TileKernel {
     return end ? end->type : ComputeType::f32;
   }
   bool can_write_directly(const TileTransfer& store, int slot) const;
+  void place_slots();
+  void run_steps(const Slots& at, int64_t count) const;
   void fill_constants(std::span<const Operand> inputs, int64_t count, const Slots& own) const;
   void load(std::span<const Operand> inputs, int64_t begin, int64_t count, const Slots& own,
             Slots& at) const;
@@ -117,7 +123,10 @@ class TileKernel {
 
   const TileProgram* program_;
   std::vector<Path> load_paths_, store_paths_;
-  int64_t tile_;  // elements, so that all slots fit the L1 cache
+  std::vector<uint64_t> constants_;  // by step: which inputs of a chain are one number
+  std::vector<int64_t> offsets_;     // by slot: of its buffer; -1 where it needs none
+  std::vector<bool> is_spread_;      // by slot: a constant that somebody reads as a whole tile
+  int64_t tile_;                     // elements, so that all slots fit the L1 cache
 };
 
 }  // namespace brrr

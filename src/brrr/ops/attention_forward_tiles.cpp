@@ -5,6 +5,7 @@
 #define HWY_TARGET_INCLUDE "brrr/ops/attention_forward_tiles.cpp"
 #include "hwy/foreach_target.h"
 //
+#include "brrr/ops/attention_query-inl.h"
 #include "brrr/ops/attention_tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -71,23 +72,6 @@ void cap(const KeyTile<T>& tile, const Strip& strip, double soft_cap, T* scores)
   }
 }
 
-// So few queries would leave most lanes of a product empty: a decoder's one query meets keys by dot
-// products along the head instead.
-constexpr int64_t kFewQueries = 2;
-
-template <typename T>
-void score_few(const AttentionForward<T>& call, const KeyTile<T>& tile, const Strip& strip,
-               T* scores) {
-  const T scale = static_cast<T>(call.scale);
-  for (int64_t k = strip.key; k < strip.key + strip.keys; ++k) {
-    T* const row = scores + tile.row(k);
-    std::fill_n(row, kLanes<T>, T(0));
-    for (int64_t i = 0; i < call.count; ++i) {
-      row[i] = scale * dot(call.q + i * call.q_stride, call.k + k * call.k_stride, call.head_dim);
-    }
-  }
-}
-
 template <typename T>
 void rescale(const Lanes<T>& lanes, const T* factor, T* sums, int64_t columns) {
   const Tag<T> d;
@@ -116,8 +100,14 @@ void write_block(const AttentionForward<T>& call, const Softmax<T>& state, const
   }
 }
 
+constexpr int64_t kFewQueries = 2;  // that are faster one by one
+
 template <typename T>
 void forward_block(const AttentionForward<T>& call) {
+  if (call.count <= kFewQueries) {
+    for (int64_t i = 0; i < call.count; ++i) attend_one(call, i);
+    return;
+  }
   T* const packed = call.scratch;
   T* const scores = packed + kWidth<T> * call.head_dim;
   T* const sums = scores + kWidth<T> * kKeyTile;
@@ -125,22 +115,15 @@ void forward_block(const AttentionForward<T>& call) {
   const Lanes<T> lanes(call);
   Softmax<T> state;
   start(state);
-  const bool few = call.count <= std::min(kFewQueries, kLanes<T>);
-  if (!few) {
-    pack_transposed(call.q, call.q_stride, call.count, call.head_dim, static_cast<T>(call.scale),
-                    packed);
-  }
+  pack_transposed(call.q, call.q_stride, call.count, call.head_dim, static_cast<T>(call.scale),
+                  packed);
   std::fill_n(sums, kWidth<T> * columns, T(0));
   for (int64_t key = lanes.first_key(); key < lanes.last_key(); key += kKeyTile) {
     const KeyTile<T> tile(lanes, call.visible.documents, key,
                           std::min(key + kKeyTile, lanes.last_key()));
     if (tile.count == 0) continue;
     for (const Strip& strip : tile) {
-      if (few) {
-        score_few(call, tile, strip, scores);
-      } else {
-        multiply_strip(tile, strip, call.k, call.k_stride, call.head_dim, packed, scores);
-      }
+      multiply_strip(tile, strip, call.k, call.k_stride, call.head_dim, packed, scores);
       if (call.soft_cap > 0) cap(tile, strip, call.soft_cap, scores);
       if (strip.edge) hide(call, lanes, tile, strip, scores);
     }

@@ -60,46 +60,66 @@ float apply_one(ChainCode code, float a, float b) {
   return a;
 }
 
-// One op on all registers of the block; the code is a constant here, so each has a loop of its own.
+// Where the other operand of an op is for the block at hand.
+struct Other {
+  const float* at = nullptr;  // null: the op has one operand
+  bool is_constant = false;
+  bool is_left = false;  // code(other, value)
+};
+
+// One op on all registers of the block; the code is a constant here, so each has loops of its own.
 template <ChainCode kCode>
-HWY_INLINE void step(V (&v)[kVectors], const float* other, bool reversed) {
+HWY_INLINE void step(V (&v)[kVectors], const Other& other) {
   const D d;
   constexpr auto kLanes = static_cast<int>(hn::MaxLanes(D()));
-  if (other == nullptr) {
+  const auto with = [&](const auto& load) HWY_ATTR {
+    if (other.is_left) {
+#pragma GCC unroll 8
+      for (int i = 0; i < kVectors; ++i) v[i] = apply(kCode, load(i), v[i]);
+    } else {
+#pragma GCC unroll 8
+      for (int i = 0; i < kVectors; ++i) v[i] = apply(kCode, v[i], load(i));
+    }
+  };
+  if (other.at == nullptr) {
 #pragma GCC unroll 8
     for (int i = 0; i < kVectors; ++i) v[i] = apply(kCode, v[i], v[i]);
-  } else if (reversed) {
-#pragma GCC unroll 8
-    for (int i = 0; i < kVectors; ++i) v[i] = apply(kCode, hn::LoadU(d, other + i * kLanes), v[i]);
+  } else if (other.is_constant) {
+    const V constant = hn::Set(d, *other.at);
+    with([&](int) HWY_ATTR { return constant; });
   } else {
-#pragma GCC unroll 8
-    for (int i = 0; i < kVectors; ++i) v[i] = apply(kCode, v[i], hn::LoadU(d, other + i * kLanes));
+    with([&](int i) HWY_ATTR { return hn::LoadU(d, other.at + i * kLanes); });
   }
 }
 
-HWY_INLINE void run_op(const ChainOp& op, V (&v)[kVectors], const float* other) {
-  switch (op.code) {
-    case ChainCode::add: return step<ChainCode::add>(v, other, false);
-    case ChainCode::sub: return step<ChainCode::sub>(v, other, op.reversed);
-    case ChainCode::mul: return step<ChainCode::mul>(v, other, false);
-    case ChainCode::div: return step<ChainCode::div>(v, other, op.reversed);
-    case ChainCode::maximum: return step<ChainCode::maximum>(v, other, op.reversed);
-    case ChainCode::minimum: return step<ChainCode::minimum>(v, other, op.reversed);
-    case ChainCode::neg: return step<ChainCode::neg>(v, nullptr, false);
-    case ChainCode::abs: return step<ChainCode::abs>(v, nullptr, false);
-    case ChainCode::square: return step<ChainCode::square>(v, nullptr, false);
-    case ChainCode::relu: return step<ChainCode::relu>(v, nullptr, false);
-    case ChainCode::sqrt: return step<ChainCode::sqrt>(v, nullptr, false);
-    case ChainCode::reciprocal: return step<ChainCode::reciprocal>(v, nullptr, false);
+HWY_INLINE void run_op(ChainCode code, V (&v)[kVectors], const Other& other) {
+  switch (code) {
+    case ChainCode::add: return step<ChainCode::add>(v, other);
+    case ChainCode::sub: return step<ChainCode::sub>(v, other);
+    case ChainCode::mul: return step<ChainCode::mul>(v, other);
+    case ChainCode::div: return step<ChainCode::div>(v, other);
+    case ChainCode::maximum: return step<ChainCode::maximum>(v, other);
+    case ChainCode::minimum: return step<ChainCode::minimum>(v, other);
+    case ChainCode::neg: return step<ChainCode::neg>(v, other);
+    case ChainCode::abs: return step<ChainCode::abs>(v, other);
+    case ChainCode::square: return step<ChainCode::square>(v, other);
+    case ChainCode::relu: return step<ChainCode::relu>(v, other);
+    case ChainCode::sqrt: return step<ChainCode::sqrt>(v, other);
+    case ChainCode::reciprocal: return step<ChainCode::reciprocal>(v, other);
     case ChainCode::none: return;
   }
 }
 
+bool is_constant(const ChainCall& call, int input) { return (call.constants >> input & 1) != 0; }
+
 void run_tail(const ChainCall& call, int64_t begin) {
   for (int64_t i = begin; i < call.count; ++i) {
-    float value = call.inputs[0][i];
+    const auto input = [&](int index) {
+      return call.inputs[index][is_constant(call, index) ? 0 : i];
+    };
+    float value = input(0);
     for (const ChainOp& op : call.ops) {
-      const float other = op.input < 0 ? value : call.inputs[op.input][i];
+      const float other = op.input < 0 ? value : input(op.input);
       value = op.reversed ? apply_one(op.code, other, value) : apply_one(op.code, value, other);
     }
     call.output[i] = value;
@@ -113,10 +133,21 @@ void run_chain_here(const ChainCall& call) {
   int64_t begin = 0;
   for (; begin + kBlock <= call.count; begin += kBlock) {
     V v[kVectors];
+    if (is_constant(call, 0)) {
+      for (V& value : v) value = hn::Set(d, *call.inputs[0]);
+    } else {
 #pragma GCC unroll 8
-    for (int i = 0; i < kVectors; ++i) v[i] = hn::LoadU(d, call.inputs[0] + begin + i * kLanes);
-    for (const ChainOp& op : call.ops)
-      run_op(op, v, op.input < 0 ? nullptr : call.inputs[op.input] + begin);
+      for (int i = 0; i < kVectors; ++i) v[i] = hn::LoadU(d, call.inputs[0] + begin + i * kLanes);
+    }
+    for (const ChainOp& op : call.ops) {
+      Other other;
+      if (op.input >= 0) {
+        other.is_constant = is_constant(call, op.input);
+        other.at = call.inputs[op.input] + (other.is_constant ? 0 : begin);
+        other.is_left = op.reversed;
+      }
+      run_op(op.code, v, other);
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < kVectors; ++i) hn::StoreU(v[i], d, call.output + begin + i * kLanes);
   }

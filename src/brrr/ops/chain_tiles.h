@@ -18,6 +18,7 @@ inline constexpr int kMaxChainInputs = 64;
 struct ChainCall {
   std::span<const ChainOp> ops;
   const float* const* inputs;
+  uint64_t constants;  // bit i: inputs[i] is one number for all elements
   float* output;
   int64_t count;
 };

@@ -48,7 +48,9 @@ Layout relative(const Tensor& view, const Tensor& operand) {
   return layout;
 }
 
-Tensor shifted(const Tensor& x, Layout layout) {
+Tensor view_for(const EinsumRecipe& recipe, int side, const Tensor& x) {
+  if (recipe.as_is[side]) return x;
+  Layout layout = recipe.views[side];
   layout.offset += x.offset();
   return make_view(x, layout);
 }
@@ -79,13 +81,15 @@ void keep_recipe(std::string_view pattern, std::span<const Tensor> operands,
   entry.recipe = {
       .left = left,
       .views = {relative(matrices[0], operands[l]), relative(matrices[1], operands[1 - l])},
+      .as_is = {matrices[0].layout() == operands[l].layout(),
+                matrices[1].layout() == operands[1 - l].layout()},
       .result = result.layout()};
 }
 
 Tensor run_recipe(const EinsumRecipe& recipe, std::span<const Tensor> operands) {
   const auto l = static_cast<size_t>(recipe.left);
   const Tensor product =
-      matmul(shifted(operands[l], recipe.views[0]), shifted(operands[1 - l], recipe.views[1]));
+      matmul(view_for(recipe, 0, operands[l]), view_for(recipe, 1, operands[1 - l]));
   return product.layout() == recipe.result ? product : make_view(product, recipe.result);
 }
 

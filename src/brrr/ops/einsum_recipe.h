@@ -12,9 +12,10 @@
 namespace brrr::einsum_plan {
 
 struct EinsumRecipe {
-  int left = 0;     // the operand on the left of the product; the other is on the right
-  Layout views[2];  // of the left and the right operand, relative to their first elements
-  Layout result;    // of the product
+  int left = 0;        // the operand on the left of the product; the other is on the right
+  Layout views[2];     // of the left and the right operand, relative to their first elements
+  bool as_is[2] = {};  // the view is the operand itself
+  Layout result;       // of the product
 };
 
 // The recipe for these operands on this thread, or nullptr.
