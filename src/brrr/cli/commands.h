@@ -15,5 +15,6 @@ void add_ops(CLI::App& app);
 void add_profile(CLI::App& app);
 void add_sweep(CLI::App& app);
 void add_tokenize(CLI::App& app);
+void add_train(CLI::App& app);
 
 }  // namespace brrr::cli

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   brrr::cli::add_profile(app);
   brrr::cli::add_sweep(app);
   brrr::cli::add_tokenize(app);
+  brrr::cli::add_train(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -103,7 +103,7 @@ void write_checkpoint(const fs::path& run_folder, const Snapshot& snapshot,
     save_safetensors(writer.path() / "optimizer.safetensors", snapshot.optimizer);
     writer.commit();
   }
-  if (snapshot.is_best) write_text(folder / kBest, name);
+  if (snapshot.is_best) mark_best(run_folder, snapshot.step);
   remove_old(run_folder, options.keep);
 }
 
@@ -190,6 +190,10 @@ Snapshot read_checkpoint(const fs::path& checkpoint) {
           .tokenizer_json = read_text(checkpoint / "tokenizer.json"),
           .model = read_tensors(checkpoint / "model.safetensors"),
           .optimizer = read_tensors(checkpoint / "optimizer.safetensors")};
+}
+
+void mark_best(const fs::path& run_folder, int64_t step) {
+  write_text(checkpoints_of(run_folder) / kBest, checkpoint_name(step));
 }
 
 void set_aside_damaged(const fs::path& run_folder, int64_t step) {

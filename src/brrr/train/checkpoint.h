@@ -83,6 +83,9 @@ FoundCheckpoint find_checkpoint(const std::filesystem::path& run_folder);
 // Everything back. Throws Error naming the file that is damaged, missing or of another version.
 Snapshot read_checkpoint(const std::filesystem::path& checkpoint);
 
+// Says that the checkpoint of this step is the best.
+void mark_best(const std::filesystem::path& run_folder, int64_t step);
+
 // Damaged folders newer than `step` get the ending ".damaged": they stay for who wants to look, and
 // their names are free again.
 void set_aside_damaged(const std::filesystem::path& run_folder, int64_t step);

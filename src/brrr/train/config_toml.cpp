@@ -1,5 +1,4 @@
 // Configuration files: reading TOML into settings and writing settings as TOML.
-#define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
 #include <fstream>
@@ -78,11 +77,14 @@ void read_table(TrainConfig& config, const toml::table& table, const std::string
 }  // namespace
 
 TrainConfig parse_config(std::string_view text, std::string_view origin) {
-  const toml::parse_result parsed = toml::parse(text, origin);
-  check(parsed.succeeded(), origin, ", line ", parsed ? 0U : parsed.error().source().begin.line,
-        ": ", parsed ? std::string_view() : parsed.error().description());
+  toml::table table;
+  try {
+    table = toml::parse(text, origin);
+  } catch (const toml::parse_error& error) {
+    fail(origin, ", line ", error.source().begin.line, ": ", error.description());
+  }
   TrainConfig config;
-  read_table(config, parsed.table(), "", origin);
+  read_table(config, table, "", origin);
   return config;
 }
 
