@@ -36,6 +36,7 @@ RunFacts some_facts() {
                     .bytes = 1e6,
                     .seconds = 0.1,
                     .regime = "compute"}};
+  facts.memory_timeline = {{.phase = "forward", .bytes = 7}, {.phase = "backward", .bytes = 9}};
   return facts;
 }
 
@@ -101,6 +102,8 @@ TEST(RunLog, IsReadBackAsItWasWritten) {
   EXPECT_EQ(nlohmann::json::parse(run.facts.model_json)["width"], 64);
   ASSERT_EQ(run.facts.kernels.size(), 1U);
   EXPECT_EQ(run.facts.kernels[0].regime, "compute");
+  ASSERT_EQ(run.facts.memory_timeline.size(), 2U);
+  EXPECT_EQ(run.facts.memory_timeline[1].bytes, 9);
   ASSERT_EQ(run.steps.size(), 3U);
   EXPECT_EQ(run.steps[2].step, 3);
 }

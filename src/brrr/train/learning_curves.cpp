@@ -25,8 +25,8 @@ std::vector<EvaluationPoint> evaluation_points(const RunLog& run) {
 
 std::vector<double> smoothed(std::span<const double> ys) {
   std::vector<double> result(ys.begin(), ys.end());
-  const size_t last = ys.size() - 1;
   if (ys.size() < 3) return result;
+  const size_t last = ys.size() - 1;
   result[0] = (2 * ys[0] + ys[1]) / 3;
   result[last] = (2 * ys[last] + ys[last - 1]) / 3;
   for (size_t i = 1; i < last; ++i) result[i] = (ys[i - 1] + 2 * ys[i] + ys[i + 1]) / 4;

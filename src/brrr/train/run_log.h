@@ -38,6 +38,12 @@ struct KernelFact {
   std::string regime = {};      // compute, bandwidth or overhead
 };
 
+// What the arena holds while one kernel of a step runs, in the order of the kernels.
+struct MemoryMoment {
+  std::string phase = {};  // forward, backward or update
+  int64_t bytes = 0;
+};
+
 struct RunFacts {
   std::string brrr_version = {}, name = {};
   std::string status = "running";  // running, finished, stopped or failed
@@ -53,11 +59,12 @@ struct RunFacts {
   Bytes predicted_memory = {};
   int threads = 0;
   std::string mfu_convention = {};
-  std::string speed_regime = {};         // a sentence: what bounds the speed
-  std::string speed_advice = {};         // a sentence: what would make it faster
-  std::vector<KernelFact> kernels = {};  // the longest first
-  int64_t best_step = 0;                 // of the best checkpoint; 0 where there is none
-  double seconds = 0;                    // spent in steps, over all sessions
+  std::string speed_regime = {};                   // a sentence: what bounds the speed
+  std::string speed_advice = {};                   // a sentence: what would make it faster
+  std::vector<KernelFact> kernels = {};            // the longest first
+  std::vector<MemoryMoment> memory_timeline = {};  // train/memory_moments.h makes it from a plan
+  int64_t best_step = 0;                           // of the best checkpoint; 0 where there is none
+  double seconds = 0;                              // spent in steps, over all sessions
 
   int64_t tokens_per_step() const { return batch * context * accumulate; }
 };

@@ -43,6 +43,12 @@ void visit_kernel(Kernel& kernel, Visitor&& visit) {
   visit("regime", kernel.regime);
 }
 
+template <typename Moment, typename Visitor>
+void visit_moment(Moment& moment, Visitor&& visit) {
+  visit("phase", moment.phase);
+  visit("bytes", moment.bytes);
+}
+
 template <typename Facts, typename Visitor>
 void visit_facts(Facts& facts, Visitor&& visit) {
   visit("brrr_version", facts.brrr_version);
@@ -169,15 +175,28 @@ void read_activations(const Json& object, const std::string& origin, StepRecord&
   for (const auto& item : found->items()) read(item.key().c_str(), record.activations[item.key()]);
 }
 
-void read_kernels(const Json& object, const std::string& origin, RunFacts& facts) {
-  const auto found = object.find("kernels");
+// A list of objects; absent: empty.
+template <typename Item, typename VisitItem>
+void read_list(const Json& object, const char* name, const std::string& origin,
+               std::vector<Item>& items, const VisitItem& visit_item) {
+  const auto found = object.find(name);
   if (found == object.end()) return;
-  check(found->is_array(), origin, ": \"kernels\" is not a list");
-  for (const Json& kernel : *found) {
-    check(kernel.is_object(), origin, ": \"kernels\" has an entry that is not an object");
-    const Reader read{.object = kernel, .origin = origin, .required = true};
-    visit_kernel(facts.kernels.emplace_back(), read);
+  check(found->is_array(), origin, ": \"", name, "\" is not a list");
+  for (const Json& entry : *found) {
+    check(entry.is_object(), origin, ": \"", name, "\" has an entry that is not an object");
+    visit_item(items.emplace_back(), Reader{.object = entry, .origin = origin, .required = true});
   }
+}
+
+template <typename Item, typename VisitItem>
+Json list_json(const std::vector<Item>& items, const VisitItem& visit_item) {
+  Json list = Json::array();
+  for (const Item& item : items) {
+    Writer write;
+    visit_item(item, write);
+    list.push_back(std::move(write.object));
+  }
+  return list;
 }
 
 }  // namespace
@@ -211,13 +230,10 @@ std::string to_json(const RunFacts& facts) {
   write("format", kFormat);
   visit_facts(facts, write);
   write.object["model"] = parse_object(facts.model_json, "the model of a run");
-  Json kernels = Json::array();
-  for (const KernelFact& kernel : facts.kernels) {
-    Writer entry;
-    visit_kernel(kernel, entry);
-    kernels.push_back(entry.object);
-  }
-  write.object["kernels"] = kernels;
+  write.object["kernels"] =
+      list_json(facts.kernels, [](auto& kernel, auto& visit) { visit_kernel(kernel, visit); });
+  write.object["memory_timeline"] = list_json(
+      facts.memory_timeline, [](auto& moment, auto& visit) { visit_moment(moment, visit); });
   return dump(write.object, 1) + "\n";
 }
 
@@ -235,7 +251,10 @@ RunFacts parse_run_facts(std::string_view text, const std::string& origin) {
         ": \"status\" is \"", status, "\"; it is one of running, finished, stopped, failed");
   visit_facts(facts, Reader{.object = object, .origin = origin, .required = false});
   if (object.contains("model")) facts.model_json = dump(object["model"], -1);
-  read_kernels(object, origin, facts);
+  read_list(object, "kernels", origin, facts.kernels,
+            [](auto& kernel, const Reader& read) { visit_kernel(kernel, read); });
+  read_list(object, "memory_timeline", origin, facts.memory_timeline,
+            [](auto& moment, const Reader& read) { visit_moment(moment, read); });
   return facts;
 }
 
