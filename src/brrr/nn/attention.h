@@ -33,6 +33,8 @@ class SelfAttention : public Layer {
   ~SelfAttention() override;
   // How many parameters one has.
   static int64_t count_for(int64_t width, const SelfAttentionOptions& options);
+  // Its keys and values; for causal attention alone.
+  LayerCache make_cache(int64_t batch, int64_t capacity) const;
 
  protected:
   Tensor forward(const Tensor& x, const ForwardInputs& inputs) const override;
@@ -42,6 +44,7 @@ class SelfAttention : public Layer {
     Tensor q, k, v;  // [batch, heads or kv_heads, seq, head_dim]
   };
   Heads project(const Tensor& x) const;
+  Tensor attend(Heads heads, const ForwardInputs& inputs) const;
 
   SelfAttentionOptions options_;
   std::unique_ptr<Linear> qkv_, q_, k_, v_, out_;

@@ -66,6 +66,9 @@ class Gpt2::Block : public Module {
     const Tensor mixed = x + drop_attn_(attn_(ln_1_(x), inputs), inputs);
     return mixed + drop_mlp_(mlp_(ln_2_(mixed)), inputs);
   }
+  LayerCache make_cache(int64_t batch, int64_t capacity) const {
+    return attn_.make_cache(batch, capacity);
+  }
 
  private:
   LayerNorm ln_1_;
@@ -91,11 +94,23 @@ Gpt2::Gpt2(const Gpt2Config& config, Random& random)
 }
 Gpt2::~Gpt2() = default;
 
+DecodeCache Gpt2::make_cache(int64_t batch, int64_t capacity) const {
+  DecodeCache cache{.capacity = capacity, .layers = {}};
+  for (const auto& block : blocks_) cache.layers.push_back(block->make_cache(batch, capacity));
+  return cache;
+}
+
+// The vectors of the places where tokens stand. Filling may stand past the last one: it takes that.
+Tensor Gpt2::positions(const Tensor& tokens, const ForwardInputs& inputs) const {
+  if (!inputs.decode) return wpe_.first(tokens.dim(1));
+  return wpe_(minimum(decode_positions(*inputs.decode, tokens.dim(1)), config_.context - 1));
+}
+
 Tensor Gpt2::body(const Tensor& tokens, const ForwardInputs& inputs) const {
-  Tensor x = drop_(wte_(tokens) + wpe_.first(tokens.dim(1)), inputs);
+  Tensor x = drop_(wte_(tokens) + positions(tokens, inputs), inputs);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const SegmentScope layer(join_text("h.", i));
-    x = (*blocks_[i])(x, inputs);
+    x = (*blocks_[i])(x, inputs.of_layer(i));
     note_activation(inputs, join_text("h.", i), x);
   }
   return ln_f_(x);

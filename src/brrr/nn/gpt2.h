@@ -43,12 +43,15 @@ class Gpt2 : public LanguageModel {
   int64_t context() const override { return config_.context; }
   int64_t width() const override { return config_.width; }
   Tensor head(const Tensor& hidden) const override;
+  bool supports_cache() const override { return true; }
+  DecodeCache make_cache(int64_t batch, int64_t capacity) const override;
 
  protected:
   Tensor body(const Tensor& tokens, const ForwardInputs& inputs) const override;
 
  private:
   class Block;
+  Tensor positions(const Tensor& tokens, const ForwardInputs& inputs) const;
 
   Gpt2Config config_;
   Embedding wte_, wpe_;

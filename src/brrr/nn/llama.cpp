@@ -121,6 +121,11 @@ class Llama::Block : public Module {
     const Tensor mixed = x + drop_attention_((*attention_)(input_norm_(x), inputs), inputs);
     return mixed + drop_network_((*network_)(network_norm_(mixed), inputs), inputs);
   }
+  LayerCache make_cache(int64_t batch, int64_t capacity) const {
+    if (const auto* latent = dynamic_cast<const LatentAttention*>(attention_.get()))
+      return latent->make_cache(batch, capacity);
+    return dynamic_cast<const SelfAttention&>(*attention_).make_cache(batch, capacity);
+  }
 
  private:
   RmsNorm input_norm_;
@@ -150,11 +155,17 @@ Llama::Llama(const LlamaConfig& config, Random& random)
 }
 Llama::~Llama() = default;
 
+DecodeCache Llama::make_cache(int64_t batch, int64_t capacity) const {
+  DecodeCache cache{.capacity = capacity, .layers = {}};
+  for (const auto& block : blocks_) cache.layers.push_back(block->make_cache(batch, capacity));
+  return cache;
+}
+
 Tensor Llama::body(const Tensor& tokens, const ForwardInputs& inputs) const {
   Tensor x = drop_(embed_(tokens), inputs);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const SegmentScope layer(join_text("model.layers.", i));
-    x = (*blocks_[i])(x, inputs);
+    x = (*blocks_[i])(x, inputs.of_layer(i));
     note_activation(inputs, join_text("model.layers.", i), x);
   }
   return norm_(x);
