@@ -57,7 +57,8 @@ SplitFacts write_stories(const text::Tokenizer& tokenizer, StorySplit split, int
   return facts;
 }
 
-void remove_shards(const fs::path& folder) {
+void clear_shards(const fs::path& folder) {
+  fs::create_directories(folder);
   for (const char* split : {"train", "validation"}) {
     for (const fs::path& path : find_shards(folder, split)) fs::remove(path);
   }
@@ -66,7 +67,7 @@ void remove_shards(const fs::path& folder) {
 Json prepare_stories(const DataConfig& config, const fs::path& run_folder,
                      const std::shared_ptr<const text::Tokenizer>& tokenizer) {
   const fs::path folder = run_folder / kDataFolder;
-  remove_shards(folder);
+  clear_shards(folder);
   const auto held_out = static_cast<int64_t>(static_cast<double>(config.stories) *
                                              config.validation / (1 - config.validation));
   SplitFacts all = write_stories(*tokenizer, StorySplit::train, config.stories, folder);
