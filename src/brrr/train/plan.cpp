@@ -10,6 +10,7 @@
 #include "brrr/graph/op_def.h"
 #include "brrr/graph/trace.h"
 #include "brrr/runtime/stages.h"
+#include "brrr/train/memory_moments.h"
 #include "brrr/train/parts.h"
 
 namespace brrr {
@@ -60,7 +61,7 @@ std::vector<KernelFact> facts_of(const KernelList& list, const Prediction& predi
   return facts;
 }
 
-void judge_speed(TrainPlan& plan, const Prediction& prediction) {
+void describe_speed(TrainPlan& plan, const Prediction& prediction) {
   const double all = std::max(prediction.seconds(), 1e-12);
   plan.compute_share = prediction.seconds_in(Regime::compute) / all;
   plan.bandwidth_share = prediction.seconds_in(Regime::bandwidth) / all;
@@ -117,7 +118,8 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
   plan.step_seconds = prediction.seconds();
   plan.calibrated = prediction.calibrated;
   plan.kernels = facts_of(program.kernels, prediction);
-  judge_speed(plan, prediction);
+  plan.memory_timeline = memory_moments(program.kernels, program.plan);
+  describe_speed(plan, prediction);
   return plan;
 }
 

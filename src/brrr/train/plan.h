@@ -29,6 +29,8 @@ struct TrainPlan {
   double compute_share = 0, bandwidth_share = 0, overhead_share = 0;  // of step_seconds
   std::vector<KernelFact> kernels;                                    // the longest first
 
+  std::vector<MemoryMoment> memory_timeline;  // of the arena
+
   Bytes checkpoint, disk;                  // one, and all that the run keeps at a time
   std::string speed_regime, speed_advice;  // sentences
 };

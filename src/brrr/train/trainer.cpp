@@ -4,18 +4,19 @@
 
 #include <chrono>
 #include <cmath>
-#include <ctime>
 
 #include "brrr/base/error.h"
-#include "brrr/base/thread_pool.h"
 #include "brrr/data/prefetch.h"
 #include "brrr/device/ledger.h"
 #include "brrr/text/tokenizer_file.h"
 #include "brrr/train/batch_loss.h"
 #include "brrr/train/checkpoint.h"
 #include "brrr/train/parts.h"
+#include "brrr/train/run_facts.h"
 #include "brrr/train/sampler.h"
+#include "brrr/train/saved_tensors.h"
 #include "brrr/train/state.h"
+#include "brrr/train/tensorboard.h"
 
 namespace brrr {
 namespace fs = std::filesystem;
@@ -51,34 +52,6 @@ std::unique_ptr<BatchLoss> make_evaluation(const TrainConfig& config, const Corp
                                                       .loss = loss});
 }
 
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &parts);
-  return text;
-}
-
-// The values whose names begin with `prefix`, under the rest of their names.
-std::vector<NamedTensor> below(const std::vector<NamedTensor>& values, std::string_view prefix) {
-  std::vector<NamedTensor> found;
-  for (const NamedTensor& each : values) {
-    if (each.name.starts_with(prefix))
-      found.push_back({each.name.substr(prefix.size()), each.tensor});
-  }
-  return found;
-}
-
-std::vector<NamedTensor> with_prefix(std::string_view prefix, std::vector<NamedTensor> tensors) {
-  for (NamedTensor& each : tensors) each.name = join_text(prefix, each.name);
-  return tensors;
-}
-
-void append(std::vector<NamedTensor>& to, const std::vector<NamedTensor>& more) {
-  to.insert(to.end(), more.begin(), more.end());
-}
-
 }  // namespace
 
 struct Trainer::State {
@@ -96,6 +69,7 @@ struct Trainer::State {
   std::unique_ptr<Sampler> sampler;  // null: texts cannot be written
   std::unique_ptr<CheckpointWriter> checkpoints;
   std::unique_ptr<RunLogWriter> log;
+  std::unique_ptr<TensorBoardWriter> board;
   RunFacts facts;
 
   TrainingState at;  // where the run stands
@@ -123,69 +97,28 @@ struct Trainer::State {
                                                    .seed = config.seed_of(config.seed.sampling)});
     checkpoints = std::make_unique<CheckpointWriter>(
         options.folder, CheckpointOptions{.keep = static_cast<int>(config.checkpoint.keep)});
-    fill_facts();
+    facts = facts_of_run(resolved, corpus, plan);
+    facts.brrr_version = options.brrr_version;
+    facts.name = fs::absolute(options.folder).lexically_normal().filename().string();
+    facts.peak_flops = options.peak_flops.value();
   }
 
   void note(const std::string& text) const {
     if (observer.on_note) observer.on_note(text);
   }
 
-  void fill_facts() {
-    facts.brrr_version = options.brrr_version;
-    facts.name = fs::absolute(options.folder).lexically_normal().filename().string();
-    facts.started = now_text();
-    facts.model_json = to_json(resolved.model);
-    facts.data = corpus.words;
-    facts.tokenizer = corpus.tokenizer ? corpus.tokenizer->description() : "not known";
-    facts.precision = get_setting(config, "train.precision");
-    facts.optimizer = config.optimizer.name;
-    facts.device = "cpu";
-    facts.parameters = plan.parameters;
-    facts.train_tokens = corpus.train.token_count();
-    facts.validation_tokens = corpus.validation.token_count();
-    facts.batch = *config.train.batch;
-    facts.context = *config.model.context;
-    facts.accumulate = config.train.accumulate;
-    facts.steps = *config.train.steps;
-    facts.vocab = corpus.vocab;
-    facts.seed = static_cast<int64_t>(config.seed.all);
-    facts.dropout = config.model.dropout;
-    facts.weight_decay = config.optimizer.weight_decay;
-    facts.flops_per_token = plan.model_flops_per_token.value();
-    facts.peak_flops = options.peak_flops.value();
-    facts.predicted_step_seconds = plan.step_seconds;
-    facts.predicted_memory = plan.memory();
-    facts.threads = thread_pool().threads();
-    facts.mfu_convention = kMfuConvention;
-    facts.speed_regime = plan.speed_regime;
-    facts.speed_advice = plan.speed_advice;
-    facts.kernels = plan.kernels;
-  }
-
   // ---- checkpoints -------------------------------------------------------------------------------
-  // What the model is for others goes into model.safetensors: the averages, where they are kept. The live
-  // weights are then part of what going on needs.
   Snapshot snapshot(bool is_best) {
-    Snapshot taken{.step = at.step,
-                   .model_json = to_json(resolved.model),
-                   .tokenizer_json = corpus.tokenizer
-                                         ? text::to_brrr_json(corpus.tokenizer->definition())
-                                         : std::string("{}"),
-                   .optimizer = copy_tensors(with_prefix("optimizer.", parts.optimizer->states())),
-                   .is_best = is_best};
-    const std::vector<NamedTensor> live = parts.model->named_parameters();
-    if (parts.average) {
-      taken.model = copy_tensors(below(parts.average->states(), "average."));
-      taken.model.pop_back();  // its count of steps, the last
-      append(taken.optimizer, copy_tensors(with_prefix("live.", live)));
-      append(taken.optimizer, copy_tensors({parts.average->states().back()}));
-    } else {
-      taken.model = copy_tensors(live);
-    }
-    append(taken.optimizer, copy_tensors(parts.step->program_states(batches.at(0))));
     at.guard = guard.history();
-    taken.state_json = to_json(at);
-    return taken;
+    SavedTensors tensors = copy_for_saving(parts, batches.at(0));
+    return {.step = at.step,
+            .model_json = to_json(resolved.model),
+            .state_json = to_json(at),
+            .tokenizer_json = corpus.tokenizer ? text::to_brrr_json(corpus.tokenizer->definition())
+                                               : std::string("{}"),
+            .model = std::move(tensors.model),
+            .optimizer = std::move(tensors.optimizer),
+            .is_best = is_best};
   }
 
   void save(bool is_best) {
@@ -196,35 +129,16 @@ struct Trainer::State {
     saved_step = at.step;
   }
 
-  // A save that failed costs nothing that was saved before; the run goes on and tries again.
-  void tell_failure() {
-    if (const auto failure = checkpoints->take_failure()) {
-      const FoundCheckpoint last = find_checkpoint(options.folder);
-      note(fmt::format("a checkpoint could not be written: {}. {}", *failure,
-                       last.path.empty()
-                           ? "There is none yet"
-                           : fmt::format("The last good one is {}", last.path.string())));
-    }
+  std::string last_good() const {
+    const fs::path last = find_checkpoint(options.folder).path;
+    return last.empty() ? "there is no checkpoint yet"
+                        : fmt::format("the last good one is {}", last.string());
   }
 
-  void load(const Snapshot& saved) {
-    parts.step->executable(batches.at(0));  // its own states are there before they get their values
-    const std::vector<NamedTensor> live = below(saved.optimizer, "live.");
-    parts.model->load_state_dict(live.empty() ? saved.model : live);
-    const bool same_rule = at.config.optimizer.name == config.optimizer.name;
-    if (same_rule) parts.optimizer->load_states(below(saved.optimizer, "optimizer."));
-    if (parts.average && !live.empty()) {
-      std::vector<NamedTensor> averages = with_prefix("average.", saved.model);
-      for (const NamedTensor& each : saved.optimizer) {
-        if (each.name == "average.step") averages.push_back(each);
-      }
-      parts.average->load_states(averages);
-    } else if (parts.average) {
-      parts.average->load_states(with_prefix("average.", saved.model), {.allow_missing = true});
-    }
-    load_tensors(parts.step->program_states(batches.at(0)),
-                 with_prefix("program.", below(saved.optimizer, "program.")),
-                 {.allow_missing = true, .allow_unexpected = true});
+  // A save that failed costs nothing that was saved before; the run goes on and tries again.
+  void tell_failure() const {
+    if (const auto failure = checkpoints->take_failure())
+      note(fmt::format("a checkpoint could not be written: {}; {}", *failure, last_good()));
   }
 
   void resume() {
@@ -245,7 +159,8 @@ struct Trainer::State {
           " was trained on ids of the tokenizer ", at.tokenizer_hash,
           ", and the data has those of ", corpus.tokenizer_hash);
     for (const std::string& change : describe_changes(at.config, config)) note(change);
-    load(saved);
+    load_saved(parts, {.model = saved.model, .optimizer = saved.optimizer}, batches.at(0),
+               {.optimizer = at.config.optimizer.name == config.optimizer.name});
     guard.restore(at.guard);
     at.config = config;
     at.brrr_version = options.brrr_version;
@@ -344,9 +259,23 @@ struct Trainer::State {
       if (observer.on_sample) observer.on_sample(at.step, record.sample);
     }
     log->add(record);
+    show_on_board(record);
     if (observer.on_step) observer.on_step(record);
     tell_failure();
     if (is_best || is_due(*config.checkpoint.every) || is_last) save(is_best);
+  }
+
+  void show_on_board(const StepRecord& record) {
+    board->scalar("loss/step", record.step, record.loss);
+    board->scalar("lr", record.step, record.lr);
+    board->scalar("grad_norm", record.step, record.grad_norm);
+    board->scalar("tokens_per_second", record.step, record.tokens_per_second);
+    if (record.train_loss) board->scalar("loss/train", record.step, *record.train_loss);
+    if (record.validation_loss)
+      board->scalar("loss/validation", record.step, *record.validation_loss);
+    for (const auto& [part, largest] : record.activations)
+      board->scalar(join_text("largest_activation/", part), record.step, largest);
+    if (!record.sample.empty()) board->text("sample", record.step, record.sample);
   }
 
   TrainOutcome loop() {
@@ -372,14 +301,21 @@ struct Trainer::State {
   TrainOutcome run() {
     fs::create_directories(options.folder);
     log = std::make_unique<RunLogWriter>(options.folder, at.step);
+    board = std::make_unique<TensorBoardWriter>(options.folder,
+                                                TensorBoardOptions{.resumed_after_step = at.step});
+    ledger().reset_peak();  // what was measured before is no part of the run
     write_run_facts(options.folder, facts);
     TrainOutcome outcome;
     try {
       outcome = loop();
       checkpoints->finish();
-    } catch (const std::exception& error) {
-      end("failed", error.what());
-      throw;
+    } catch (const Error& error) {
+      const std::string words = fmt::format("{}; of the checkpoints {}", error.what(), last_good());
+      try {
+        end("failed", words);
+      } catch (const Error&) {  // a full disk has no room for the reason either
+      }
+      throw Error(words);
     }
     outcome.checkpoint = checkpoints_of(options.folder) / checkpoint_name(saved_step);
     end(outcome.status, outcome.reason);
