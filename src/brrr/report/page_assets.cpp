@@ -45,7 +45,7 @@ p { margin: 6px 0; }
   border: 1px solid var(--line); border-radius: 6px; padding: 0 7px; margin-left: 4px; }
 .chart button[aria-pressed=true] { color: var(--card); background: var(--soft); }
 .chart svg { width: 100%; height: auto; display: block; }
-.chart text { fill: var(--soft); font-size: 11px; font-variant-numeric: tabular-nums; }
+.chart text { fill: var(--soft); font-size: 11.5px; font-variant-numeric: tabular-nums; }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 14px; font-size: 13px; color: var(--soft); }
 .legend span { cursor: pointer; }
 .legend span.off { opacity: .35; text-decoration: line-through; }
@@ -69,7 +69,8 @@ std::string_view chart_script() {
   return R"js(
 (() => {
 'use strict';
-const W = 760, H = 300, L = 66, R = 14, T = 10, B = 42;
+const L = 92, R = 14, T = 10, B = 42;
+let W = 560, H = 270;  // of the chart that is being drawn: its own units are near to pixels
 const make = (name, attributes, parent) => {
   const node = document.createElementNS('http://www.w3.org/2000/svg', name);
   for (const key in attributes) node.setAttribute(key, attributes[key]);
@@ -94,13 +95,15 @@ const format = (value, unit) => {
   while (size >= step ** (power + 1) && power + 1 < prefixes.length) ++power;
   if (!unit && size < 100000) power = 0;
   const scaled = value / step ** power;
-  const text = size !== 0 && size < 1e-3 ? value.toExponential(2)
+  const text = size !== 0 && size < 1e-3 ? value.toExponential(2).replace(/\.?0*e/, 'e')
       : String(Number(scaled.toPrecision(4)));
   const suffix = prefixes[power] + (unit || '');
   return suffix ? text + ' ' + suffix : text;
 };
 
-const linearTicks = (low, high, most) => {
+// 1, 2 or 5 times a power of ten, in `unit`s.
+const linearTicks = (low, high, most, unit = 1) => {
+  if (unit !== 1) return linearTicks(low / unit, high / unit, most).map(tick => tick * unit);
   const power = 10 ** Math.floor(Math.log10((high - low) / most));
   const step = [1, 2, 5, 10].map(f => f * power).find(s => (high - low) / s <= most);
   const ticks = [];
@@ -121,7 +124,7 @@ const logTicks = (low, high, most) => {
 };
 
 // An axis: from values to pixels. Values that have no place on it give NaN.
-const makeAxis = (values, log, zero, from, to) => {
+const makeAxis = (values, { log, zero, unit }, from, to) => {
   const usable = values.filter(v => Number.isFinite(v) && (!log || v > 0));
   let low = Math.min(...usable), high = Math.max(...usable);
   if (!usable.length) { low = log ? 1 : 0; high = log ? 10 : 1; }
@@ -132,7 +135,8 @@ const makeAxis = (values, log, zero, from, to) => {
   const a = scale(low) - (zero && !log && low === 0 ? 0 : room), b = scale(high) + room;
   const place = v => log && v <= 0 ? NaN : from + (scale(v) - a) / (b - a) * (to - from);
   const undo = log ? v => 10 ** v : v => v;
-  const ticks = (log ? logTicks : linearTicks)(undo(a), undo(b), from > to ? 6 : 8);
+  const binary = unit === 'B' ? 1024 ** Math.floor(Math.log2(Math.max(1, high)) / 10) : 1;
+  const ticks = log ? logTicks(undo(a), undo(b), 6) : linearTicks(a, b, from > to ? 6 : 8, binary);
   return { place, ticks, value: p => undo(a + (p - from) / (to - from) * (b - a)) };
 };
 
@@ -194,17 +198,17 @@ const drawAxes = (svg, chart, x, y) => {
 };
 
 const drawMarks = (svg, chart, x) => {
-  for (const mark of chart.marks) {
+  chart.marks.forEach((mark, i) => {
     const u = x.place(mark.x);
     const group = make('g', {}, svg);
     make('line', { x1: u, x2: u, y1: T, y2: H - B, style: 'stroke:var(--c7)', 'stroke-dasharray': '2 3' }, group);
     make('title', {}, group).textContent = mark.text + ' (step ' + mark.x + ')';
     if (chart.marks.length < 4) {
       const left = u > (W + L) / 2;
-      make('text', { x: u + (left ? -5 : 5), y: T + 10, 'text-anchor': left ? 'end' : 'start' }, group)
+      make('text', { x: u + (left ? -5 : 5), y: T + 10 + 15 * i, 'text-anchor': left ? 'end' : 'start' }, group)
           .textContent = mark.text;
     }
-  }
+  });
 };
 
 // The point of each series that is nearest to the pointer: along x for lines, in the plane for bubbles.
@@ -218,7 +222,7 @@ const nearest = (series, u, v, x, y) => {
 };
 
 const showTip = (card, svg, tip, cross, chart, visible, x, y, event) => {
-  const box = svg.getBoundingClientRect();
+  const box = svg.getBoundingClientRect(), W = svg.viewBox.baseVal.width, H = svg.viewBox.baseVal.height;
   const u = (event.clientX - box.left) / box.width * W, v = (event.clientY - box.top) / box.height * H;
   if (u < L || u > W - R || v < T || v > H - B) { tip.style.display = 'none'; cross.setAttribute('opacity', 0); return; }
   tip.replaceChildren();
@@ -255,8 +259,9 @@ const show = (chart, parent) => {
     holder.replaceChildren();
     const visible = chart.series.filter(s => !off.has(s));
     const all = i => visible.flatMap(s => s.points.map(p => p[i]));
-    const x = makeAxis(all(0), chart.x.log, false, L, W - R);
-    const y = makeAxis(all(1), chart.y.log, chart.y.zero, H - B, T);
+    [W, H] = chart.wide ? [1130, 360] : [560, 270];
+    const x = makeAxis(all(0), chart.x, L, W - R);
+    const y = makeAxis(all(1), chart.y, H - B, T);
     const svg = make('svg', { viewBox: `0 0 ${W} ${H}`, role: 'img', 'aria-label': chart.title }, holder);
     drawAxes(svg, chart, x, y);
     drawMarks(svg, chart, x);

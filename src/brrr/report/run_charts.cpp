@@ -63,13 +63,30 @@ Points points_of(const RunLog& run, const Value& value) {
   return points;
 }
 
+// The mean of all values with weights that fall by half every so many steps to both sides, so that the line
+// neither lags nor leads: a sum from the left and one from the right, less the value that is in both.
 Points smooth_line(const Points& points) {
-  std::vector<double> ys;
-  for (const auto& [x, y] : points) ys.push_back(y);
-  const std::vector<double> means =
-      running_mean(ys, std::max(1.0, kSmoothingPart * static_cast<double>(ys.size())));
+  const auto count = static_cast<double>(points.size());
+  const double keep = std::exp2(-1 / std::max(1.0, kSmoothingPart * count));
+  std::vector<double> sum(points.size(), 0), weight(points.size(), 0);
+  const auto pass = [&](auto begin, auto end, auto sum_at, auto weight_at) {
+    double running = 0, running_weight = 0;
+    for (auto point = begin; point != end; ++point, ++sum_at, ++weight_at) {
+      const bool known = std::isfinite(point->second);
+      running = keep * running + (known ? point->second : 0);
+      running_weight = keep * running_weight + (known ? 1 : 0);
+      *sum_at += running;
+      *weight_at += running_weight;
+    }
+  };
+  pass(points.begin(), points.end(), sum.begin(), weight.begin());
+  pass(points.rbegin(), points.rend(), sum.rbegin(), weight.rbegin());
   Points smooth;
-  for (size_t i = 0; i < points.size(); ++i) smooth.emplace_back(points[i].first, means[i]);
+  for (size_t i = 0; i < points.size(); ++i) {
+    const bool known = std::isfinite(points[i].second);
+    const double own = known ? points[i].second : 0;
+    smooth.emplace_back(points[i].first, (sum[i] - own) / (weight[i] - (known ? 1 : 0)));
+  }
   return smooth;
 }
 
