@@ -7,8 +7,10 @@ namespace brrr::cli {
 
 void add_bench(CLI::App& app);
 void add_calibrate(CLI::App& app);
+void add_compare(CLI::App& app);
 void add_data(CLI::App& app);
 void add_devices(CLI::App& app);
+void add_doctor(CLI::App& app);
 void add_dtypes(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_ops(CLI::App& app);

@@ -14,13 +14,16 @@ int main(int argc, char** argv) {
       "  brrr sweep gelu softmax  hold ops against their definitions on this machine\n"
       "  brrr explain --model gpt2-tiny --stage plan   where every byte of a step lives\n"
       "  brrr profile --model gpt2-tiny                what bounds a step, and what would help\n"
+      "  brrr doctor runs/stories                      how a run learns, and what to do next\n"
       "  brrr devices             what this machine has, with measured peaks\n"
       "  brrr dtypes --json       element types for a program to read\n"
       "  brrr tokenize --help     make tokenizers, encode, decode, count");
   brrr::cli::add_bench(app);
   brrr::cli::add_calibrate(app);
+  brrr::cli::add_compare(app);
   brrr::cli::add_data(app);
   brrr::cli::add_devices(app);
+  brrr::cli::add_doctor(app);
   brrr::cli::add_dtypes(app);
   brrr::cli::add_explain(app);
   brrr::cli::add_ops(app);
