@@ -9,14 +9,13 @@
 
 #include "brrr/infer/huggingface.h"
 #include "brrr/io/safetensors.h"
-#include "brrr/io/sealed_folder.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/views.h"
-#include "brrr/text/tokenizer_file.h"
 #include "support/counter_values.h"
 #include "support/error_of.h"
 #include "support/real_data.h"
 #include "support/temp_folder.h"
+#include "support/write_checkpoint.h"
 
 namespace brrr {
 namespace {
@@ -35,25 +34,14 @@ std::unique_ptr<LanguageModel> filled_model(const ModelConfig& config) {
   return model;
 }
 
-void write_text(const fs::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-// A checkpoint as training writes it; `mark` tells its weights from others.
-fs::path write_checkpoint(const fs::path& run, const std::string& name, double mark) {
+// `mark` tells its weights from others.
+fs::path write_marked(const fs::path& run, const std::string& name, double mark) {
   const auto model = filled_model(kLlama);
   {
     NoGrad writing;
     model->parameters()[0].fill(mark);
   }
-  SealedFolderWriter folder(run / "checkpoints" / name);
-  write_text(folder.path() / "model.json", to_json(ModelConfig(kLlama)));
-  save_safetensors(folder.path() / "model.safetensors", model->state_dict());
-  const auto bytes = text::make_tokenizer(
-      text::define_byte_tokenizer(std::vector<std::string>{std::string(text::kEndOfText)}));
-  text::save_tokenizer(*bytes, (folder.path() / "tokenizer.json").string(), text::FileForm::brrr);
-  folder.commit();
-  return run / "checkpoints" / name;
+  return write_checkpoint(run, name, *model, kLlama);
 }
 
 double mark_of(const LoadedModel& loaded) {
@@ -62,7 +50,7 @@ double mark_of(const LoadedModel& loaded) {
 
 TEST(LoadModel, CheckpointsComeBackBitForBit) {
   const TempFolder folder;
-  const fs::path checkpoint = write_checkpoint(folder.path(), "step-00000007", 0.25);
+  const fs::path checkpoint = write_marked(folder.path(), "step-00000007", 0.25);
   const LoadedModel loaded = load_model(checkpoint);
   EXPECT_EQ(std::get<LlamaConfig>(loaded.config), kLlama);
   ASSERT_TRUE(loaded.tokenizer);
@@ -76,9 +64,9 @@ TEST(LoadModel, CheckpointsComeBackBitForBit) {
 
 TEST(LoadModel, ARunIsItsBestCheckpointElseItsNewest) {
   const TempFolder run;
-  write_checkpoint(run.path(), "step-00000100", 1);
-  write_checkpoint(run.path(), "step-00000200", 2);
-  write_checkpoint(run.path(), "step-100000000", 3);  // more digits: by number, not by letters
+  write_marked(run.path(), "step-00000100", 1);
+  write_marked(run.path(), "step-00000200", 2);
+  write_marked(run.path(), "step-100000000", 3);  // more digits: by number, not by letters
   fs::create_directories(run / "checkpoints/step-00000300.partial");
   EXPECT_EQ(mark_of(load_model(run.path())), 3);
   write_text(run / "checkpoints/best", "step-00000200\n");
@@ -89,9 +77,9 @@ TEST(LoadModel, ARunIsItsBestCheckpointElseItsNewest) {
 
 TEST(LoadModel, ADamagedCheckpointIsNamedAndTheOneBeforeItOffered) {
   const TempFolder run;
-  const fs::path first = write_checkpoint(run.path(), "step-00000001", 1),
-                 second = write_checkpoint(run.path(), "step-00000002", 2),
-                 third = write_checkpoint(run.path(), "step-00000003", 3);
+  const fs::path first = write_marked(run.path(), "step-00000001", 1),
+                 second = write_marked(run.path(), "step-00000002", 2),
+                 third = write_marked(run.path(), "step-00000003", 3);
   std::string bytes = read_bytes(third / "model.safetensors");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
   write_text(third / "model.safetensors", bytes);

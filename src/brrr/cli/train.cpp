@@ -33,7 +33,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set 
 void request_stop(int) { stop_requested = true; }
 
 void listen_for_signals() {
-  struct sigaction action {};
+  struct sigaction action = {};
   action.sa_handler = request_stop;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
@@ -85,7 +85,7 @@ void run_train(const Arguments& arguments) {
                   view.observer());
   if (arguments.resume) trainer.resume();
   const TrainOutcome outcome = trainer.run();
-  view.show_end(prepared, outcome, [&](int64_t number) {
+  view.show_end(outcome, [&](int64_t number) {
     return trainer.write_sample(number, *prepared.run.config.model.context);
   });
 }
@@ -125,7 +125,13 @@ void add_train(CLI::App& app) {
       "  brrr train book.txt --minutes 60 --out runs/book\n"
       "  brrr train --out runs/book --resume --steps 20000\n"
       "  brrr train book.txt --dry-run                 what it would need");
-  command->callback([arguments] { run_train(*arguments); });
+  command->callback([arguments] {
+    try {
+      run_train(*arguments);
+    } catch (const std::filesystem::filesystem_error& error) {
+      fail(error.what());  // a folder that cannot be made or read is nothing that brrr did wrong
+    }
+  });
 }
 
 }  // namespace brrr::cli

@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/base/thread_pool.h"
+#include "brrr/report/run_report.h"
 #include "brrr/report/table.h"
 #include "brrr/train/learning_regime.h"
+#include "brrr/train/speed_regime.h"
 
 namespace brrr::cli {
 namespace {
@@ -129,12 +131,12 @@ void TrainView::show_summary(const TrainOutcome& outcome) {
   say(fmt::format("\n{} after {} steps and {} of training{}", outcome.status, outcome.step,
                   to_text(Seconds(outcome.seconds)),
                   outcome.reason.empty() ? "" : join_text(": ", outcome.reason)));
-  say(fmt::format("\nlearning   {}", to_text(judge_learning(log))));
-  say(fmt::format("speed      {}; {}", log.facts.speed_regime, log.facts.speed_advice));
+  say(fmt::format("\n{}\n\n{}", to_text(judge_learning(log)), to_text(judge_speed(log))));
 }
 
-void TrainView::show_end(const PreparedRun&, const TrainOutcome& outcome,
+void TrainView::show_end(const TrainOutcome& outcome,
                          const std::function<std::string(int64_t number)>& write) {
+  write_run_report(options_.folder);
   if (options_.json) {
     const nlohmann::json report{{"run", options_.folder.string()},
                                 {"status", outcome.status},
@@ -142,7 +144,8 @@ void TrainView::show_end(const PreparedRun&, const TrainOutcome& outcome,
                                 {"steps", outcome.step},
                                 {"loss", outcome.loss},
                                 {"seconds", outcome.seconds},
-                                {"checkpoint", outcome.checkpoint.string()}};
+                                {"checkpoint", outcome.checkpoint.string()},
+                                {"report", (options_.folder / "report.html").string()}};
     std::puts(report.dump(1).c_str());
     return;
   }
@@ -153,8 +156,8 @@ void TrainView::show_end(const PreparedRun&, const TrainOutcome& outcome,
       say(fmt::format("\n  {}", write(number)));
   }
   const std::string folder = options_.folder.string();
-  say(fmt::format("\nmodel      {}\nmore       brrr generate {}", outcome.checkpoint.string(),
-                  folder));
+  say(fmt::format("\nmodel      {}\nreport     {}\nmore       brrr generate {}",
+                  outcome.checkpoint.string(), (options_.folder / "report.html").string(), folder));
   if (outcome.status != "finished")
     say(fmt::format("go on      brrr train --out {} --resume", folder));
 }

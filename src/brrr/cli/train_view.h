@@ -24,7 +24,7 @@ class TrainView {
   void show_start(const PreparedRun& prepared);
   TrainObserver observer();
   // `write` makes the text of a number.
-  void show_end(const PreparedRun& prepared, const TrainOutcome& outcome,
+  void show_end(const TrainOutcome& outcome,
                 const std::function<std::string(int64_t number)>& write);
 
  private:

@@ -32,7 +32,7 @@ Tensor split_heads(const Tensor& x, int64_t heads) {
 }  // namespace
 
 SelfAttention::SelfAttention(int64_t width, Random& random, const SelfAttentionOptions& options)
-    : options_(resolved(width, options)) {
+    : options_(resolved(width, options)), drop_(options.dropout, options.dropout_site) {
   const int64_t q_width = options_.heads * options_.head_dim,
                 kv_width = options_.kv_heads * options_.head_dim;
   const LinearOptions in{.bias = options_.qkv_bias, .init = options_.init},
@@ -96,7 +96,9 @@ Tensor SelfAttention::attend(Heads heads, const ForwardInputs& inputs) const {
     heads.v = append_to_cache(cache[1], heads.v, *inputs.decode);
     rule.lengths = inputs.decode->starts + heads.q.dim(2);
   }
-  return attention(heads.q, heads.k, heads.v, rule);
+  if (options_.dropout == 0 || !inputs.dropout_key.defined())
+    return attention(heads.q, heads.k, heads.v, rule);
+  return mix_values(drop_(attention_probabilities(heads.q, heads.k, rule), inputs), heads.v);
 }
 
 Tensor SelfAttention::forward(const Tensor& x, const ForwardInputs& inputs) const {

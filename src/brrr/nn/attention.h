@@ -23,6 +23,10 @@ struct SelfAttentionOptions {
   // One projection for q, k and v under GPT-2's names c_attn and c_proj, in place of q_proj, k_proj,
   // v_proj and o_proj. Only without groups.
   bool fused_qkv = false;
+  // Of the probabilities, where the call has a dropout key. Then the matrix of scores is made, and
+  // memory grows with the square of the sequence.
+  double dropout = 0;
+  int64_t dropout_site = 0;
   Init init = Init::normal(), out_init = Init::normal();
 };
 
@@ -49,6 +53,7 @@ class SelfAttention : public Layer {
   SelfAttentionOptions options_;
   std::unique_ptr<Linear> qkv_, q_, k_, v_, out_;
   std::unique_ptr<RmsNorm> q_norm_, k_norm_;
+  Dropout drop_;
 };
 
 }  // namespace brrr

@@ -17,11 +17,13 @@ Init residual_init(const Gpt2Config& config) {
              : Init::scaled_residual(kInitStd, config.layers);
 }
 
-SelfAttentionOptions attention_options(const Gpt2Config& config) {
+SelfAttentionOptions attention_options(const Gpt2Config& config, int64_t layer) {
   return {.heads = config.heads,
           .qkv_bias = config.bias,
           .out_bias = config.bias,
           .fused_qkv = true,
+          .dropout = config.attention_dropout,
+          .dropout_site = 1 + 2 * config.layers + layer,
           .init = Init::normal(kInitStd),
           .out_init = residual_init(config)};
 }
@@ -46,12 +48,12 @@ int64_t Gpt2Config::parameter_count() const {
   return vocab * h + context * h + layers * 12 * h * h + vectors;
 }
 
-// Dropout sites: 0 for the embeddings, then two a block.
+// Dropout sites: 0 for the embeddings, then two a block, then those inside attention.
 class Gpt2::Block : public Module {
  public:
   Block(const Gpt2Config& config, int64_t index, Random& random)
       : ln_1_(config.width, {.bias = config.bias}),
-        attn_(config.width, random, attention_options(config)),
+        attn_(config.width, random, attention_options(config, index)),
         ln_2_(config.width, {.bias = config.bias}),
         mlp_(config.width, 4 * config.width, random, feed_forward_options(config)),
         drop_attn_(config.dropout, 1 + 2 * index),

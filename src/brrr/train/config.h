@@ -60,7 +60,7 @@ struct OptimizerConfig {
   std::optional<double> lr;
   ScheduleShape schedule = ScheduleShape::cosine;
   std::optional<int64_t> warmup;
-  double final_share = 0.1;
+  double final_share = 0;
   double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.99, eps = 1e-8;
   double clip = 1;     // largest norm of all gradients together; 0: none
   double average = 0;  // decay of the average of the weights; 0: none
