@@ -13,7 +13,7 @@ INSTALL_PACKAGES ?= yes
 BUILD            := cmake --build $(BUILD_DIR) -j $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo bench deps configure format clean help
+.PHONY: all test demo lecture bench deps configure format clean help
 
 all: configure  ## build the program, build/bin/brrr
 	$(BUILD) --target brrr_cli
@@ -22,7 +22,10 @@ test: configure  ## build everything and run all tests
 	$(BUILD)
 	ctest --test-dir $(BUILD_DIR) --output-on-failure --no-tests=error -j $(TEST_JOBS)
 
-demo: configure  ## build and run the lecture example
+demo: all  ## train a small model on stories, in three minutes, and let it write
+	$(BUILD_DIR)/bin/brrr train
+
+lecture: configure  ## build and run the lecture example
 	$(BUILD) --target example_lecture_cruncher
 	$(BUILD_DIR)/bin/examples/lecture_cruncher
 

@@ -48,12 +48,30 @@ TEST(Program, SweepsOpsByName) {
   EXPECT_THAT(result.output, HasSubstr("2 ops, 22 checks held, 0 failed"));
 }
 
-TEST(Program, SaysWhatIsWrongAndExitsWithOne) {
+TEST(Program, SaysWhatIsWrongAndExitsWithTwo) {
   const Outcome unknown = run("sweep gleu");
-  EXPECT_EQ(unknown.status, 1);
+  EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.output, HasSubstr("no op named \"gleu\""));
-  EXPECT_NE(run("").status, 0) << "a command is needed";
-  EXPECT_NE(run("ops --jsn").status, 0);
+  const Outcome nothing = run(""), flag = run("ops --jsn"), command = run("genrate x"),
+                nested = run("data prepar"), far = run("xyzzy"),
+                value = run("tokenize train --kind x"),
+                nobody = run("data prepare --tokenizr=bytes");
+  for (const Outcome& outcome : {nothing, flag, command, nested, far, value, nobody})
+    EXPECT_EQ(outcome.status, 2) << outcome.output;
+  EXPECT_THAT(nothing.output, HasSubstr("a command is needed: one of"));
+  EXPECT_THAT(flag.output, HasSubstr("brrr ops has no option --jsn; did you mean --json?"));
+  EXPECT_THAT(command.output, HasSubstr("no command brrr genrate; did you mean generate?"));
+  EXPECT_THAT(nested.output, HasSubstr("no command brrr data prepar; did you mean prepare?"));
+  EXPECT_THAT(far.output, HasSubstr("there are bench, calibrate"));
+  EXPECT_THAT(nobody.output, HasSubstr("did you mean --tokenizer?"));
+}
+
+TEST(Program, HelpsWithExamplesForEveryCommand) {
+  for (const char* command : {"generate", "eval", "models", "completion", "sweep"}) {
+    const Outcome help = run(std::string(command) + " --help");
+    EXPECT_EQ(help.status, 0);
+    EXPECT_THAT(help.output, HasSubstr("Example")) << command;
+  }
 }
 
 TEST(Program, HelpsWithExamples) {
@@ -79,7 +97,7 @@ TEST(Program, ExplainsAGraphFromText) {
   EXPECT_THAT(run(graph + " --stage plan --svg " + svg).output, HasSubstr("(uncalibrated)"));
   EXPECT_TRUE(std::filesystem::exists(svg));
   EXPECT_THAT(run(graph + " --stage melt").output, HasSubstr("use one of trace"));
-  EXPECT_EQ(run("explain --stage plan").status, 1) << "a program is needed";
+  EXPECT_EQ(run("explain --stage plan").status, 2) << "a program is needed";
 }
 
 // A 70B-class model: 80 layers of width 8192 have 64 billion parameters.
@@ -104,14 +122,14 @@ TEST(Program, ProfilesAStep) {
   EXPECT_GT(profile["batch_test"]["seconds_at_twice"], 0);
   EXPECT_LT(profile["what_if"]["predicted_seconds"], profile["predicted_seconds"]);
   EXPECT_TRUE(nlohmann::json::parse(std::ifstream(trace)).contains("traceEvents"));
-  EXPECT_EQ(run("profile --model gpt2-tiny --what-if speed=2").status, 1);
+  EXPECT_EQ(run("profile --model gpt2-tiny --what-if speed=2").status, 2);
 }
 
 TEST(Program, RefusesRatesThatAreNone) {
   const TempFolder folder;
   const auto path = folder.write("rates.json", "{\"format\": \"brrr rates\", \"version\": 7}");
   const Outcome result = run("explain --model mlp --rates " + path.string());
-  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.status, 2);
   EXPECT_THAT(result.output, HasSubstr("has version 7"));
 }
 

@@ -54,6 +54,15 @@ TEST(ModelGradients, Gpt2) {
   without_bias.bias = false;
   expect_slopes_of(without_bias);
 }
+TEST(ModelGradients, DropoutInsideAttention) {
+  expect_slopes_of(
+      Gpt2Config{
+          .vocab = 11, .context = 8, .layers = 2, .heads = 2, .width = 8, .attention_dropout = 0.3},
+      {.dropout_key = dropout_key(4, 2)});
+  LlamaConfig grouped = kLlama;
+  grouped.attention_dropout = 0.3;
+  expect_slopes_of(grouped, {.dropout_key = dropout_key(4, 2)});
+}
 // The mask of a key is the same at every call.
 TEST(ModelGradients, Gpt2WithDropout) {
   expect_slopes_of(

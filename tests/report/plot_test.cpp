@@ -114,5 +114,16 @@ TEST(LinePlot, RefusesSizesWithoutRoom) {
   EXPECT_THROW(line_plot(std::vector<double>{1}, {.height = 1}), Error);
 }
 
+TEST(LinePlot, DrawsOnAGivenScale) {
+  const std::vector<double> ys{5, 5};
+  const std::string plot = line_plot(ys, {.width = 8, .height = 2, .y_range = {{0, 5}}});
+  EXPECT_THAT(drawing(lines_of(plot)[0]), HasSubstr("⠉⠉⠉⠉⠉⠉⠉⠉"));
+  EXPECT_THROW(line_plot(ys, {.y_range = {{5, 5}}}), Error);
+}
+
+TEST(SideBySide, KeepsColumnsApart) {
+  EXPECT_EQ(side_by_side({"a\nbbb\n", "1\n2\n3\n"}), "a     1\nbbb   2\n      3\n");
+}
+
 }  // namespace
 }  // namespace brrr

@@ -7,13 +7,20 @@ namespace brrr::cli {
 
 void add_bench(CLI::App& app);
 void add_calibrate(CLI::App& app);
+void add_compare(CLI::App& app);
+void add_completion(CLI::App& app);
 void add_data(CLI::App& app);
 void add_devices(CLI::App& app);
+void add_doctor(CLI::App& app);
 void add_dtypes(CLI::App& app);
+void add_eval(CLI::App& app);
 void add_explain(CLI::App& app);
+void add_generate(CLI::App& app);
+void add_models(CLI::App& app);
 void add_ops(CLI::App& app);
 void add_profile(CLI::App& app);
 void add_sweep(CLI::App& app);
 void add_tokenize(CLI::App& app);
+void add_train(CLI::App& app);
 
 }  // namespace brrr::cli

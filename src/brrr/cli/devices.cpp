@@ -93,6 +93,7 @@ void add_devices(CLI::App& app) {
       app.add_subcommand("devices", "Show the CPU and GPUs of this machine, with measured peaks");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print JSON");
+  command->footer("Example:\n  brrr devices --json");
   command->callback([json] {
     const CpuRates rates = measure_cpu_rates();
     *json ? print_json(rates) : print_tables(rates);

@@ -51,6 +51,7 @@ void add_dtypes(CLI::App& app) {
       app.add_subcommand("dtypes", "List element types with their sizes and limits");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print JSON");
+  command->footer("Example:\n  brrr dtypes --json | jq '.[] | select(.name == \"bf16\")'");
   command->callback([json] { *json ? print_json() : print_table(); });
 }
 

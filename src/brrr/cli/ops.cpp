@@ -56,6 +56,7 @@ void add_ops(CLI::App& app) {
       app.add_subcommand("ops", "List every op: kind, meaning, how it runs, how its gradient goes");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print JSON");
+  command->footer("Example:\n  brrr ops --json | jq -r '.[].name'");
   command->callback([json] { *json ? print_json() : print_table(); });
 }
 

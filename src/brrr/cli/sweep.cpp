@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "brrr/cli/commands.h"
+#include "brrr/cli/exit_codes.h"
 #include "brrr/report/table.h"
 
 namespace brrr::cli {
@@ -60,7 +61,7 @@ void run_sweep(const std::vector<std::string>& names) {
   if (terminal) std::fprintf(stderr, "\r%-40s\r", "");
   for (const std::string& failure : failures) std::printf("FAILED %s\n", failure.c_str());
   std::printf("%zu ops, %zu checks held, %zu failed\n", ops.size(), held, failures.size());
-  check(failures.empty(), failures.size(), " checks failed");
+  if (!failures.empty()) throw CheckFailed(join_text(failures.size(), " checks failed"));
 }
 
 }  // namespace

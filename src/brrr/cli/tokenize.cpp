@@ -116,7 +116,7 @@ void run_train(const TrainCommand& command) {
         with_commas(command.min_count).c_str());
 }
 
-void add_train(CLI::App& parent) {
+void add_train_tokenizer(CLI::App& parent) {
   CLI::App* command = parent.add_subcommand("train", "Make a tokenizer from text files");
   const auto options = std::make_shared<TrainCommand>();
   command->add_option("files", options->files, "Text files; they may be larger than memory");
@@ -358,7 +358,7 @@ void add_tokenize(CLI::App& app) {
       "  brrr tokenize encode -t book.json \"Hello world\"\n"
       "  brrr tokenize decode -t book.json 15496 995\n"
       "  brrr tokenize count -t book.json book.txt");
-  add_train(*command);
+  add_train_tokenizer(*command);
   add_encode(*command);
   add_decode(*command);
   add_count(*command);

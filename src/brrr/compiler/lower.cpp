@@ -478,7 +478,7 @@ int64_t workspace_bytes(const Kernel& kernel, ThreadPool& pool) {
 bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
   if (!kernel.attachments.empty()) return may_overwrite_fused(kernel, input, output);
   if (kernel.program || kernel.op->tiles) return true;
-  if (kernel.op == &update_view_op) return input == 0;
+  if (kernel.op == &update_view_op || kernel.op == &update_slice_op) return input == 0;
   return kernel.op == &repeat_op &&
          static_cast<int>(input) == repeat_node(kernel.attrs).initial_of(static_cast<int>(output));
 }

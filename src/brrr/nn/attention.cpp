@@ -1,6 +1,7 @@
 #include "brrr/nn/attention.h"
 
 #include "brrr/ops/attention.h"
+#include "brrr/ops/binary.h"
 #include "brrr/ops/views.h"
 
 namespace brrr {
@@ -31,7 +32,7 @@ Tensor split_heads(const Tensor& x, int64_t heads) {
 }  // namespace
 
 SelfAttention::SelfAttention(int64_t width, Random& random, const SelfAttentionOptions& options)
-    : options_(resolved(width, options)) {
+    : options_(resolved(width, options)), drop_(options.dropout, options.dropout_site) {
   const int64_t q_width = options_.heads * options_.head_dim,
                 kv_width = options_.kv_heads * options_.head_dim;
   const LinearOptions in{.bias = options_.qkv_bias, .init = options_.init},
@@ -75,6 +76,31 @@ SelfAttention::Heads SelfAttention::project(const Tensor& x) const {
   return {part(0), part(1), part(2)};
 }
 
+LayerCache SelfAttention::make_cache(int64_t batch, int64_t capacity) const {
+  check(options_.causal, "attention: tokens that see later ones cannot be decoded one by one");
+  const Tensor& weight = out_->weight;
+  const Shape shape{batch, options_.kv_heads, capacity, options_.head_dim};
+  const auto make = [&] { return zeros(shape, {weight.dtype(), weight.device()}); };
+  return {make(), make()};
+}
+
+// Without a cache the tokens are the whole sequence; with one they follow what it holds.
+Tensor SelfAttention::attend(Heads heads, const ForwardInputs& inputs) const {
+  AttentionOptions rule{.causal = options_.causal,
+                        .window = options_.window,
+                        .soft_cap = options_.soft_cap,
+                        .documents = inputs.documents};
+  if (inputs.decode) {
+    const LayerCache& cache = inputs.layer_cache();
+    heads.k = append_to_cache(cache[0], heads.k, *inputs.decode);
+    heads.v = append_to_cache(cache[1], heads.v, *inputs.decode);
+    rule.lengths = inputs.decode->starts + heads.q.dim(2);
+  }
+  if (options_.dropout == 0 || !inputs.dropout_key.defined())
+    return attention(heads.q, heads.k, heads.v, rule);
+  return mix_values(drop_(attention_probabilities(heads.q, heads.k, rule), inputs), heads.v);
+}
+
 Tensor SelfAttention::forward(const Tensor& x, const ForwardInputs& inputs) const {
   const int64_t batch = x.dim(0), seq = x.dim(1);
   Heads heads = project(x);
@@ -84,16 +110,13 @@ Tensor SelfAttention::forward(const Tensor& x, const ForwardInputs& inputs) cons
   }
   if (options_.rope) {
     // Only distances count, so documents packed behind each other need no positions of their own.
-    const Tensor positions =
-        arange(0, static_cast<double>(seq), 1, {.dtype = DType::i64, .device = x.device()});
+    const Tensor positions = inputs.decode ? decode_positions(*inputs.decode, seq)
+                                           : arange(0, static_cast<double>(seq), 1,
+                                                    {.dtype = DType::i64, .device = x.device()});
     heads.q = rope(heads.q, positions, *options_.rope);
     heads.k = rope(heads.k, positions, *options_.rope);
   }
-  const Tensor mixed = attention(heads.q, heads.k, heads.v,
-                                 {.causal = options_.causal,
-                                  .window = options_.window,
-                                  .soft_cap = options_.soft_cap,
-                                  .documents = inputs.documents});
+  const Tensor mixed = attend(std::move(heads), inputs);
   return (*out_)(reshape(transpose(mixed, 1, 2), {batch, seq, options_.heads * options_.head_dim}));
 }
 

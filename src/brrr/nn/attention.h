@@ -23,6 +23,10 @@ struct SelfAttentionOptions {
   // One projection for q, k and v under GPT-2's names c_attn and c_proj, in place of q_proj, k_proj,
   // v_proj and o_proj. Only without groups.
   bool fused_qkv = false;
+  // Of the probabilities, where the call has a dropout key. Then the matrix of scores is made, and
+  // memory grows with the square of the sequence.
+  double dropout = 0;
+  int64_t dropout_site = 0;
   Init init = Init::normal(), out_init = Init::normal();
 };
 
@@ -33,6 +37,8 @@ class SelfAttention : public Layer {
   ~SelfAttention() override;
   // How many parameters one has.
   static int64_t count_for(int64_t width, const SelfAttentionOptions& options);
+  // Its keys and values; for causal attention alone.
+  LayerCache make_cache(int64_t batch, int64_t capacity) const;
 
  protected:
   Tensor forward(const Tensor& x, const ForwardInputs& inputs) const override;
@@ -42,10 +48,12 @@ class SelfAttention : public Layer {
     Tensor q, k, v;  // [batch, heads or kv_heads, seq, head_dim]
   };
   Heads project(const Tensor& x) const;
+  Tensor attend(Heads heads, const ForwardInputs& inputs) const;
 
   SelfAttentionOptions options_;
   std::unique_ptr<Linear> qkv_, q_, k_, v_, out_;
   std::unique_ptr<RmsNorm> q_norm_, k_norm_;
+  Dropout drop_;
 };
 
 }  // namespace brrr

@@ -65,7 +65,7 @@ int64_t Experts::capacity(int64_t tokens) const {
                              tokens);
 }
 
-Experts::Routing Experts::route(const Tensor& tokens) const {
+Experts::Routing Experts::route(const Tensor& tokens, int64_t room) const {
   const int64_t count = tokens.dim(0), experts = options_.experts;
   const Tensor probabilities = softmax(router_(tokens));
   const Tensor best = topk(probabilities.detach(), options_.top_k).indices;  // [tokens, top_k]
@@ -75,7 +75,6 @@ Experts::Routing Experts::route(const Tensor& tokens) const {
   const Tensor choices = reshape(transpose(best, 0, 1), {options_.top_k * count});
   const Tensor chosen = one_hot(choices, experts);
   const Tensor place = sum((cumsum(chosen, 0) - chosen) * chosen, {1});  // how many came before
-  const int64_t room = capacity(count);
   const Tensor slots = where(less(place, room), choices * room + place, experts * room);
 
   const Tensor share = mean(cast(chosen, probabilities.dtype()), {0});
@@ -93,11 +92,11 @@ Tensor Experts::run_experts(const Tensor& x) const {
 Tensor Experts::forward(const Tensor& x, const ForwardInputs& inputs) const {
   const int64_t width = x.dim(-1), count = x.numel() / width, top_k = options_.top_k;
   const Tensor tokens = reshape(x, {count, width});
-  const Routing routing = route(tokens);
+  const int64_t room = inputs.decode ? count : capacity(count), rows = options_.experts * room;
+  const Routing routing = route(tokens, room);
   if (inputs.extra_losses) inputs.extra_losses->push_back(routing.balance_loss);
 
   // Tokens move into the slots of their experts; the last row takes those without room.
-  const int64_t room = capacity(count), rows = options_.experts * room;
   const TensorOptions like{.dtype = x.dtype(), .device = x.device()};
   const Tensor copies =
       reshape(expand(unsqueeze(tokens, 0), {top_k, count, width}), {top_k * count, width});

@@ -5,7 +5,8 @@
 //   p = softmax(router x);  y = sum over the top_k experts e of p_e / (their sum) * expert_e(x)
 //
 // Where more tokens choose an expert than it has room for, first choices go before second ones and
-// earlier tokens before later ones; the rest pass by (their sum misses that term).
+// earlier tokens before later ones; the rest pass by (their sum misses that term). A decoder gets room for
+// all: what a token is sent to must not depend on the tokens beside it.
 #pragma once
 
 #include "brrr/nn/feed_forward.h"
@@ -45,7 +46,7 @@ class Experts : public Layer {
     Tensor slots;  // i64 [top_k * tokens]: expert * capacity + place in it; last of all: no room
     Tensor balance_loss;
   };
-  Routing route(const Tensor& tokens) const;
+  Routing route(const Tensor& tokens, int64_t room) const;
   Tensor run_experts(const Tensor& x) const;  // [experts, capacity, width], each its own network
 
   ExpertsOptions options_;

@@ -17,11 +17,13 @@ Init residual_init(const Gpt2Config& config) {
              : Init::scaled_residual(kInitStd, config.layers);
 }
 
-SelfAttentionOptions attention_options(const Gpt2Config& config) {
+SelfAttentionOptions attention_options(const Gpt2Config& config, int64_t layer) {
   return {.heads = config.heads,
           .qkv_bias = config.bias,
           .out_bias = config.bias,
           .fused_qkv = true,
+          .dropout = config.attention_dropout,
+          .dropout_site = 1 + 2 * config.layers + layer,
           .init = Init::normal(kInitStd),
           .out_init = residual_init(config)};
 }
@@ -46,12 +48,12 @@ int64_t Gpt2Config::parameter_count() const {
   return vocab * h + context * h + layers * 12 * h * h + vectors;
 }
 
-// Dropout sites: 0 for the embeddings, then two a block.
+// Dropout sites: 0 for the embeddings, then two a block, then those inside attention.
 class Gpt2::Block : public Module {
  public:
   Block(const Gpt2Config& config, int64_t index, Random& random)
       : ln_1_(config.width, {.bias = config.bias}),
-        attn_(config.width, random, attention_options(config)),
+        attn_(config.width, random, attention_options(config, index)),
         ln_2_(config.width, {.bias = config.bias}),
         mlp_(config.width, 4 * config.width, random, feed_forward_options(config)),
         drop_attn_(config.dropout, 1 + 2 * index),
@@ -65,6 +67,9 @@ class Gpt2::Block : public Module {
     const Scope scope = enter();
     const Tensor mixed = x + drop_attn_(attn_(ln_1_(x), inputs), inputs);
     return mixed + drop_mlp_(mlp_(ln_2_(mixed)), inputs);
+  }
+  LayerCache make_cache(int64_t batch, int64_t capacity) const {
+    return attn_.make_cache(batch, capacity);
   }
 
  private:
@@ -91,11 +96,23 @@ Gpt2::Gpt2(const Gpt2Config& config, Random& random)
 }
 Gpt2::~Gpt2() = default;
 
+DecodeCache Gpt2::make_cache(int64_t batch, int64_t capacity) const {
+  DecodeCache cache{.capacity = capacity, .layers = {}};
+  for (const auto& block : blocks_) cache.layers.push_back(block->make_cache(batch, capacity));
+  return cache;
+}
+
+// The vectors of the places where tokens stand. Filling may stand past the last one: it takes that.
+Tensor Gpt2::positions(const Tensor& tokens, const ForwardInputs& inputs) const {
+  if (!inputs.decode) return wpe_.first(tokens.dim(1));
+  return wpe_(minimum(decode_positions(*inputs.decode, tokens.dim(1)), config_.context - 1));
+}
+
 Tensor Gpt2::body(const Tensor& tokens, const ForwardInputs& inputs) const {
-  Tensor x = drop_(wte_(tokens) + wpe_.first(tokens.dim(1)), inputs);
+  Tensor x = drop_(wte_(tokens) + positions(tokens, inputs), inputs);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const SegmentScope layer(join_text("h.", i));
-    x = (*blocks_[i])(x, inputs);
+    x = (*blocks_[i])(x, inputs.of_layer(i));
     note_activation(inputs, join_text("h.", i), x);
   }
   return ln_f_(x);

@@ -20,8 +20,9 @@ struct Gpt2Config {
   int64_t heads = 12;
   int64_t width = 768;
   bool bias = true;    // in projections and norms
-  double dropout = 0;  // of embeddings and of what blocks add; not inside attention
+  double dropout = 0;  // of embeddings and of what blocks add
   ResidualInit residual_init = ResidualInit::scaled;
+  double attention_dropout = 0;  // of the probabilities inside attention
 
   // Vh + Th + L (12 h^2 + 13 h) + 2h; without biases Vh + Th + L (12 h^2 + 2 h) + h
   int64_t parameter_count() const;
@@ -43,12 +44,15 @@ class Gpt2 : public LanguageModel {
   int64_t context() const override { return config_.context; }
   int64_t width() const override { return config_.width; }
   Tensor head(const Tensor& hidden) const override;
+  bool supports_cache() const override { return true; }
+  DecodeCache make_cache(int64_t batch, int64_t capacity) const override;
 
  protected:
   Tensor body(const Tensor& tokens, const ForwardInputs& inputs) const override;
 
  private:
   class Block;
+  Tensor positions(const Tensor& tokens, const ForwardInputs& inputs) const;
 
   Gpt2Config config_;
   Embedding wte_, wpe_;

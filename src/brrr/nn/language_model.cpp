@@ -12,7 +12,16 @@ Tensor LanguageModel::hidden(const Tensor& tokens, const ForwardInputs& inputs) 
   check(tokens.dim(1) <= context(), family(), ": ", tokens.dim(1),
         " tokens are longer than the context of ", context(),
         "; cut them, or use a larger context");
+  if (inputs.decode) {
+    check(supports_cache(), family(), ": the model keeps no cache to decode from");
+    check(!inputs.documents.defined(), family(),
+          ": documents are known in whole sequences only; decode each of them by itself");
+  }
   return body(tokens, inputs);
+}
+
+DecodeCache LanguageModel::make_cache(int64_t, int64_t) const {
+  fail(family(), ": the model keeps no cache to decode from; ask supports_cache() first");
 }
 
 Tensor LanguageModel::logits(const Tensor& tokens, const ForwardInputs& inputs) const {

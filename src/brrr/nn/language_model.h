@@ -29,6 +29,12 @@ class LanguageModel : public Module {
   Tensor hidden(const Tensor& tokens, const ForwardInputs& inputs = {}) const;
   virtual Tensor head(const Tensor& hidden) const = 0;
 
+  // Whether the model can go on from what it keeps of earlier tokens (ForwardInputs::decode). One that
+  // cannot is decoded by running the whole sequence for every token.
+  virtual bool supports_cache() const { return false; }
+  // Room for `capacity` tokens in each of `batch` rows; throws Error where caches are not supported.
+  virtual DecodeCache make_cache(int64_t batch, int64_t capacity) const;
+
   LanguageLoss losses(const Tensor& tokens, const Tensor& targets, const ForwardInputs& inputs = {},
                       const CrossEntropyOptions& options = {}) const;
   Tensor loss(const Tensor& tokens, const Tensor& targets, const ForwardInputs& inputs = {},

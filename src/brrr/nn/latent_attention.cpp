@@ -1,7 +1,11 @@
 #include "brrr/nn/latent_attention.h"
 
+#include <cmath>
+
 #include "brrr/ops/attention.h"
+#include "brrr/ops/binary.h"
 #include "brrr/ops/join.h"
+#include "brrr/ops/matmul.h"
 #include "brrr/ops/rope.h"
 #include "brrr/ops/views.h"
 
@@ -68,26 +72,56 @@ Tensor LatentAttention::queries(const Tensor& x, const Tensor& positions) const 
   return concat({slice(q, -1, {0, options_.nope_dim}), turned}, -1);
 }
 
-Tensor LatentAttention::forward(const Tensor& x, const ForwardInputs& inputs) const {
-  const int64_t batch = x.dim(0), seq = x.dim(1), heads = options_.heads, rank = options_.kv_rank;
-  const Tensor positions =
-      arange(0, static_cast<double>(seq), 1, {.dtype = DType::i64, .device = x.device()});
-  const Tensor latent = (*kv_a_)(x);
-  const Tensor key_value =
-      transpose(view((*kv_b_)((*kv_norm_)(slice(latent, -1, {0, rank}))),
-                     {batch, seq, heads, options_.nope_dim + options_.value_dim}),
-                1, 2);
-  // One rotary key for all heads: [batch, 1, seq, rope_dim].
-  const Tensor shared = rope(unsqueeze(slice(latent, -1, {rank, rank + options_.rope_dim}), 1),
-                             positions, {.base = options_.rope_base, .interleaved = true});
+LayerCache LatentAttention::make_cache(int64_t batch, int64_t capacity) const {
+  const Tensor& weight = out_->weight;
+  return {zeros({batch, 1, capacity, options_.kv_rank + options_.rope_dim},
+                {weight.dtype(), weight.device()})};
+}
+
+Tensor LatentAttention::attend(const Tensor& q, const Tensor& latent, const Tensor& shared,
+                               const ForwardInputs& inputs) const {
+  const int64_t batch = latent.dim(0), seq = latent.dim(1), heads = options_.heads;
+  const Tensor key_value = transpose(
+      view((*kv_b_)(latent), {batch, seq, heads, options_.nope_dim + options_.value_dim}), 1, 2);
   const Tensor k = concat({slice(key_value, -1, {0, options_.nope_dim}),
                            expand(shared, {batch, heads, seq, options_.rope_dim})},
                           -1);
   const Tensor v = slice(key_value, -1, {options_.nope_dim, key_value.dim(-1)});
+  return attention(q, k, v,
+                   {.causal = true, .window = options_.window, .documents = inputs.documents});
+}
+
+Tensor LatentAttention::attend_cached(const Tensor& q, const Tensor& latent, const Tensor& shared,
+                                      const ForwardInputs& inputs) const {
+  const int64_t nope = options_.nope_dim, head_dim = nope + options_.rope_dim;
+  const Tensor weights =
+      view(kv_b_->weight, {options_.heads, nope + options_.value_dim, options_.kv_rank});
+  const Tensor keys = append_to_cache(inputs.layer_cache()[0],
+                                      concat({unsqueeze(latent, 1), shared}, -1), *inputs.decode);
+  const Tensor absorbed = matmul(slice(q, -1, {0, nope}), slice(weights, 1, {0, nope}));
+  const Tensor mixed = attention(concat({absorbed, slice(q, -1, {nope, head_dim})}, -1), keys,
+                                 slice(keys, -1, {0, options_.kv_rank}),
+                                 {.scale = 1 / std::sqrt(static_cast<double>(head_dim)),
+                                  .causal = true,
+                                  .window = options_.window,
+                                  .lengths = inputs.decode->starts + q.dim(2)});
+  return matmul(mixed, transpose(slice(weights, 1, {nope, nope + options_.value_dim})));
+}
+
+Tensor LatentAttention::forward(const Tensor& x, const ForwardInputs& inputs) const {
+  const int64_t batch = x.dim(0), seq = x.dim(1), rank = options_.kv_rank;
+  const Tensor positions = inputs.decode ? decode_positions(*inputs.decode, seq)
+                                         : arange(0, static_cast<double>(seq), 1,
+                                                  {.dtype = DType::i64, .device = x.device()});
+  const Tensor both = (*kv_a_)(x);
+  const Tensor latent = (*kv_norm_)(slice(both, -1, {0, rank}));
+  const Tensor shared = rope(unsqueeze(slice(both, -1, {rank, rank + options_.rope_dim}), 1),
+                             positions, {.base = options_.rope_base, .interleaved = true});
+  const Tensor q = queries(x, positions);
   const Tensor mixed =
-      attention(queries(x, positions), k, v,
-                {.causal = true, .window = options_.window, .documents = inputs.documents});
-  return (*out_)(reshape(transpose(mixed, 1, 2), {batch, seq, heads * options_.value_dim}));
+      inputs.decode ? attend_cached(q, latent, shared, inputs) : attend(q, latent, shared, inputs);
+  return (*out_)(
+      reshape(transpose(mixed, 1, 2), {batch, seq, options_.heads * options_.value_dim}));
 }
 
 }  // namespace brrr

@@ -1,7 +1,10 @@
 // Multi-head latent attention (DeepSeek-V2): keys and values are made from one narrow vector a token,
-// and that vector with one rotary key for all heads is all that a cache would have to hold.
+// and that vector with one rotary key for all heads is all that a cache holds.
 //   c = norm(W_a x)           [kv_rank]      k_h = [W_k c ; rope(w x)],  v_h = W_v c
 //   q_h = [W_q n ; rope(W_r n)] with n = norm(W_n x) [q_rank], or x itself where q_rank is 0
+// A decoder never makes k_h and v_h: with n_h and r_h the two parts of q_h,
+//   q_h . k_h = (W_k^T n_h) . c + r_h . rope(w x),   sum_j p_j v_h,j = W_v (sum_j p_j c_j)
+// so all heads attend to one key [c ; rope(w x)] whose first part is the value, too.
 // Source: DeepSeek-AI, "DeepSeek-V2", arXiv 2405.04434, section 2.1.
 #pragma once
 
@@ -30,12 +33,19 @@ class LatentAttention : public Layer {
   // How many parameters one has:
   // h r_q + r_q + r_q a (d_n + d_r)  +  h (r_kv + d_r) + r_kv + r_kv a (d_n + d_v)  +  a d_v h
   static int64_t count_for(int64_t width, const LatentAttentionOptions& options);
+  LayerCache make_cache(int64_t batch, int64_t capacity) const;
 
  protected:
   Tensor forward(const Tensor& x, const ForwardInputs& inputs) const override;
 
  private:
   Tensor queries(const Tensor& x, const Tensor& positions) const;
+  // Both give [batch, heads, seq, value_dim]; `latent` is c, [batch, seq, kv_rank], and `shared` the
+  // rotary key, [batch, 1, seq, rope_dim].
+  Tensor attend(const Tensor& q, const Tensor& latent, const Tensor& shared,
+                const ForwardInputs& inputs) const;
+  Tensor attend_cached(const Tensor& q, const Tensor& latent, const Tensor& shared,
+                       const ForwardInputs& inputs) const;
 
   LatentAttentionOptions options_;
   std::unique_ptr<Linear> q_, q_a_, q_b_, kv_a_, kv_b_, out_;

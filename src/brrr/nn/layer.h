@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "brrr/nn/decode_cache.h"
 #include "brrr/nn/module.h"
 
 namespace brrr {
@@ -20,6 +21,16 @@ struct ForwardInputs {
   // pass on ("h.3"); null: not wanted.
   std::vector<Tensor>* extra_losses = nullptr;
   std::vector<NamedTensor>* largest_activations = nullptr;
+  // Decoding: the tokens follow those that the cache holds. Null: they begin the sequence.
+  const DecodeInputs* decode = nullptr;
+  size_t layer = 0;  // which part of the cache is this layer's
+
+  ForwardInputs of_layer(size_t index) const {
+    ForwardInputs own = *this;
+    own.layer = index;
+    return own;
+  }
+  const LayerCache& layer_cache() const { return decode->cache->layers[layer]; }
 };
 
 class Layer : public Module {

@@ -17,7 +17,7 @@ Init residual_init(const LlamaConfig& config) {
   return config.zero_residual_init ? Init::zeros() : Init::scaled_residual(kInitStd, config.layers);
 }
 
-SelfAttentionOptions attention_options(const LlamaConfig& config) {
+SelfAttentionOptions attention_options(const LlamaConfig& config, int64_t layer) {
   return {.heads = config.heads,
           .kv_heads = config.kv_heads,
           .head_dim = config.head_dim,
@@ -26,6 +26,8 @@ SelfAttentionOptions attention_options(const LlamaConfig& config) {
           .norm_eps = config.norm_eps,
           .rope = RopeOptions{.base = config.rope_base},
           .qkv_bias = config.qkv_bias,
+          .dropout = config.attention_dropout,
+          .dropout_site = 1 + 2 * config.layers + layer,
           .init = Init::normal(kInitStd),
           .out_init = residual_init(config)};
 }
@@ -55,10 +57,10 @@ ExpertsOptions experts_options(const LlamaConfig& config) {
           .out_init = residual_init(config)};
 }
 
-std::unique_ptr<Layer> make_attention(const LlamaConfig& config, Random& random) {
+std::unique_ptr<Layer> make_attention(const LlamaConfig& config, int64_t layer, Random& random) {
   if (config.kv_rank > 0)
     return std::make_unique<LatentAttention>(config.width, random, latent_options(config));
-  return std::make_unique<SelfAttention>(config.width, random, attention_options(config));
+  return std::make_unique<SelfAttention>(config.width, random, attention_options(config, layer));
 }
 
 std::unique_ptr<Layer> make_network(const LlamaConfig& config, Random& random) {
@@ -75,6 +77,9 @@ LlamaConfig checked(const LlamaConfig& config) {
         config.layers, ") and width (", config.width, ") must be positive");
   check(config.hidden > 0 || config.experts > 0, "llama: hidden (", config.hidden,
         ") must be positive");
+  check(config.kv_rank == 0 || config.attention_dropout == 0,
+        "llama: latent attention drops nothing inside; attention_dropout must be 0, not ",
+        config.attention_dropout);
   return config;
 }
 
@@ -83,7 +88,7 @@ int64_t count_without_networks(const LlamaConfig& config) {
   const int64_t h = config.width;
   const int64_t attention = config.kv_rank > 0
                                 ? LatentAttention::count_for(h, latent_options(config))
-                                : SelfAttention::count_for(h, attention_options(config));
+                                : SelfAttention::count_for(h, attention_options(config, 0));
   return (config.tied ? 1 : 2) * config.vocab * h + config.layers * (attention + 2 * h) + h;
 }
 
@@ -101,12 +106,12 @@ int64_t LlamaConfig::active_parameter_count() const {
          layers * Experts::active_count_for(width, experts_options(*this));
 }
 
-// Dropout sites: 0 for the embeddings, then two a block.
+// Dropout sites: 0 for the embeddings, then two a block, then those inside attention.
 class Llama::Block : public Module {
  public:
   Block(const LlamaConfig& config, int64_t index, Random& random)
       : input_norm_(config.width, config.norm_eps),
-        attention_(make_attention(config, random)),
+        attention_(make_attention(config, index, random)),
         network_norm_(config.width, config.norm_eps),
         network_(make_network(config, random)),
         drop_attention_(config.dropout, 1 + 2 * index),
@@ -120,6 +125,11 @@ class Llama::Block : public Module {
     const Scope scope = enter();
     const Tensor mixed = x + drop_attention_((*attention_)(input_norm_(x), inputs), inputs);
     return mixed + drop_network_((*network_)(network_norm_(mixed), inputs), inputs);
+  }
+  LayerCache make_cache(int64_t batch, int64_t capacity) const {
+    if (const auto* latent = dynamic_cast<const LatentAttention*>(attention_.get()))
+      return latent->make_cache(batch, capacity);
+    return dynamic_cast<const SelfAttention&>(*attention_).make_cache(batch, capacity);
   }
 
  private:
@@ -150,11 +160,17 @@ Llama::Llama(const LlamaConfig& config, Random& random)
 }
 Llama::~Llama() = default;
 
+DecodeCache Llama::make_cache(int64_t batch, int64_t capacity) const {
+  DecodeCache cache{.capacity = capacity, .layers = {}};
+  for (const auto& block : blocks_) cache.layers.push_back(block->make_cache(batch, capacity));
+  return cache;
+}
+
 Tensor Llama::body(const Tensor& tokens, const ForwardInputs& inputs) const {
   Tensor x = drop_(embed_(tokens), inputs);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const SegmentScope layer(join_text("model.layers.", i));
-    x = (*blocks_[i])(x, inputs);
+    x = (*blocks_[i])(x, inputs.of_layer(i));
     note_activation(inputs, join_text("model.layers.", i), x);
   }
   return norm_(x);

@@ -39,6 +39,8 @@ struct LlamaConfig {
   // Latent attention in place of the grouped one; kv_rank 0: none.
   int64_t q_rank = 0, kv_rank = 0, nope_dim = 0, rope_dim = 0, value_dim = 0;
 
+  double attention_dropout = 0;  // of the probabilities inside grouped attention
+
   // (1 or 2) V h + L (attention + network + 2 h) + h
   int64_t parameter_count() const;
   int64_t active_parameter_count() const;  // of the experts only those that one token goes through
@@ -60,6 +62,8 @@ class Llama : public LanguageModel {
   int64_t context() const override { return config_.context; }
   int64_t width() const override { return config_.width; }
   Tensor head(const Tensor& hidden) const override;
+  bool supports_cache() const override { return true; }
+  DecodeCache make_cache(int64_t batch, int64_t capacity) const override;
 
  protected:
   Tensor body(const Tensor& tokens, const ForwardInputs& inputs) const override;

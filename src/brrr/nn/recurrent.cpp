@@ -71,23 +71,51 @@ Recurrent::Step Recurrent::step(const LayerWeights& weights, const Tensor& from_
   return {sigmoid(gate(both, 3)) * tanh(cell), cell};
 }
 
-Tensor Recurrent::run_layer(const LayerWeights& weights, const Tensor& x,
-                            const Tensor& same_document, Step& state) const {
+Tensor Recurrent::run_layer(const LayerWeights& weights, const Tensor& x, const Masks& masks,
+                            Step& state) const {
   // Time first: a step is a contiguous row of what all inputs contribute.
   const std::vector<Tensor> from_input =
       unstack(linear(transpose(x, 0, 1), weights.w_ih, weights.b_ih), 0);
   std::vector<Tensor> outputs;
   for (size_t t = 0; t < from_input.size(); ++t) {
-    if (same_document.defined() && t > 0) {
+    if (masks.same_document.defined() && t > 0) {
       const Tensor keep =
-          slice(same_document, 1, {static_cast<int64_t>(t) - 1, static_cast<int64_t>(t)});
+          slice(masks.same_document, 1, {static_cast<int64_t>(t) - 1, static_cast<int64_t>(t)});
       state.hidden = state.hidden * keep;
       if (state.cell.defined()) state.cell = state.cell * keep;
     }
-    state = step(weights, from_input[t], state);
-    outputs.push_back(state.hidden);
+    const Step after = step(weights, from_input[t], state);
+    outputs.push_back(after.hidden);
+    if (!masks.counts.defined()) {
+      state = after;
+      continue;
+    }
+    const Tensor is_token = greater(masks.counts, static_cast<double>(t));
+    state.hidden = where(is_token, after.hidden, state.hidden);
+    if (state.cell.defined()) state.cell = where(is_token, after.cell, state.cell);
   }
   return stack(outputs, 1);
+}
+
+Recurrent::Masks Recurrent::masks_of(const Tensor& x, const ForwardInputs& inputs) {
+  Masks masks;
+  if (inputs.documents.defined()) {
+    const int64_t seq = x.dim(1);
+    masks.same_document =
+        cast(equal(slice(inputs.documents, 1, {1, seq}), slice(inputs.documents, 1, {0, seq - 1})),
+             x.dtype());
+  }
+  if (inputs.decode) masks.counts = unsqueeze(inputs.decode->counts, 1);
+  return masks;
+}
+
+RecurrentState Recurrent::make_state(int64_t batch, const TensorOptions& options) const {
+  RecurrentState state;
+  for (size_t layer = 0; layer < layers_.size(); ++layer) {
+    state.hidden.push_back(zeros({batch, hidden_}, options));
+    if (cell_ == Cell::lstm) state.cell.push_back(zeros({batch, hidden_}, options));
+  }
+  return state;
 }
 
 RecurrentResult Recurrent::operator()(const Tensor& x, const RecurrentState& state,
@@ -96,24 +124,16 @@ RecurrentResult Recurrent::operator()(const Tensor& x, const RecurrentState& sta
   check(x.rank() == 3, cell_name(cell_), ": x of shape ", x.shape(), " must be [batch, seq, in]");
   check(state.hidden.empty() || state.hidden.size() == layers_.size(), cell_name(cell_),
         ": a state of ", state.hidden.size(), " layers for ", layers_.size());
-  const int64_t batch = x.dim(0), seq = x.dim(1);
-  Tensor
-      same_document;  // [batch, seq - 1]: 1 where a token belongs to the document of the one before
-  if (inputs.documents.defined()) {
-    same_document =
-        cast(equal(slice(inputs.documents, 1, {1, seq}), slice(inputs.documents, 1, {0, seq - 1})),
-             x.dtype());
-  }
-  const auto start = [&](const std::vector<Tensor>& given, size_t layer) {
-    if (!given.empty()) return given[layer];
-    return zeros({batch, hidden_}, {.dtype = x.dtype(), .device = x.device()});
-  };
+  const Masks masks = masks_of(x, inputs);
+  const RecurrentState start =
+      state.hidden.empty() ? make_state(x.dim(0), {.dtype = x.dtype(), .device = x.device()})
+                           : state;
   RecurrentResult result{.output = x, .state = {}};
   for (size_t layer = 0; layer < layers_.size(); ++layer) {
     if (layer > 0) result.output = (*dropouts_[layer])(result.output, inputs);
-    Step step{start(state.hidden, layer), {}};
-    if (cell_ == Cell::lstm) step.cell = start(state.cell, layer);
-    result.output = run_layer(layers_[layer], result.output, same_document, step);
+    Step step{start.hidden[layer], {}};
+    if (cell_ == Cell::lstm) step.cell = start.cell[layer];
+    result.output = run_layer(layers_[layer], result.output, masks, step);
     result.state.hidden.push_back(step.hidden);
     if (cell_ == Cell::lstm) result.state.cell.push_back(step.cell);
   }

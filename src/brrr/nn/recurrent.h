@@ -33,9 +33,11 @@ class Recurrent : public Module {
  public:
   Recurrent(Cell cell, int64_t in, int64_t hidden, Random& random,
             const RecurrentOptions& options = {});
-  // x [batch, seq, in]. Where a new document begins in the sequence, the state starts at zero again.
+  // x [batch, seq, in]. Where a new document begins in the sequence, the state starts at zero again. A
+  // decoder's filling leaves the state as it is.
   RecurrentResult operator()(const Tensor& x, const RecurrentState& state = {},
                              const ForwardInputs& inputs = {}) const;
+  RecurrentState make_state(int64_t batch, const TensorOptions& options) const;  // zeros
   // How many parameters one has.
   static int64_t count_for(Cell cell, int64_t in, int64_t hidden, int64_t layers);
 
@@ -47,7 +49,13 @@ class Recurrent : public Module {
     Tensor hidden, cell;
   };
   Step step(const LayerWeights& weights, const Tensor& from_input, const Step& before) const;
-  Tensor run_layer(const LayerWeights& weights, const Tensor& x, const Tensor& same_document,
+  // Which steps go on from the state before them, and which leave it alone.
+  struct Masks {
+    Tensor same_document;  // [batch, seq - 1]: 1 where a token is of the document of the one before
+    Tensor counts;         // i64 [batch, 1]: how many tokens of a row are no filling
+  };
+  static Masks masks_of(const Tensor& x, const ForwardInputs& inputs);
+  Tensor run_layer(const LayerWeights& weights, const Tensor& x, const Masks& masks,
                    Step& state) const;
 
   Cell cell_;

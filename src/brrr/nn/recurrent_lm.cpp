@@ -43,8 +43,31 @@ RecurrentResult RecurrentLm::advance(const Tensor& tokens, const RecurrentState&
   return result;
 }
 
+DecodeCache RecurrentLm::make_cache(int64_t batch, int64_t capacity) const {
+  const RecurrentState state =
+      layers_.make_state(batch, {embed_.weight.dtype(), embed_.weight.device()});
+  DecodeCache cache{.capacity = capacity, .layers = {}};
+  for (size_t i = 0; i < state.hidden.size(); ++i) {
+    cache.layers.push_back({state.hidden[i]});
+    if (!state.cell.empty()) cache.layers.back().push_back(state.cell[i]);
+  }
+  return cache;
+}
+
 Tensor RecurrentLm::body(const Tensor& tokens, const ForwardInputs& inputs) const {
-  return advance(tokens, {}, inputs).output;
+  if (!inputs.decode) return advance(tokens, {}, inputs).output;
+  const std::vector<LayerCache>& layers = inputs.decode->cache->layers;
+  RecurrentState state;
+  for (const LayerCache& layer : layers) {
+    state.hidden.push_back(layer[0]);
+    if (layer.size() > 1) state.cell.push_back(layer[1]);
+  }
+  const RecurrentResult result = advance(tokens, state, inputs);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i][0].copy_from(result.state.hidden[i]);
+    if (layers[i].size() > 1) layers[i][1].copy_from(result.state.cell[i]);
+  }
+  return result.output;
 }
 
 Tensor RecurrentLm::head(const Tensor& hidden) const {

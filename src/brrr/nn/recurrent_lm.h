@@ -31,6 +31,9 @@ class RecurrentLm : public LanguageModel {
   int64_t context() const override { return config_.context; }
   int64_t width() const override { return config_.width; }
   Tensor head(const Tensor& hidden) const override;
+  bool supports_cache() const override { return true; }
+  DecodeCache make_cache(int64_t batch,
+                         int64_t capacity) const override;  // the state of each layer
 
   // The hidden vectors of some tokens after a state, and the state after them: [batch, seq] -> what a
   // decoder goes on from, one token at a time.

@@ -13,6 +13,7 @@
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"
+#include "brrr/ops/softmax.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
 
@@ -160,6 +161,21 @@ AttentionResult attention_with_logsumexp(const Tensor& q, const Tensor& k, const
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options) {
   return attention_with_logsumexp(q, k, v, options).out;
+}
+
+Tensor attention_probabilities(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
+  const AttentionSizes sizes = attention_sizes(q.shape(), k.shape(), k.shape());
+  const Tensor extra = options.documents.defined() ? options.documents : options.lengths;
+  const Tensor scores = attention_scores(split_heads(q, sizes), split_heads(k, sizes), extra,
+                                         attention_rule(attrs_of(options, sizes.head_dim)));
+  return reshape(softmax(scores), {sizes.batch, sizes.heads, sizes.queries, sizes.keys});
+}
+
+Tensor mix_values(const Tensor& probabilities, const Tensor& v) {
+  const int64_t kv_heads = v.dim(1), heads = probabilities.dim(1), queries = probabilities.dim(2);
+  const Tensor grouped =
+      reshape(probabilities, {v.dim(0), kv_heads, heads / kv_heads, queries, probabilities.dim(3)});
+  return reshape(matmul(grouped, unsqueeze(v, 2)), {v.dim(0), heads, queries, v.dim(3)});
 }
 
 }  // namespace brrr

@@ -41,4 +41,12 @@ struct AttentionResult {
 AttentionResult attention_with_logsumexp(const Tensor& q, const Tensor& k, const Tensor& v,
                                          const AttentionOptions& options = {});
 
+// The matrix that attention never makes, in plain ops: softmax(scale * q k^T over the visible keys),
+// [batch, heads, queries, keys]. To look at, or to drop parts of; memory grows with the product of the
+// lengths. Every query must see a key.
+Tensor attention_probabilities(const Tensor& q, const Tensor& k,
+                               const AttentionOptions& options = {});
+// What they make of the values: [batch, heads, queries, value_dim].
+Tensor mix_values(const Tensor& probabilities, const Tensor& v);
+
 }  // namespace brrr

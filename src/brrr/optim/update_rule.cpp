@@ -85,13 +85,16 @@ void Optimizer::require_match(const std::vector<Tensor>& grads) const {
   }
 }
 
-void Optimizer::update(const std::vector<Tensor>& grads, const Arg& rate) {
+void Optimizer::update(const std::vector<Tensor>& grads, const Arg& rate, const Tensor& applies) {
   NoGrad update_only;
   require_match(grads);
+  const auto set = [&](const Tensor& target, const Tensor& value) {
+    target.copy_from(applies.defined() ? where(applies, value, target) : value);
+  };
   name_states(parameters_);
   name_states(states_);
   writes_.clear();  // of a rule that threw
-  if (step_.defined()) step_.copy_from(step_ + 1.0);
+  if (step_.defined()) set(step_, step_ + 1.0);
   const Tensor base_rate = rate.on(parameters_.front().tensor.device());
   for (size_t i = 0; i < grads.size(); ++i) {
     const Tensor& p = parameters_[i].tensor;
@@ -101,8 +104,8 @@ void Optimizer::update(const std::vector<Tensor>& grads, const Arg& rate) {
     Tensor change = direction({.index = i, .parameter = p, .gradient = g, .step = step_});
     if (decay != 0 && options_.decay == Decay::decoupled) change = change + p * decay;
     if (scale != 1) change = change * scale;
-    p.copy_from(p - base_rate * change);
-    for (const Write& write : writes_) write.target.copy_from(write.value);
+    set(p, p - base_rate * change);
+    for (const Write& write : writes_) set(write.target, write.value);
     writes_.clear();
   }
 }

@@ -64,8 +64,10 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   // One step along the gradients, one for each parameter in order. `rate` is the learning rate: a
-  // number, or a tensor of one element (an input of a compiled step, or schedule.at(step)).
-  void update(const std::vector<Tensor>& grads, const Arg& rate);
+  // number, or a tensor of one element (an input of a compiled step, or schedule.at(step)). `applies`,
+  // where given, is one bool: false keeps every parameter and state as it is. It is a choice between
+  // values that are in registers anyway, so a guarded step touches no more memory than any other.
+  void update(const std::vector<Tensor>& grads, const Arg& rate, const Tensor& applies = {});
 
   virtual std::string_view name() const = 0;
   std::vector<Tensor> parameters() const;

@@ -21,18 +21,21 @@ WeightAverage::WeightAverage(std::vector<NamedTensor> parameters,
   for (const NamedTensor& state : states_) state.tensor.set_category(Category::optimizer);
 }
 
-void WeightAverage::update() {
+void WeightAverage::update(const Tensor& applies) {
   NoGrad update_only;
+  const auto set = [&](const Tensor& target, const Tensor& value) {
+    target.copy_from(applies.defined() ? where(applies, value, target) : value);
+  };
   name_states(states_);
   Tensor decay;
   if (options_.warmup) {
-    step_.copy_from(step_ + 1.0);
+    set(step_, step_ + 1.0);
     decay = minimum((step_ + 1.0) / (step_ + 10.0), options_.decay);
   }
   for (size_t i = 0; i < averages_.size(); ++i) {
     const Tensor &a = averages_[i], &p = parameters_[i].tensor;
     const Tensor gap = p - a;
-    a.copy_from(decay.defined() ? a + gap * (1.0 - decay) : a + gap * (1 - options_.decay));
+    set(a, decay.defined() ? a + gap * (1.0 - decay) : a + gap * (1 - options_.decay));
   }
 }
 

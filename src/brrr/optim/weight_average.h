@@ -19,8 +19,9 @@ class WeightAverage {
   explicit WeightAverage(std::vector<NamedTensor> parameters,
                          const WeightAverageOptions& options = {});
 
-  void update();  // a = d a + (1 - d) p
-  void swap();    // exchanges the averages and the parameters
+  // a = d a + (1 - d) p; not where `applies`, one bool, is given and false.
+  void update(const Tensor& applies = {});
+  void swap();  // exchanges the averages and the parameters
   // For checkpoints: "average.wte.weight", "average.step".
   const std::vector<NamedTensor>& states() const { return states_; }
   void load_states(const std::vector<NamedTensor>& values, const LoadOptions& options = {});

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <sstream>
 #include <vector>
 
 #include "brrr/base/error.h"
@@ -44,6 +45,13 @@ Range range_of(std::span<const double> drawn) {
     range.high += room;
   }
   return range;
+}
+
+Range given_range(const PlotOptions& options) {
+  const auto [low, high] = *options.y_range;
+  check(low < high && (!options.log_y || low > 0), "line_plot: a range from ", low, " to ", high,
+        " has nothing in it", options.log_y ? " on a log scale" : "");
+  return options.log_y ? Range{std::log10(low), std::log10(high)} : Range{low, high};
 }
 
 // What each column of dots shows: the values that fall on it, or a point on the line between two.
@@ -188,12 +196,15 @@ std::string spaces(int64_t count) {
 std::string x_axis(int64_t count, int margin, const PlotOptions& options) {
   std::string line = spaces(margin) + " └";
   for (int i = 0; i < options.width; ++i) line += "─";
-  const std::string last = with_commas(count - 1);
-  const int64_t before = (options.width - display_width(options.x_label)) / 2 - 1;
-  const int64_t after =
-      options.width - 1 - before - display_width(options.x_label) - display_width(last);
-  return line + "\n" + spaces(margin + 2) + "0" + spaces(before) + options.x_label + spaces(after) +
-         last + "\n";
+  const bool given = !options.x_ends.second.empty();
+  const std::string first = given ? options.x_ends.first : "0",
+                    last = given ? options.x_ends.second : with_commas(count - 1);
+  const int64_t before =
+      (options.width - display_width(options.x_label)) / 2 - display_width(first);
+  const int64_t after = options.width - display_width(first) - before -
+                        display_width(options.x_label) - display_width(last);
+  return line + "\n" + spaces(margin + 2) + first + spaces(before) + options.x_label +
+         spaces(after) + last + "\n";
 }
 
 std::string footnote(std::span<const double> ys, const PlotOptions& options) {
@@ -218,7 +229,7 @@ std::string line_plot(std::span<const double> ys, const PlotOptions& options) {
   std::string out =
       options.title.empty() ? "" : options.title + (options.log_y ? " (log scale)" : "") + "\n";
   const std::vector<double> drawn = to_drawn(ys, options.log_y);
-  const Range range = range_of(drawn);
+  const Range range = options.y_range ? given_range(options) : range_of(drawn);
   if (range.empty()) return out + "  nothing to draw\n" + footnote(ys, options);
 
   Canvas canvas(options.width, options.height);
@@ -234,6 +245,31 @@ std::string line_plot(std::span<const double> ys, const PlotOptions& options) {
     out += line + "\n";
   }
   return out + x_axis(static_cast<int64_t>(ys.size()), margin, options) + footnote(ys, options);
+}
+
+std::string side_by_side(const std::vector<std::string>& texts) {
+  std::vector<std::vector<std::string>> columns;
+  std::vector<int> widths;
+  size_t rows = 0;
+  for (const std::string& text : texts) {
+    std::vector<std::string>& lines = columns.emplace_back();
+    std::istringstream stream(text);
+    int& width = widths.emplace_back(0);
+    for (std::string line; std::getline(stream, line); lines.push_back(line))
+      width = std::max(width, display_width(line));
+    rows = std::max(rows, lines.size());
+  }
+  std::string out;
+  for (size_t row = 0; row < rows; ++row) {
+    std::string line;
+    for (size_t c = 0; c < columns.size(); ++c) {
+      const std::string cell = row < columns[c].size() ? columns[c][row] : "";
+      line += cell + spaces(widths[c] - display_width(cell) + 3);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
 }
 
 }  // namespace brrr

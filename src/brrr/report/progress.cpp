@@ -65,8 +65,8 @@ std::string progress_text(const ProgressState& state, std::string_view detail, i
       fmt::format("step {:>{}}/{}", with_commas(state.done), total.size(), total);
   std::string tail;
   if (!detail.empty()) tail += fmt::format("  {}", detail);
-  if (elapsed > 0 && state.done > 0) {
-    const double per_second = static_cast<double>(state.done) / elapsed;
+  if (elapsed > 0 && state.done > state.before) {
+    const double per_second = static_cast<double>(state.done - state.before) / elapsed;
     const Seconds left(static_cast<double>(state.total - state.done) / per_second);
     tail += fmt::format("  {} steps/s  ", speed_text(per_second));
     tail +=
@@ -100,7 +100,7 @@ void Progress::update(int64_t done, std::string_view detail) {
   if (!is_due(done)) return;
   last_done_ = done;
   last_print_ = Clock::now();
-  const ProgressState state{.done = done, .total = total_, .elapsed = elapsed()};
+  const ProgressState state{.done = done, .total = total_, .elapsed = elapsed(), .before = before_};
   if (live_) {
     // Back to the start and clear the line; one column stays free, or some terminals wrap.
     fmt::print(out_, "\r\x1b[K{}", progress_text(state, detail, terminal_columns(out_) - 1));

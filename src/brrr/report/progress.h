@@ -18,6 +18,7 @@ namespace brrr {
 struct ProgressState {
   int64_t done = 0, total = 0;
   Seconds elapsed;
+  int64_t before = 0;  // of those done, how many were before the clock started
 };
 // "step  40/100  [████░░░░░░]  loss 0.5  20 steps/s  3.0 s left", in at most `columns` columns: the
 // bar takes what is left, and goes where that is too little. Columns of 0: no bar, no limit.
@@ -37,12 +38,14 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  // The loop goes on after so many steps, which took no time here.
+  void start_at(int64_t done) { before_ = done; }
   // True when update would print: spares the caller making a detail that nobody sees.
   bool is_due(int64_t done) const;
   // `done` steps of the total are over. Prints at most 20 times a second live, once a second in
   // lines, and always the last step.
   void update(int64_t done, std::string_view detail);
-  void finish();  // ends the live line
+  void finish();  // ends the live line; the next update begins another
   Seconds elapsed() const;
 
  private:
@@ -51,7 +54,7 @@ class Progress {
   std::FILE* out_;
   bool live_;
   bool line_open_ = false;
-  int64_t last_done_ = -1;
+  int64_t last_done_ = -1, before_ = 0;
   Clock::time_point start_, last_print_;
 };
 

@@ -1,0 +1,159 @@
+// brrr compare: runs beside each other, by facts, losses, settings and curves.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "brrr/base/error.h"
+#include "brrr/cli/commands.h"
+#include "brrr/io/atomic_file.h"
+#include "brrr/report/config_differences.h"
+#include "brrr/report/plot.h"
+#include "brrr/report/run_facts.h"
+#include "brrr/report/run_report.h"
+#include "brrr/report/table.h"
+
+namespace brrr::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> runs;
+  std::string html;
+  bool json = false;
+};
+
+std::vector<NamedRun> read_runs(const Options& options) {
+  std::vector<NamedRun> runs;
+  for (const std::string& folder : options.runs)
+    runs.push_back({.name = folder, .run = read_run_log(folder)});
+  return runs;
+}
+
+// Only where every run has its settings: else the absence of a file would look like a difference.
+std::vector<ConfigDifference> differences_of(const Options& options) {
+  std::vector<NamedConfig> configs;
+  for (const std::string& folder : options.runs) {
+    const std::filesystem::path path = std::filesystem::path(folder) / "config.toml";
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return {};
+    configs.push_back({.name = path.string(), .text = {std::istreambuf_iterator<char>(file), {}}});
+  }
+  return config_differences(configs);
+}
+
+// The curves with one scale: the same loss is at the same height, the same step at the same place.
+std::string curves(const std::vector<NamedRun>& runs) {
+  constexpr int kLineWidth = 110, kMargin = 12;
+  std::vector<std::vector<double>> losses;
+  size_t longest = 0;
+  double low = INFINITY, high = -INFINITY;
+  for (const NamedRun& named : runs) {
+    std::vector<double> raw;
+    for (const StepRecord& record : named.run.steps) raw.push_back(record.loss);
+    losses.push_back(running_mean(raw, std::max(1.0, 0.01 * static_cast<double>(raw.size()))));
+    longest = std::max(longest, raw.size());
+    for (double y : losses.back()) {
+      if (!std::isfinite(y)) continue;
+      low = std::min(low, y);
+      high = std::max(high, y);
+    }
+  }
+  if (!(low < high)) return "";
+  const int width = std::max(20, kLineWidth / static_cast<int>(runs.size()) - kMargin);
+  std::vector<std::string> plots;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    losses[i].resize(longest, NAN);
+    std::string plot =
+        line_plot(losses[i], {.width = width, .title = runs[i].name, .y_range = {{low, high}}});
+    // Values behind the end of a shorter run are absent by intent: no need for the note under the plot.
+    if (const size_t note = plot.find(" values are not finite"); note != std::string::npos)
+      plot.erase(plot.rfind('\n', note) + 1);
+    plots.push_back(plot);
+  }
+  return "training loss, smoothed, by step\n" + side_by_side(plots);
+}
+
+void print_text(const std::vector<NamedRun>& runs,
+                const std::vector<ConfigDifference>& differences) {
+  std::vector<std::string> header{""};
+  for (const NamedRun& named : runs) header.push_back(named.name);
+  Table facts(header);
+  for (const ComparedFact& fact : compared_facts(runs)) {
+    std::vector<std::string> row{fact.name};
+    row.insert(row.end(), fact.values.begin(), fact.values.end());
+    facts.add_row(row);
+  }
+  fmt::print("{}\n", facts.text());
+  if (!differences.empty()) {
+    Table table(header, "settings that differ");
+    for (const ConfigDifference& difference : differences) {
+      std::vector<std::string> row{difference.key};
+      for (const std::string& value : difference.values) row.push_back(value.empty() ? "-" : value);
+      table.add_row(row);
+    }
+    fmt::print("{}\n", table.text());
+  }
+  fmt::print("{}", curves(runs));
+}
+
+nlohmann::json to_json(const std::vector<NamedRun>& runs,
+                       const std::vector<ConfigDifference>& differences) {
+  nlohmann::json result = {{"runs", nlohmann::json::array()},
+                           {"differences", nlohmann::json::object()}};
+  for (const NamedRun& named : runs) {
+    const LearningRegime learning = judge_learning(named.run);
+    nlohmann::json run = {{"run", named.name},
+                          {"status", named.run.facts.status},
+                          {"steps", named.run.steps.empty() ? 0 : named.run.steps.back().step},
+                          {"parameters", named.run.facts.parameters},
+                          {"seconds", named.run.facts.seconds},
+                          {"learning", learning_name(learning.kind)}};
+    for (const auto& point : evaluation_points(named.run))
+      run["evaluations"].push_back({{"step", point.step},
+                                    {"train_loss", point.train},
+                                    {"validation_loss", point.validation}});
+    result["runs"].push_back(run);
+  }
+  for (const ConfigDifference& difference : differences)
+    result["differences"][difference.key] = difference.values;
+  return result;
+}
+
+void run_compare(const Options& options) {
+  check(options.runs.size() >= 2, "compare needs two runs or more: brrr compare runs/a runs/b");
+  const std::vector<NamedRun> runs = read_runs(options);
+  const std::vector<ConfigDifference> differences = differences_of(options);
+  if (!options.html.empty()) write_file_atomically(options.html, compared_report_html(runs));
+  if (options.json) {
+    std::puts(to_json(runs, differences)
+                  .dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
+                  .c_str());
+    return;
+  }
+  print_text(runs, differences);
+  if (!options.html.empty()) fmt::print("\nwritten: {}\n", options.html);
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("compare", "Put runs beside each other: results, settings and curves");
+  const auto options = std::make_shared<Options>();
+  command->add_option("runs", options->runs, "The folders of two runs or more")->required();
+  command->add_option("--html", options->html,
+                      "Write a page with the curves of all runs to this file");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(
+      "Examples:\n"
+      "  brrr compare runs/stories runs/stories-2\n"
+      "  brrr compare runs/small runs/large --html compared.html");
+  command->callback([options] { run_compare(*options); });
+}
+
+}  // namespace brrr::cli

@@ -1,0 +1,207 @@
+// brrr generate: text from a model, shown as it is written.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "brrr/base/units.h"
+#include "brrr/cli/commands.h"
+#include "brrr/cli/model_options.h"
+#include "brrr/infer/character_stream.h"
+#include "brrr/infer/generator.h"
+#include "brrr/infer/load_model.h"
+
+namespace brrr::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int64_t kRowsAtOnce = 8;  // samples written side by side
+
+struct Arguments {
+  std::string model, prompt, prompt_file, tokenizer;
+  int64_t samples = 1;
+  bool stop = true, json = false;
+  GenerateOptions options{.tokens = 256, .sampling = {.temperature = 0.8}};
+};
+
+struct Prompt {
+  std::string text;
+  std::vector<int32_t> ids;
+};
+
+Prompt read_prompt(const Arguments& arguments, const text::Tokenizer& tokenizer) {
+  Prompt prompt{.text = arguments.prompt, .ids = {}};
+  if (!arguments.prompt_file.empty()) prompt.text = read_file(arguments.prompt_file);
+  prompt.ids = tokenizer.encode(prompt.text);
+  if (!prompt.ids.empty()) return prompt;
+  const std::optional<int32_t> end = tokenizer.end_of_text();
+  check(end.has_value(),
+        "generate: without a prompt a text begins behind the end of another one, "
+        "and this tokenizer has no token for that; give --prompt TEXT");
+  prompt.ids = {*end};
+  return prompt;
+}
+
+LoadedModel load(const Arguments& arguments) {
+  LoadedModel loaded = load_model(arguments.model, {.tokenizer = arguments.tokenizer});
+  check(loaded.tokenizer != nullptr, arguments.model,
+        ": the folder has no tokenizer; name one with --tokenizer FILE");
+  return loaded;
+}
+
+// When tokens came: the first one waits for the prompt and for compiling, the others show the speed.
+struct Pace {
+  Clock::time_point start = Clock::now(), first, last;
+  int64_t tokens = 0;
+
+  void add() {
+    last = Clock::now();
+    if (tokens++ == 0) first = last;
+  }
+  double seconds_to_first() const { return std::chrono::duration<double>(first - start).count(); }
+  double tokens_per_second(int64_t of_first_step) const {
+    const double seconds = std::chrono::duration<double>(last - first).count();
+    return seconds > 0 ? static_cast<double>(tokens - of_first_step) / seconds : 0;
+  }
+};
+
+struct Sample {
+  std::vector<int32_t> ids;
+  bool stopped = false;
+};
+
+// The first sample appears as it is written, the others when it is done.
+std::vector<Sample> write_samples(Generator& generator, const Prompt& prompt,
+                                  const text::Tokenizer& tokenizer, const Arguments& arguments,
+                                  Pace& pace) {
+  std::vector<Sample> samples;
+  const auto show = [&](const std::string& text) {
+    if (!arguments.json) std::fputs(text.c_str(), stdout);
+  };
+  const auto begin = [&](int64_t number) {
+    if (arguments.samples > 1)
+      show(fmt::format("{}--- {} ---\n", number > 0 ? "\n" : "", number + 1));
+    show(prompt.text);
+  };
+  while (static_cast<int64_t>(samples.size()) < arguments.samples) {
+    const auto first = static_cast<int64_t>(samples.size());
+    const int64_t rows = std::min(kRowsAtOnce, arguments.samples - first);
+    GenerateOptions options = arguments.options;
+    options.first_sample = static_cast<uint32_t>(first);
+    if (arguments.stop) options.stop = tokenizer.end_of_text();
+    CharacterStream live;
+    begin(first);
+    const auto results = generator.generate_all(
+        std::vector<std::vector<int32_t>>(static_cast<size_t>(rows), prompt.ids), options,
+        [&](int64_t row, int32_t token) {
+          pace.add();
+          if (row != 0) return;
+          show(live.add(tokenizer.bytes_of(token)));
+          std::fflush(stdout);
+        });
+    show(live.finish() + "\n");
+    for (int64_t row = 0; row < rows; ++row) {
+      const Generation& result = results[static_cast<size_t>(row)];
+      samples.push_back({result.ids, result.stopped});
+      if (row == 0) continue;
+      CharacterStream whole;
+      begin(first + row);
+      show(whole.add(tokenizer.decode(result.ids)));
+      show(whole.finish() + "\n");
+    }
+  }
+  return samples;
+}
+
+void print_json(const Arguments& arguments, const LoadedModel& loaded, const Prompt& prompt,
+                const std::vector<Sample>& samples, double tokens_per_second, const Pace& pace) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Sample& sample : samples)
+    rows.push_back({{"text", loaded.tokenizer->decode(sample.ids)},
+                    {"ids", sample.ids},
+                    {"stopped", sample.stopped}});
+  const nlohmann::ordered_json report{{"model", loaded.source.string()},
+                                      {"prompt", prompt.text},
+                                      {"prompt_ids", prompt.ids},
+                                      {"seed", arguments.options.sampling.seed},
+                                      {"samples", rows},
+                                      {"seconds_to_first_token", pace.seconds_to_first()},
+                                      {"tokens_per_second", tokens_per_second}};
+  // A text may hold bytes of no character.
+  std::puts(report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+void run_generate(const Arguments& arguments) {
+  check(arguments.samples > 0 && arguments.samples <= 1'000'000, "--samples ", arguments.samples,
+        ": use 1 to 1,000,000");
+  check_sampling(arguments.options.sampling);
+  const LoadedModel loaded = load(arguments);
+  const Prompt prompt = read_prompt(arguments, *loaded.tokenizer);
+  Generator generator(*loaded.model);
+  Pace pace;
+  const std::vector<Sample> samples =
+      write_samples(generator, prompt, *loaded.tokenizer, arguments, pace);
+  const double speed = pace.tokens_per_second(std::min(kRowsAtOnce, arguments.samples));
+  if (arguments.json) {
+    print_json(arguments, loaded, prompt, samples, speed, pace);
+    return;
+  }
+  if (pace.tokens == 0) return;
+  std::fprintf(stderr, "%s tokens, the first after %s, then %.1f tokens/s%s\n",
+               with_commas(pace.tokens).c_str(), to_text(Seconds(pace.seconds_to_first())).c_str(),
+               speed, loaded.model->supports_cache() ? "" : " (the model has no cache)");
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("generate", "Write text with a model");
+  const auto arguments = std::make_shared<Arguments>();
+  SamplingOptions& sampling = arguments->options.sampling;
+  command
+      ->add_option("model", arguments->model,
+                   "A run of brrr train, one of its checkpoints, or a Hugging Face folder")
+      ->required();
+  CLI::Option* prompt = command->add_option("--prompt", arguments->prompt, "How the text begins");
+  command->add_option("--prompt-file", arguments->prompt_file, "The same, from a file")
+      ->excludes(prompt);
+  command->add_option("--tokens", arguments->options.tokens, "At most so many new tokens")
+      ->capture_default_str();
+  command->add_option("--samples", arguments->samples, "How many texts")->capture_default_str();
+  command
+      ->add_option("--temperature", sampling.temperature,
+                   "Below 1 likelier tokens get likelier still; 0: always the likeliest")
+      ->capture_default_str();
+  command->add_option("--top-k", sampling.top_k, "Draw from the k likeliest tokens; 0: from all")
+      ->capture_default_str();
+  command
+      ->add_option("--top-p", sampling.top_p,
+                   "Draw from the likeliest tokens that have this share together")
+      ->capture_default_str();
+  command
+      ->add_option("--min-p", sampling.min_p,
+                   "Leave out tokens less likely than this share of the likeliest")
+      ->capture_default_str();
+  command
+      ->add_option("--repetition-penalty", sampling.repetition_penalty,
+                   "Above 1 tokens that stand in the text already get less likely")
+      ->capture_default_str();
+  command->add_option("--seed", sampling.seed, "The same seed writes the same text")
+      ->capture_default_str();
+  command->add_flag("--stop,!--no-stop", arguments->stop,
+                    "End a text at the end-of-text token (the default), or go on behind it");
+  command->add_option("--tokenizer", arguments->tokenizer, "Instead of the one beside the model");
+  command->add_flag("--json", arguments->json, "Print JSON when all texts are written");
+  command->footer(
+      "Examples:\n"
+      "  brrr generate runs/stories --prompt 'Once upon a time'\n"
+      "  brrr generate runs/stories --samples 5 --temperature 1 --top-p 0.95 --seed 7\n"
+      "  brrr generate ./Qwen2.5-0.5B --prompt 'The capital of France is' --temperature 0");
+  command->callback([arguments] { run_generate(*arguments); });
+}
+
+}  // namespace brrr::cli

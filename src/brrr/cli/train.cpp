@@ -1,0 +1,137 @@
+// brrr train: text, or the embedded stories, become a model.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "brrr/base/thread_pool.h"
+#include "brrr/cli/commands.h"
+#include "brrr/cli/rates_option.h"
+#include "brrr/cli/train_view.h"
+#include "brrr/train/session.h"
+#include "brrr/train/trainer.h"
+
+namespace brrr::cli {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> files;
+  std::string config, out;
+  std::map<std::string, std::string, std::less<>> given;  // settings by key
+  RatesOption rates;
+  int threads = 0;
+  bool resume = false, dry_run = false, json = false;
+};
+
+// ---- signals: the step in hand is finished and saved; a second signal ends the program at once -------
+std::atomic<bool> stop_requested = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
+
+void request_stop(int) { stop_requested = true; }
+
+void listen_for_signals() {
+  struct sigaction action = {};
+  action.sa_handler = request_stop;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+}
+
+// ---- from arguments to a request ------------------------------------------------------------------
+TrainConfig config_of(const Arguments& arguments, const std::filesystem::path& folder) {
+  TrainConfig config = arguments.resume           ? settings_of_run(folder)
+                       : arguments.config.empty() ? TrainConfig{}
+                                                  : read_config(arguments.config);
+  for (const auto& [key, value] : arguments.given) set_setting(config, key, value);
+  if (!arguments.files.empty()) config.data.files = arguments.files;
+  return config;
+}
+
+std::filesystem::path folder_of(const Arguments& arguments) {
+  if (!arguments.out.empty()) return arguments.out;
+  check(!arguments.resume, "--resume goes on with the run in a folder; name it with --out");
+  DataConfig data;
+  if (!arguments.config.empty()) data = read_config(arguments.config).data;
+  if (!arguments.files.empty()) data.files = arguments.files;
+  return free_run_folder(data);
+}
+
+void run_train(const Arguments& arguments) {
+  check(
+      !arguments.resume || arguments.config.empty(),
+      "--resume has the settings of the run itself; change single ones by flags, not by --config");
+  check(arguments.threads >= 0, "--threads ", arguments.threads, ": at least 1 is needed");
+  if (arguments.threads > 0) set_num_threads(arguments.threads);
+  const std::filesystem::path folder = folder_of(arguments);
+  const RunRequest request{.config = config_of(arguments, folder),
+                           .folder = folder,
+                           .rates = find_rates_quickly(arguments.rates),
+                           .resume = arguments.resume};
+  TrainView view({.folder = folder, .json = arguments.json});
+  if (arguments.dry_run) {
+    view.show_plan(plan_run(request));
+    return;
+  }
+  PreparedRun prepared = prepare_run(request);
+  view.show_start(prepared);
+  listen_for_signals();
+  Trainer trainer(prepared.run, prepared.corpus, prepared.plan,
+                  {.folder = folder,
+                   .brrr_version = BRRR_VERSION,
+                   .peak_flops = prepared.machine.peak_flops,
+                   .stop = &stop_requested},
+                  view.observer());
+  if (arguments.resume) trainer.resume();
+  const TrainOutcome outcome = trainer.run();
+  view.show_end(outcome, [&](int64_t number) {
+    return trainer.write_sample(number, *prepared.run.config.model.context);
+  });
+}
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "train", "Train a language model on text files, or on the embedded stories");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("files", arguments->files,
+                      "Text files, or token files of `brrr data prepare`; none: embedded stories");
+  command->add_option("--out", arguments->out, "Folder of the run (runs/NAME)");
+  command->add_flag("--resume", arguments->resume, "Go on with the run in --out");
+  command->add_option("--config", arguments->config, "TOML file with settings; flags come on top");
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Print plan, memory, time and disk; train nothing");
+  command->add_option("--threads", arguments->threads, "Threads (all cores that may be used)");
+  command->add_flag("--json", arguments->json, "Print JSON at the end and no progress");
+  add_rates_option(*command, arguments->rates);
+  for (const SettingInfo& setting : config_settings()) {
+    if (setting.flag.empty()) continue;
+    command
+        ->add_option_function<std::string>(
+            std::string(setting.flag),
+            [arguments, key = std::string(setting.key)](const std::string& value) {
+              arguments->given[key] = value;
+            },
+            std::string(setting.help))
+        ->group(std::string(setting.key.substr(0, setting.key.find('.'))));
+  }
+  command->footer(
+      "Examples:\n"
+      "  brrr train                                    three minutes, embedded stories\n"
+      "  brrr train book.txt                           sizes chosen from the text and this "
+      "machine\n"
+      "  brrr train book.txt --minutes 60 --out runs/book\n"
+      "  brrr train --out runs/book --resume --steps 20000\n"
+      "  brrr train book.txt --dry-run                 what it would need");
+  command->callback([arguments] {
+    try {
+      run_train(*arguments);
+    } catch (const std::filesystem::filesystem_error& error) {
+      fail(error.what());  // a folder that cannot be made or read is nothing that brrr did wrong
+    }
+  });
+}
+
+}  // namespace brrr::cli

@@ -1,0 +1,165 @@
+#include "brrr/cli/train_view.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "brrr/base/thread_pool.h"
+#include "brrr/report/run_report.h"
+#include "brrr/report/table.h"
+#include "brrr/train/learning_regime.h"
+#include "brrr/train/speed_regime.h"
+
+namespace brrr::cli {
+namespace {
+
+constexpr int kTextsAtTheEnd = 3;
+
+std::string model_words(const ResolvedRun& run) {
+  const ModelSettings& model = run.config.model;
+  return fmt::format("{}, {} layers of width {}, {} parameters", family_of(run.model),
+                     *model.layers, *model.width, with_commas(parameter_count(run.model)));
+}
+
+nlohmann::json plan_json(const PreparedRun& prepared) {
+  const TrainPlan& plan = prepared.plan;
+  const auto steps = static_cast<double>(*prepared.run.config.train.steps);
+  return {{"model", nlohmann::json::parse(to_json(prepared.run.model))},
+          {"parameters", plan.parameters},
+          {"steps", *prepared.run.config.train.steps},
+          {"memory_bytes", plan.memory().value()},
+          {"memory_available", prepared.machine.memory.value()},
+          {"disk_bytes", plan.disk.value()},
+          {"checkpoint_bytes", plan.checkpoint.value()},
+          {"step_seconds", plan.step_seconds},
+          {"seconds", plan.step_seconds * steps},
+          {"calibrated", plan.calibrated},
+          {"flops_per_token", plan.model_flops_per_token.value()},
+          {"speed_regime", plan.speed_regime},
+          {"reasons", prepared.run.reasons},
+          {"config", to_toml(prepared.run.config)}};
+}
+
+// "loss 2.31  12,345 tok/s  MFU 31 %  210 MiB"
+std::string detail_of(const StepRecord& record) {
+  std::string text = fmt::format("loss {:.4f}  {} tok/s", record.loss,
+                                 with_commas(static_cast<int64_t>(record.tokens_per_second)));
+  if (record.mfu) text += fmt::format("  MFU {:.0f} %", 100 * *record.mfu);
+  if (record.memory_bytes)
+    text += fmt::format("  {}", to_text(Bytes(static_cast<int64_t>(*record.memory_bytes))));
+  return text;
+}
+
+}  // namespace
+
+void TrainView::say(const std::string& text) {
+  if (options_.json) return;
+  if (progress_) progress_->finish();
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+void TrainView::show_plan(const PreparedRun& prepared) const {
+  if (options_.json) {
+    std::puts(plan_json(prepared).dump(1).c_str());
+    return;
+  }
+  const TrainPlan& plan = prepared.plan;
+  const auto steps = static_cast<double>(*prepared.run.config.train.steps);
+  Table table({"", "needed", "", "there is"});
+  table.row("parameters and optimizer", plan.states, "", "");
+  table.row("a step at its fullest", plan.arena, "", "");
+  table.row("copy for a checkpoint", plan.snapshot, "", "");
+  table.row("batches, evaluation, program", plan.other, "", "");
+  table.rule();
+  table.row("memory", plan.memory(), "", prepared.machine.memory);
+  table.row("disk", plan.disk, fmt::format("{} a checkpoint", to_text(plan.checkpoint)),
+            available_disk(options_.folder));
+  table.row("time", Seconds(plan.step_seconds * steps),
+            fmt::format("{} a step{}", to_text(Seconds(plan.step_seconds)),
+                        plan.calibrated ? "" : ", uncalibrated"),
+            "");
+  fmt::print("data   {}, {} training tokens\nmodel  {}\n", prepared.corpus.words,
+             with_commas(prepared.corpus.train.token_count()), model_words(prepared.run));
+  for (const std::string& reason : prepared.run.reasons) fmt::print("       {}\n", reason);
+  fmt::print("\n{}\n{}; {}\n", table.text(), plan.speed_regime, plan.speed_advice);
+}
+
+void TrainView::show_start(const PreparedRun& prepared) {
+  const Corpus& corpus = prepared.corpus;
+  say(fmt::format("data       {}: {} tokens to train on, {} held out", corpus.words,
+                  with_commas(corpus.train.token_count()),
+                  with_commas(corpus.validation.token_count())));
+  if (corpus.tokenizer)
+    say(fmt::format("tokenizer  {} ({})", corpus.tokenizer->description(),
+                    corpus.tokenizer_reason));
+  say(fmt::format("model      {}", model_words(prepared.run)));
+  for (const std::string& reason : prepared.run.reasons) say(fmt::format("           {}", reason));
+  say(fmt::format("machine    {} thread{}, {} free of which {} are needed", prepared.machine.cores,
+                  prepared.machine.cores == 1 ? "" : "s", to_text(prepared.machine.memory),
+                  to_text(prepared.plan.memory())));
+  say(fmt::format("MFU        {}: {}", to_text(prepared.machine.peak_flops), kMfuConvention));
+  say(fmt::format("run        {}\n", options_.folder.string()));
+  if (!options_.json)
+    progress_ = std::make_unique<Progress>(*prepared.run.config.train.steps, stdout);
+}
+
+TrainObserver TrainView::observer() {
+  TrainObserver observer;
+  if (options_.json) {
+    observer.on_note = [](const std::string& text) { fmt::print(stderr, "brrr: {}\n", text); };
+    return observer;
+  }
+  observer.on_note = [this](const std::string& text) { say(text); };
+  observer.on_sample = [this](int64_t step, const std::string& text) {
+    say(fmt::format("\nat step {} it writes:\n  {}\n", step, text));
+  };
+  observer.on_step = [this, first = true](const StepRecord& record) mutable {
+    if (first) progress_->start_at(record.step - 1);
+    first = false;
+    if (record.validation_loss)
+      say(fmt::format("step {}: validation loss {:.4f}, training loss {:.4f}", record.step,
+                      *record.validation_loss, *record.train_loss));
+    if (progress_->is_due(record.step)) progress_->update(record.step, detail_of(record));
+  };
+  return observer;
+}
+
+void TrainView::show_summary(const TrainOutcome& outcome) {
+  const RunLog log = read_run_log(options_.folder);
+  say(fmt::format("\n{} after {} steps and {} of training{}", outcome.status, outcome.step,
+                  to_text(Seconds(outcome.seconds)),
+                  outcome.reason.empty() ? "" : join_text(": ", outcome.reason)));
+  say(fmt::format("\n{}\n\n{}", to_text(judge_learning(log)), to_text(judge_speed(log))));
+}
+
+void TrainView::show_end(const TrainOutcome& outcome,
+                         const std::function<std::string(int64_t number)>& write) {
+  write_run_report(options_.folder);
+  if (options_.json) {
+    const nlohmann::json report{{"run", options_.folder.string()},
+                                {"status", outcome.status},
+                                {"reason", outcome.reason},
+                                {"steps", outcome.step},
+                                {"loss", outcome.loss},
+                                {"seconds", outcome.seconds},
+                                {"checkpoint", outcome.checkpoint.string()},
+                                {"report", (options_.folder / "report.html").string()}};
+    std::puts(report.dump(1).c_str());
+    return;
+  }
+  show_summary(outcome);
+  if (outcome.status == "finished") {
+    say("\nit writes:");
+    for (int64_t number = 0; number < kTextsAtTheEnd; ++number)
+      say(fmt::format("\n  {}", write(number)));
+  }
+  const std::string folder = options_.folder.string();
+  say(fmt::format("\nmodel      {}\nreport     {}\nmore       brrr generate {}",
+                  outcome.checkpoint.string(), (options_.folder / "report.html").string(), folder));
+  if (outcome.status != "finished")
+    say(fmt::format("go on      brrr train --out {} --resume", folder));
+}
+
+}  // namespace brrr::cli

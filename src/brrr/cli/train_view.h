@@ -1,0 +1,38 @@
+// What `brrr train` shows: the choices at the start, a line of progress, notes, and the summary.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "brrr/report/progress.h"
+#include "brrr/train/session.h"
+#include "brrr/train/trainer.h"
+
+namespace brrr::cli {
+
+struct TrainViewOptions {
+  std::filesystem::path folder;
+  bool json = false;  // one object at the end, and nothing before it
+};
+
+class TrainView {
+ public:
+  explicit TrainView(const TrainViewOptions& options) : options_(options) {}
+
+  void show_plan(const PreparedRun& prepared) const;
+  void show_start(const PreparedRun& prepared);
+  TrainObserver observer();
+  // `write` makes the text of a number.
+  void show_end(const TrainOutcome& outcome,
+                const std::function<std::string(int64_t number)>& write);
+
+ private:
+  void say(const std::string& text);
+  void show_summary(const TrainOutcome& outcome);
+
+  TrainViewOptions options_;
+  std::unique_ptr<Progress> progress_;
+};
+
+}  // namespace brrr::cli

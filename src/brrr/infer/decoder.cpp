@@ -1,0 +1,146 @@
+#include "brrr/infer/decoder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "brrr/ops/binary.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/index_select.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+Tensor numbers(const std::vector<int64_t>& values) {
+  return from_values(values, {static_cast<int64_t>(values.size())});
+}
+
+// Rows of `all` that ended in this block take their logits from it.
+void take_rows(const Tensor& all, const Tensor& block, const std::vector<bool>& ended) {
+  const int64_t vocab = all.dim(1);
+  for (size_t row = 0; row < ended.size(); ++row) {
+    if (!ended[row]) continue;
+    const int64_t offset = static_cast<int64_t>(row) * vocab;
+    for (int64_t i = 0; i < vocab; ++i)
+      all.data<float>()[offset + i] =
+          static_cast<float>(load_float(block, block.offset() + offset + i));
+  }
+}
+
+size_t longest(const Decoder::Rows& rows) {
+  size_t most = 0;
+  for (const auto& row : rows) most = std::max(most, row.size());
+  return most;
+}
+
+}  // namespace
+
+Decoder::Decoder(const LanguageModel& model, const DecoderOptions& options)
+    : model_(model),
+      options_(options),
+      program_([this](std::span<const Tensor> inputs) { return trace(inputs); }, {}) {
+  check(options.batch > 0, "decoder: a batch of ", options.batch, "; use at least 1");
+  check(options.block > 0, "decoder: blocks of ", options.block, " tokens; use at least 1");
+  options_.block = std::min(options.block, model.context());
+  lengths_.assign(static_cast<size_t>(options_.batch), 0);
+  history_.resize(lengths_.size());
+  // Filling behind the last token of a row may reach a block past the context.
+  CategoryScope scope(Category::workspace);
+  if (uses_cache()) cache_ = model.make_cache(options_.batch, capacity() + options_.block);
+}
+
+void Decoder::restart() {
+  std::fill(lengths_.begin(), lengths_.end(), 0);
+  for (auto& row : history_) row.clear();
+  cache_.clear();
+}
+
+void Decoder::require_room(const Rows& tokens) const {
+  check(static_cast<int64_t>(tokens.size()) == options_.batch, "decoder: ", tokens.size(),
+        " rows of tokens for a batch of ", options_.batch);
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    const int64_t after = lengths_[row] + static_cast<int64_t>(tokens[row].size());
+    check(after <= capacity(), "decoder: ", after, " tokens are longer than the context of ",
+          capacity(), "; cut them");
+    for (int32_t token : tokens[row])
+      check(token >= 0 && token < model_.vocab(), "decoder: token ", token,
+            " is outside the vocabulary of ", model_.vocab());
+  }
+}
+
+// tokens [batch, n], starts [batch], counts [batch] -> logits [batch, vocab] of the last real tokens
+Tensors Decoder::trace(std::span<const Tensor> inputs) const {
+  NoGrad inference;
+  name_states(model_.named_parameters());
+  const Tensor &tokens = inputs[0], &starts = inputs[1], &counts = inputs[2];
+  const int64_t batch = tokens.dim(0), n = tokens.dim(1);
+  const DecodeInputs decode{&cache_, starts, counts};
+  const Tensor hidden =
+      uses_cache() ? model_.hidden(tokens, {.decode = &decode}) : model_.hidden(tokens);
+  const Tensor first =
+      arange(0, static_cast<double>(batch), 1, {.dtype = DType::i64, .device = tokens.device()}) *
+      n;
+  const Tensor last =
+      index_select(reshape(hidden, {batch * n, hidden.dim(2)}), 0, first + maximum(counts - 1, 0));
+  return {model_.head(last)};
+}
+
+// The next up to n tokens of each row, beginning at `fed`.
+Tensor Decoder::run_block(const Rows& tokens, const std::vector<int64_t>& fed, int64_t n,
+                          std::vector<int64_t>& counts) {
+  std::vector<int64_t> block(static_cast<size_t>(options_.batch * n), 0);
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    counts[row] = std::min(n, static_cast<int64_t>(tokens[row].size()) - fed[row]);
+    std::copy_n(tokens[row].begin() + fed[row], counts[row],
+                block.begin() + static_cast<int64_t>(row) * n);
+  }
+  const Tensor inputs[] = {from_values(block, {options_.batch, n}), numbers(lengths_),
+                           numbers(counts)};
+  return program_.run(inputs)[0];
+}
+
+Tensor Decoder::feed_cached(const Rows& tokens) {
+  const Tensor logits = zeros({options_.batch, model_.vocab()}, {.device = Device::cpu()});
+  std::vector<int64_t> fed(tokens.size(), 0), counts(tokens.size(), 0);
+  for (int64_t left = static_cast<int64_t>(longest(tokens)); left > 0;) {
+    const int64_t n = left == 1 ? 1 : options_.block;
+    const Tensor block = run_block(tokens, fed, n, counts);
+    std::vector<bool> ended(tokens.size());
+    left = 0;
+    for (size_t row = 0; row < tokens.size(); ++row) {
+      fed[row] += counts[row];
+      lengths_[row] += counts[row];
+      const int64_t rest = static_cast<int64_t>(tokens[row].size()) - fed[row];
+      ended[row] = rest == 0 && counts[row] > 0;
+      left = std::max(left, rest);
+    }
+    take_rows(logits, block, ended);
+  }
+  return logits;
+}
+
+// Rows are filled up to whole blocks, so that there is one program for some lengths and not for each.
+Tensor Decoder::feed_whole(const Rows& tokens) {
+  for (size_t row = 0; row < tokens.size(); ++row)
+    history_[row].insert(history_[row].end(), tokens[row].begin(), tokens[row].end());
+  const auto length = static_cast<int64_t>(longest(history_));
+  const int64_t blocks = (length + options_.block - 1) / options_.block;
+  const int64_t n = std::min(blocks * options_.block, capacity());
+  const std::vector<int64_t> none(tokens.size(), 0);
+  std::vector<int64_t> counts(tokens.size(), 0);
+  const Tensor logits = zeros({options_.batch, model_.vocab()}, {.device = Device::cpu()});
+  std::vector<bool> ended(tokens.size());
+  for (size_t row = 0; row < tokens.size(); ++row) ended[row] = !tokens[row].empty();
+  take_rows(logits, run_block(history_, none, n, counts), ended);
+  lengths_ = counts;
+  return logits;
+}
+
+Tensor Decoder::feed(const Rows& tokens) {
+  require_room(tokens);
+  if (longest(tokens) == 0)
+    return zeros({options_.batch, model_.vocab()}, {.device = Device::cpu()});
+  return uses_cache() ? feed_cached(tokens) : feed_whole(tokens);
+}
+
+}  // namespace brrr

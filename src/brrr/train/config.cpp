@@ -1,0 +1,192 @@
+#include "brrr/train/config.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "brrr/base/error.h"
+#include "brrr/train/config_settings.h"
+
+namespace brrr {
+namespace {
+
+constexpr std::string_view kGuardActions[] = {"warn", "skip", "stop"};
+
+// ---- a value as text, and back -------------------------------------------------------------------
+std::string text_of(const std::string& value) { return value; }
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(int64_t value) { return std::to_string(value); }
+std::string text_of(uint64_t value) { return std::to_string(value); }
+std::string text_of(double value) {
+  char digits[32];
+  const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;  // reads back
+  return {digits, end};
+}
+std::string text_of(Precision value) { return std::string(precision_name(value)); }
+std::string text_of(RematPolicy value) { return std::string(policy_name(value)); }
+std::string text_of(ScheduleShape value) { return std::string(schedule_name(value)); }
+std::string text_of(GuardAction value) {
+  return std::string(kGuardActions[static_cast<size_t>(value)]);
+}
+std::string text_of(const std::vector<std::string>& values) {
+  std::string text;
+  for (const std::string& value : values) text += join_text(text.empty() ? "" : ",", value);
+  return text;
+}
+
+template <typename Number>
+void parse_number(std::string_view key, std::string_view text, Number& value) {
+  const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = failure == std::errc() && stop == text.data() + text.size() && !text.empty();
+  constexpr std::string_view kKind = std::is_floating_point_v<Number> ? "a number"
+                                     : std::is_signed_v<Number>       ? "a whole number"
+                                                                      : "a whole number from 0 on";
+  check(whole, key, " = ", text, ": ", kKind, " is needed");
+}
+
+void parse_value(std::string_view, std::string_view text, std::string& value) { value = text; }
+void parse_value(std::string_view key, std::string_view text, int64_t& value) {
+  parse_number(key, text, value);
+}
+void parse_value(std::string_view key, std::string_view text, uint64_t& value) {
+  parse_number(key, text, value);
+}
+void parse_value(std::string_view key, std::string_view text, double& value) {
+  parse_number(key, text, value);
+}
+void parse_value(std::string_view key, std::string_view text, bool& value) {
+  check(text == "true" || text == "false", key, " = ", text, ": true or false is needed");
+  value = text == "true";
+}
+void parse_value(std::string_view, std::string_view text, Precision& value) {
+  value = parse_precision(text);
+}
+void parse_value(std::string_view, std::string_view text, RematPolicy& value) {
+  value = parse_policy(text);
+}
+void parse_value(std::string_view, std::string_view text, ScheduleShape& value) {
+  value = parse_schedule(text);
+}
+void parse_value(std::string_view key, std::string_view text, GuardAction& value) {
+  const auto found = std::find(std::begin(kGuardActions), std::end(kGuardActions), text);
+  check(found != std::end(kGuardActions), key, " = ", text, ": use warn, skip or stop");
+  value = static_cast<GuardAction>(found - std::begin(kGuardActions));
+}
+void parse_value(std::string_view, std::string_view text, std::vector<std::string>& values) {
+  values.clear();
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    values.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+template <typename Value>
+std::string text_of(const std::optional<Value>& value) {
+  return value ? text_of(*value) : std::string();
+}
+template <typename Value>
+void parse_value(std::string_view key, std::string_view text, std::optional<Value>& value) {
+  if (text.empty() || text == "auto") {
+    value.reset();
+    return;
+  }
+  Value parsed{};
+  parse_value(key, text, parsed);
+  value = parsed;
+}
+
+// ---- words that are near -------------------------------------------------------------------------
+// Insertions, deletions, changes and swaps of neighbours between two words.
+size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t change = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+
+}  // namespace
+
+std::string_view nearest_word(std::string_view word, const std::vector<std::string_view>& known) {
+  std::string_view nearest;
+  size_t least = std::max<size_t>(2, word.size() / 2) + 1;
+  for (const std::string_view each : known) {
+    const size_t edits =
+        std::min(edits_between(word, each), edits_between(last_part(word), last_part(each)) + 1);
+    if (edits < least) least = edits, nearest = each;
+  }
+  return nearest;
+}
+
+std::vector<SettingInfo> config_settings() {
+  std::vector<SettingInfo> settings;
+  TrainConfig config;
+  for_each_setting(
+      config, [&](std::string_view key, std::string_view flag, std::string_view help, const auto&) {
+        settings.push_back({key, flag, help});
+      });
+  return settings;
+}
+
+void set_setting(TrainConfig& config, std::string_view key, std::string_view value) {
+  bool found = false;
+  for_each_setting(config,
+                   [&](std::string_view name, std::string_view, std::string_view, auto& field) {
+                     if (name != key) return;
+                     parse_value(key, value, field);
+                     found = true;
+                   });
+  if (found) return;
+  std::vector<std::string_view> known;
+  for (const SettingInfo& setting : config_settings()) known.push_back(setting.key);
+  const std::string_view nearest = nearest_word(key, known);
+  check(!nearest.empty(), "there is no setting \"", key, "\"; `brrr train --help` has the list");
+  fail("there is no setting \"", key, "\"; did you mean ", nearest, "?");
+}
+
+std::string get_setting(const TrainConfig& config, std::string_view key) {
+  std::string value;
+  for_each_setting(
+      config, [&](std::string_view name, std::string_view, std::string_view, const auto& field) {
+        if (name == key) value = text_of(field);
+      });
+  return value;
+}
+
+void check_config(const TrainConfig& config) {
+  const auto positive = [](std::string_view key, const std::optional<int64_t>& value) {
+    check(!value || *value > 0, key, " = ", value.value_or(0), ": at least 1 is needed");
+  };
+  const auto part = [](std::string_view key, double value) {
+    check(value >= 0 && value < 1, key, " = ", value, ": at least 0 and below 1 is needed");
+  };
+  positive("train.steps", config.train.steps), positive("train.batch", config.train.batch);
+  positive("train.accumulate", config.train.accumulate);
+  positive("model.layers", config.model.layers), positive("model.heads", config.model.heads);
+  positive("model.width", config.model.width), positive("model.context", config.model.context);
+  positive("report.eval_every", config.report.eval_every);
+  positive("report.eval_batches", config.report.eval_batches);
+  positive("checkpoint.every", config.checkpoint.every);
+  positive("checkpoint.keep", config.checkpoint.keep);
+  positive("guard.window", config.guard.window), positive("data.stories", config.data.stories);
+  part("data.validation", config.data.validation), part("model.dropout", config.model.dropout);
+  part("optimizer.average", config.optimizer.average);
+  part("optimizer.beta1", config.optimizer.beta1), part("optimizer.beta2", config.optimizer.beta2);
+  check(!config.optimizer.lr || *config.optimizer.lr > 0,
+        "optimizer.lr = ", config.optimizer.lr.value_or(0), ": a positive rate is needed");
+  check(config.optimizer.clip >= 0, "optimizer.clip = ", config.optimizer.clip,
+        ": a positive norm is needed, or 0 for none");
+  check(config.guard.z > 0, "guard.z = ", config.guard.z, ": a positive number is needed");
+  check(config.report.temperature >= 0, "report.temperature = ", config.report.temperature,
+        ": 0 or more is needed");
+}
+
+}  // namespace brrr

@@ -1,0 +1,65 @@
+#include "brrr/train/machine.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "brrr/account/measure.h"
+#include "brrr/base/thread_pool.h"
+
+namespace brrr {
+namespace fs = std::filesystem;
+namespace {
+
+// The number behind a name in /proc/meminfo, in KiB there.
+std::optional<int64_t> meminfo(const std::string& name) {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  int64_t kib = 0;
+  std::string unit;
+  while (file >> key >> kib) {
+    std::getline(file, unit);
+    if (key == name) return kib * 1024;
+  }
+  return {};
+}
+
+std::optional<int64_t> number_in(const char* path) {
+  std::ifstream file(path);
+  int64_t value = 0;
+  if (file >> value) return value;
+  return {};  // "max", or no such file
+}
+
+}  // namespace
+
+Bytes available_memory() {
+  int64_t free = meminfo("MemAvailable:").value_or(std::numeric_limits<int64_t>::max());
+  const std::pair<const char*, const char*> groups[] = {
+      {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+      {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+       "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
+  for (const auto& [limit_path, used_path] : groups) {
+    const auto limit = number_in(limit_path), used = number_in(used_path);
+    if (limit && used) free = std::min(free, std::max<int64_t>(*limit - *used, 0));
+  }
+  return Bytes(free);
+}
+
+Bytes available_disk(const fs::path& path) {
+  fs::path there = fs::absolute(path);
+  while (!fs::exists(there) && there.has_parent_path()) there = there.parent_path();
+  std::error_code unknown;
+  const fs::space_info space = fs::space(there, unknown);
+  constexpr auto kMost = static_cast<uintmax_t>(std::numeric_limits<int64_t>::max());
+  return Bytes(unknown ? kMost : std::min(space.available, kMost));
+}
+
+MachineFacts look_at_machine() {
+  return {
+      .cores = thread_pool().threads(), .memory = available_memory(), .peak_flops = measure_peak()};
+}
+
+}  // namespace brrr

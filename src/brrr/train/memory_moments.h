@@ -1,0 +1,16 @@
+// The memory of a step over its kernels, as a run keeps it for its report.
+#pragma once
+
+#include <vector>
+
+#include "brrr/compiler/plan_memory.h"
+#include "brrr/train/run_log.h"
+
+namespace brrr {
+
+// Bytes of the arena that are taken while each kernel runs; a long list is thinned to `most` moments, each
+// the fullest of those it stands for.
+std::vector<MemoryMoment> memory_moments(const KernelList& list, const MemoryPlan& plan,
+                                         size_t most = 400);
+
+}  // namespace brrr

@@ -1,0 +1,30 @@
+// The parts of a training step by configuration: model, optimizer, average of the weights, schedule and the
+// step over them. On the cpu to train; inside DeviceScope(Device::null()) to plan.
+#pragma once
+
+#include <memory>
+
+#include "brrr/train/config.h"
+#include "brrr/train/step.h"
+
+namespace brrr {
+
+// Settings that are still open are an Error here: resolve_sizes (auto_size.h) closes them.
+struct TrainingParts {
+  std::unique_ptr<LanguageModel> model;
+  std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<WeightAverage> average;  // null: none is kept
+  std::unique_ptr<TrainStep> step;
+};
+TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model);
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
+                                          std::vector<NamedTensor> parameters);
+Schedule make_schedule(const TrainConfig& config);
+CrossEntropyOptions loss_options(const TrainConfig& config);
+PipelineOptions pipeline_options(const TrainConfig& config);
+
+// Rows of one step, all micro-batches together.
+int64_t rows_per_step(const TrainConfig& config);
+
+}  // namespace brrr

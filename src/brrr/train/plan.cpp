@@ -1,0 +1,161 @@
+#include "brrr/train/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "brrr/base/error.h"
+#include "brrr/device/default_device.h"
+#include "brrr/graph/op_def.h"
+#include "brrr/graph/trace.h"
+#include "brrr/runtime/stages.h"
+#include "brrr/train/memory_moments.h"
+#include "brrr/train/parts.h"
+
+namespace brrr {
+namespace {
+
+constexpr int kBatchesAhead = 4;
+constexpr Bytes kBesides = 64_MiB;  // program text, libraries, tokenizer, logs
+
+// FLOPs of products and attention in the forward graph of one micro-batch; the backward part has twice as
+// many.
+Flops forward_flops(const LanguageModel& model, const Batch& batch) {
+  NoGrad forward_only;
+  Tracer tracer;
+  const Tensor tokens = tracer.add_input(batch.inputs.type(), Device::null(), "tokens");
+  const Graph graph = tracer.finish(std::vector<Tensor>{model.logits(tokens)});
+  double flops = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.op->kind == OpKind::contraction)
+      flops += static_cast<double>(cost_of(graph, node).flops);
+  }
+  return Flops(flops);
+}
+
+Bytes bytes_in(const KernelList& list, Place place) {
+  int64_t bytes = 0;
+  for (const Buffer& buffer : list.buffers) bytes += buffer.place == place ? buffer.bytes : 0;
+  return Bytes(bytes);
+}
+
+std::vector<KernelFact> facts_of(const KernelList& list, const Prediction& prediction) {
+  std::map<std::string, KernelFact> by_name;
+  for (size_t i = 0; i < list.kernels.size(); ++i) {
+    const Kernel& kernel = list.kernels[i];
+    const KernelPrediction& predicted = prediction.kernels[i];
+    const std::string name = predicted.family.empty() ? "other" : predicted.family;
+    KernelFact& fact = by_name[name];
+    fact.name = name;
+    fact.calls += 1;
+    fact.flops += static_cast<double>(kernel.cost.flops);
+    fact.bytes += static_cast<double>(kernel.cost.bytes_read + kernel.cost.bytes_written);
+    fact.seconds += predicted.seconds();
+    fact.regime = regime_name(predicted.regime());
+  }
+  std::vector<KernelFact> facts;
+  for (auto& [name, fact] : by_name) facts.push_back(std::move(fact));
+  std::sort(facts.begin(), facts.end(),
+            [](const KernelFact& a, const KernelFact& b) { return a.seconds > b.seconds; });
+  return facts;
+}
+
+void describe_speed(TrainPlan& plan, const Prediction& prediction) {
+  const double all = std::max(prediction.seconds(), 1e-12);
+  plan.compute_share = prediction.seconds_in(Regime::compute) / all;
+  plan.bandwidth_share = prediction.seconds_in(Regime::bandwidth) / all;
+  plan.overhead_share = prediction.seconds_in(Regime::overhead) / all;
+  const char* source =
+      prediction.calibrated ? "" : " (rough rates; `brrr calibrate` measures them)";
+  const auto sentence = [&](std::string_view regime, double share, std::string_view unit) {
+    plan.speed_regime = fmt::format("{}-bound: {:.0f} % of a step is spent where {} is the limit{}",
+                                    regime, 100 * share, unit, source);
+  };
+  if (plan.compute_share >= plan.bandwidth_share && plan.compute_share >= plan.overhead_share) {
+    sentence("compute", plan.compute_share, "arithmetic");
+    plan.speed_advice = "a lower precision or more cores would help; more memory speed would not";
+  } else if (plan.bandwidth_share >= plan.overhead_share) {
+    sentence("bandwidth", plan.bandwidth_share, "memory");
+    plan.speed_advice =
+        "a larger batch spreads the traffic of weights and optimizer over more tokens";
+  } else {
+    sentence("overhead", plan.overhead_share, "starting kernels");
+    plan.speed_advice = "a larger batch or a longer context costs little more time a step";
+  }
+}
+
+}  // namespace
+
+TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Rates& rates,
+                        Bytes data_bytes) {
+  const DeviceScope scope(Device::null());
+  TrainingParts parts = make_parts(config, model);
+  const int64_t rows = rows_per_step(config), context = config.model.context.value();
+  const Batch batch = null_batch(rows, context);
+  PipelineOptions pipeline = pipeline_options(config);
+  pipeline.device = Device::null();
+  const PlannedProgram program = plan_program(parts.step->trace(batch), pipeline);
+  const Prediction prediction = predict(program.kernels, program.plan, rates);
+
+  TrainPlan plan;
+  plan.parameters = parts.model->parameter_count();
+  plan.states = bytes_in(program.kernels, Place::state);
+  plan.arena = Bytes(program.plan.arena_bytes);
+  plan.snapshot = parts.model->counts().bytes + parts.optimizer->state_bytes();
+  if (parts.average) plan.snapshot += parts.model->counts().bytes;
+  const Bytes inputs = bytes_in(program.kernels, Place::input);
+  // Evaluation holds the activations of one layer and the logits, of one micro-batch.
+  const Bytes logits(4 * *config.train.batch * context * vocab_of(model));
+  plan.other = inputs * (kBatchesAhead + 1) + logits * 2 + kBesides;
+  plan.checkpoint = plan.snapshot;
+  plan.disk = plan.checkpoint * (config.checkpoint.keep + 2) + data_bytes +
+              Bytes(400 * config.train.steps.value());
+
+  const Batch micro = null_batch(*config.train.batch, context);
+  plan.model_flops_per_token =
+      forward_flops(*parts.model, micro) * 3.0 / static_cast<double>(*config.train.batch * context);
+  plan.step_seconds = prediction.seconds();
+  plan.calibrated = prediction.calibrated;
+  plan.kernels = facts_of(program.kernels, prediction);
+  plan.memory_timeline = memory_moments(program.kernels, program.plan);
+  describe_speed(plan, prediction);
+  return plan;
+}
+
+void require_room(const TrainConfig& config, const ModelConfig& model, const TrainPlan& plan,
+                  Bytes memory, Bytes disk) {
+  check(plan.disk <= disk, "the run needs about ", plan.disk, " on disk (", plan.checkpoint,
+        " a checkpoint) and ", disk,
+        " are free; keep fewer with --keep 1, or name another place with "
+        "--out");
+  if (plan.memory() <= memory) return;
+  const Rates rates = rates_from_peaks(
+      "any", {.flops_per_second = 1e11, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
+  std::string fits;
+  TrainConfig smaller = config;
+  while (fits.empty()) {
+    if (*smaller.train.batch > 1 && *smaller.train.batch % 2 == 0) {
+      smaller.train.batch = *smaller.train.batch / 2;
+      smaller.train.accumulate *= 2;
+    } else if (smaller.train.recompute != RematPolicy::full) {
+      smaller.train.recompute = RematPolicy::full;
+    } else {
+      break;
+    }
+    const TrainPlan tried = plan_training(smaller, model, rates, Bytes());
+    if (tried.memory() > memory) continue;
+    fits =
+        fmt::format("; this fits, with updates of as many rows: --batch {} --accumulate {}{} ({})",
+                    *smaller.train.batch, smaller.train.accumulate,
+                    smaller.train.recompute == RematPolicy::full ? " --recompute full" : "",
+                    to_text(tried.memory()));
+  }
+  fail("the run needs ", plan.memory(), " of memory (", plan.states,
+       " for parameters and optimizer, ", plan.arena, " inside a step, ", plan.snapshot,
+       " while a checkpoint is written) and ", memory, " are free",
+       fits.empty() ? "; no smaller batch fits: choose a smaller model with --width or --layers"
+                    : fits);
+}
+
+}  // namespace brrr

@@ -1,0 +1,51 @@
+// What a run will need before it starts: memory, seconds and disk, computed from the very program that it
+// will run, traced and planned on the null device.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "brrr/account/rates.h"
+#include "brrr/base/units.h"
+#include "brrr/nn/models.h"
+#include "brrr/runtime/predict.h"
+#include "brrr/train/config.h"
+#include "brrr/train/run_log.h"
+
+namespace brrr {
+
+struct TrainPlan {
+  int64_t parameters = 0;
+  // Memory: parameters and states; what a step holds at its fullest; what a checkpoint copies while it is
+  // written; batches made ahead, evaluation and samples.
+  Bytes states, arena, snapshot, other;
+  Bytes memory() const { return states + arena + snapshot + other; }
+
+  Flops
+      model_flops_per_token;  // of products and attention, forward and backward, causal pairs only
+  double step_seconds = 0;    // predicted
+  bool calibrated = false;
+  double compute_share = 0, bandwidth_share = 0, overhead_share = 0;  // of step_seconds
+  std::vector<KernelFact> kernels;                                    // the longest first
+
+  std::vector<MemoryMoment> memory_timeline;  // of the arena
+
+  Bytes checkpoint, disk;                  // one, and all that the run keeps at a time
+  std::string speed_regime, speed_advice;  // sentences
+};
+
+inline constexpr std::string_view kMfuConvention =
+    "products and attention of the model counted exactly (causal pairs, no recomputation), over "
+    "the "
+    "measured f32 peak of all threads";
+
+// `data_bytes` is what RUN/data takes.
+TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Rates& rates,
+                        Bytes data_bytes);
+
+// Throws Error before anything is made, when memory or disk do not suffice, with settings that would fit.
+void require_room(const TrainConfig& config, const ModelConfig& model, const TrainPlan& plan,
+                  Bytes memory, Bytes disk);
+
+}  // namespace brrr

@@ -1,0 +1,54 @@
+#include "brrr/train/run_facts.h"
+
+#include <ctime>
+
+#include "brrr/base/thread_pool.h"
+
+namespace brrr {
+namespace {
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &parts);
+  return text;
+}
+
+}  // namespace
+
+RunFacts facts_of_run(const ResolvedRun& run, const Corpus& corpus, const TrainPlan& plan) {
+  const TrainConfig& config = run.config;
+  RunFacts facts;
+  facts.started = now_text();
+  facts.model_json = to_json(run.model);
+  facts.data = corpus.words;
+  facts.tokenizer = corpus.tokenizer ? corpus.tokenizer->description() : "not known";
+  facts.precision = get_setting(config, "train.precision");
+  facts.optimizer = config.optimizer.name;
+  facts.device = "cpu";
+  facts.parameters = plan.parameters;
+  facts.train_tokens = corpus.train.token_count();
+  facts.validation_tokens = corpus.validation.token_count();
+  facts.batch = *config.train.batch;
+  facts.context = *config.model.context;
+  facts.accumulate = config.train.accumulate;
+  facts.steps = *config.train.steps;
+  facts.vocab = corpus.vocab;
+  facts.seed = static_cast<int64_t>(config.seed.all);
+  facts.dropout = config.model.dropout;
+  facts.weight_decay = config.optimizer.weight_decay;
+  facts.flops_per_token = plan.model_flops_per_token.value();
+  facts.predicted_step_seconds = plan.step_seconds;
+  facts.predicted_memory = plan.memory();
+  facts.threads = thread_pool().threads();
+  facts.mfu_convention = kMfuConvention;
+  facts.speed_regime = plan.speed_regime;
+  facts.speed_advice = plan.speed_advice;
+  facts.kernels = plan.kernels;
+  facts.memory_timeline = plan.memory_timeline;
+  return facts;
+}
+
+}  // namespace brrr

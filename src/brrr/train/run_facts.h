@@ -1,0 +1,13 @@
+// run.json from what is known before the first step.
+#pragma once
+
+#include "brrr/train/auto_size.h"
+#include "brrr/train/corpus.h"
+#include "brrr/train/plan.h"
+#include "brrr/train/run_log.h"
+
+namespace brrr {
+
+RunFacts facts_of_run(const ResolvedRun& run, const Corpus& corpus, const TrainPlan& plan);
+
+}  // namespace brrr

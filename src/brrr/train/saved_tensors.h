@@ -1,0 +1,25 @@
+// Which tensors of a run a checkpoint keeps, and the way back into a run that goes on.
+//
+// model.safetensors has the weights that others should use: the averages, where the run keeps them. The rest
+// is for going on: the optimizer's states, the live weights where they are not the model's, and what the
+// compiled step keeps for itself (scales of low precision).
+#pragma once
+
+#include "brrr/train/parts.h"
+
+namespace brrr {
+
+struct SavedTensors {
+  std::vector<NamedTensor> model, optimizer;
+};
+// Copies of everything as it is now. `batch` is one like those of training.
+SavedTensors copy_for_saving(TrainingParts& parts, const Batch& batch);
+
+struct LoadSavedOptions {
+  bool optimizer = true;  // false: its states stay as they are, for a run that changes the rule
+};
+// Throws Error, before anything is written, where names or shapes do not fit.
+void load_saved(TrainingParts& parts, const SavedTensors& saved, const Batch& batch,
+                const LoadSavedOptions& options = {});
+
+}  // namespace brrr

@@ -1,0 +1,45 @@
+// From a request to a run that is ready to start: settings, data, sizes, and the plan, with everything that
+// could be refused refused before training begins.
+//
+//   PreparedRun prepared = prepare_run({.config = config, .folder = "runs/mine", .rates = rates});
+//   Trainer trainer(prepared.run, prepared.corpus, prepared.plan, ...);
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "brrr/train/auto_size.h"
+#include "brrr/train/corpus.h"
+#include "brrr/train/plan.h"
+
+namespace brrr {
+
+struct RunRequest {
+  TrainConfig config;  // open settings are chosen
+  std::filesystem::path folder;
+  Rates rates;
+  bool resume = false;
+};
+
+struct PreparedRun {
+  ResolvedRun run;
+  Corpus corpus;
+  MachineFacts machine;
+  TrainPlan plan;
+};
+// Makes RUN/data, RUN/tokenizer.json and RUN/config.toml. Throws Error for settings, data, memory or disk
+// that will not do.
+PreparedRun prepare_run(const RunRequest& request);
+// The same for looking only: nothing of it stays on disk, and a lack of memory or disk is not refused.
+PreparedRun plan_run(const RunRequest& request);
+
+// The settings that a run has been started with, and the ones given now on top of them. Throws Error where
+// the folder holds no run.
+TrainConfig settings_of_run(const std::filesystem::path& folder);
+bool holds_run(const std::filesystem::path& folder);
+
+// "runs/stories", or with a number behind it the first that is free.
+std::filesystem::path free_run_folder(const DataConfig& data);
+
+}  // namespace brrr

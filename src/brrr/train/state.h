@@ -1,0 +1,35 @@
+// state.json of a checkpoint: where a run stands besides its tensors.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "brrr/train/config.h"
+#include "brrr/train/guard.h"
+
+namespace brrr {
+
+struct TrainingState {
+  static constexpr int kVersion = 1;
+
+  int64_t step =
+      0;  // updates made; also the position in the data, since a batch follows from its step
+  std::string brrr_version;
+  TrainConfig config;          // every setting: sizes, seeds, precision and passes included
+  std::string tokenizer_hash;  // of the tokens that it was trained on
+  GuardHistory guard;
+  std::optional<double> best_loss;  // on validation data
+  int64_t best_step = 0;
+  double seconds = 0;  // spent in steps
+};
+
+std::string to_json(const TrainingState& state);
+// Throws Error, naming `origin`, on anything but a complete state of this version.
+TrainingState parse_training_state(std::string_view json, const std::string& origin);
+
+// What going on with other settings means: for each setting that changed, what stays exact and what does
+// not. Throws Error for a change that the saved weights do not allow.
+std::vector<std::string> describe_changes(const TrainConfig& before, const TrainConfig& now);
+
+}  // namespace brrr

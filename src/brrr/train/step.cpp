@@ -1,0 +1,210 @@
+#include "brrr/train/step.h"
+
+#include <cmath>
+
+#include "brrr/autodiff/grad.h"
+#include "brrr/graph/trace.h"
+#include "brrr/nn/layers.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/join.h"
+#include "brrr/ops/random.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/repeat.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+
+namespace brrr {
+namespace {
+
+// The inputs of the program, in this order; documents only where they are wanted.
+enum Input : size_t { kTokens, kTargets, kKeys, kNumber, kLossLimit, kNormLimit, kDocuments };
+constexpr const char* kInputNames[] = {"tokens",     "targets",    "dropout keys", "step",
+                                       "loss limit", "norm limit", "documents"};
+// Its results.
+enum Output : int { kLoss, kNorm, kApplied, kSquares, kActivations };
+
+Device device_of(const LanguageModel& model) { return model.parameters().front().device(); }
+
+Tensor number(double value, Device device) {
+  return full({}, value, {.dtype = DType::f64, .device = device});
+}
+
+// How many targets count.
+Tensor counted(const Tensor& targets, int64_t ignored) {
+  return cast(sum(not_equal(targets, static_cast<double>(ignored))), DType::f32);
+}
+
+// The parts that report a largest activation, from a trace that is thrown away.
+std::vector<std::string> find_activation_names(const LanguageModel& model) {
+  NoGrad looking_only;
+  Tracer tracer;
+  std::vector<NamedTensor> largest;
+  const Tensor tokens = tracer.add_input({.shape = {1, 1}, .dtype = DType::i64}, device_of(model),
+                                         kInputNames[kTokens]);
+  model.hidden(tokens, {.largest_activations = &largest});
+  std::vector<std::string> names;
+  for (const NamedTensor& each : largest) names.push_back(each.name);
+  return names;
+}
+
+// Row i is the key of micro-batch i: draws of the stream "dropout", counted through the run.
+Tensor dropout_keys(uint64_t seed, int64_t step, int64_t parts, Device device) {
+  std::vector<Tensor> keys;
+  for (int64_t part = 0; part < parts; ++part)
+    keys.push_back(dropout_key(seed, step * parts + part, device));
+  return stack(keys);
+}
+
+}  // namespace
+
+Batch null_batch(int64_t rows, int64_t context) {
+  CategoryScope scope(Category::data);
+  const auto ids = [&] { return empty({rows, context}, DType::i64, Device::null()); };
+  return {.step = 0, .inputs = ids(), .targets = ids(), .documents = ids()};
+}
+
+TrainStep::TrainStep(const LanguageModel& model, Optimizer& optimizer, WeightAverage* average,
+                     const Schedule& schedule, const TrainStepOptions& options)
+    : model_(model),
+      optimizer_(optimizer),
+      average_(average),
+      schedule_(schedule),
+      options_(options),
+      compiled_([this](std::span<const Tensor> inputs) { return step(inputs); }, options.pipeline) {
+  check(options.accumulate >= 1, "a step has at least one micro-batch, not ", options.accumulate);
+  if (options.activations) activation_names_ = find_activation_names(model);
+}
+
+// ---- the program ---------------------------------------------------------------------------------
+// One micro-batch: gradients, behind them the loss. `share` is its part of the loss of the step.
+std::vector<Tensor> TrainStep::backward(const MicroBatch& batch, const Tensor& share) {
+  std::vector<NamedTensor> largest;
+  const ForwardInputs inputs{.dropout_key = batch.dropout_key,
+                             .documents = batch.documents,
+                             .largest_activations = options_.activations ? &largest : nullptr};
+  const LanguageLoss losses = model_.losses(batch.tokens, batch.targets, inputs, options_.loss);
+  const Tensor total = share.defined() ? losses.total * share : losses.total;
+  std::vector<Tensor> results = grad(total, optimizer_.parameters());
+  const Tensor shown = losses.cross_entropy.detach();
+  results.push_back(share.defined() ? shown * share : shown);
+  for (size_t i = 0; i < largest.size(); ++i)
+    activations_[i].copy_from(maximum(activations_[i], cast(largest[i].tensor, DType::f32)));
+  return results;
+}
+
+std::vector<Tensor> TrainStep::accumulated(std::span<const Tensor> inputs) {
+  const Tensor &tokens = inputs[kTokens], &targets = inputs[kTargets];
+  const Device device = tokens.device();
+  const int64_t parts = options_.accumulate, context = tokens.dim(1);
+  const auto dealt = [&](const Tensor& x) { return reshape(x, {parts, -1, context}); };
+  const std::optional<int64_t> ignored = options_.loss.ignore_index;
+  const Tensor all = ignored ? maximum(counted(targets, *ignored), 1.0) : Tensor();
+  std::vector<Tensor> sliced{dealt(tokens), dealt(targets), inputs[kKeys]};
+  if (options_.document_mask) sliced.push_back(dealt(inputs[kDocuments]));
+  const Tensor count =
+      full({}, static_cast<double>(parts), {.dtype = DType::i64, .device = device});
+  return repeat(count, sliced, [&](const Tensor&, std::span<const Tensor> part) {
+    const Tensor share = ignored ? counted(part[1], *ignored) / all
+                                 : full({}, 1 / static_cast<double>(parts), {.device = device});
+    return backward({.tokens = part[0],
+                     .targets = part[1],
+                     .dropout_key = part[2],
+                     .documents = options_.document_mask ? part[3] : Tensor()},
+                    share);
+  });
+}
+
+Tensors TrainStep::step(std::span<const Tensor> inputs) {
+  activations_.clear();
+  for (size_t i = 0; i < activation_names_.size(); ++i)
+    activations_.push_back(zeros({}, {.device = inputs[kTokens].device()}));
+  std::vector<Tensor> grads =
+      options_.accumulate > 1
+          ? accumulated(inputs)
+          : backward({.tokens = inputs[kTokens],
+                      .targets = inputs[kTargets],
+                      .dropout_key = inputs[kKeys][0],
+                      .documents = options_.document_mask ? inputs[kDocuments] : Tensor()},
+                     {});
+  const Tensor loss = grads.back();
+  grads.pop_back();
+
+  NoGrad update_only;
+  std::vector<Tensor> squares;
+  for (const Tensor& g : grads) squares.push_back(sum(square(g)));
+  const Tensor norm =
+      options_.clip > 0 ? clip_global_norm(grads, options_.clip) : global_norm(grads);
+  const auto within = [](const Tensor& x, const Tensor& limit) {
+    return logical_and(isfinite(x), less_equal(cast(x, DType::f64), limit));
+  };
+  const Tensor applies =
+      logical_and(within(loss, inputs[kLossLimit]), within(norm, inputs[kNormLimit]));
+  optimizer_.update(grads, schedule_.at(inputs[kNumber]), applies);
+  if (average_) average_->update(applies);
+  Tensors results{loss, norm, applies, stack(squares)};
+  if (!activations_.empty()) results.push_back(stack(activations_));
+  activations_.clear();
+  return results;
+}
+
+// ---- from outside --------------------------------------------------------------------------------
+std::vector<Tensor> TrainStep::inputs_of(const Batch& batch, int64_t step,
+                                         const StepLimits& limits) const {
+  check(batch.inputs.dim(0) % options_.accumulate == 0, "a batch of ", batch.inputs.dim(0),
+        " rows cannot be dealt out among ", options_.accumulate, " micro-batches");
+  const Device device = batch.inputs.device();
+  std::vector<Tensor> inputs{batch.inputs,
+                             batch.targets,
+                             dropout_keys(options_.dropout_seed, step, options_.accumulate, device),
+                             number(static_cast<double>(step), device),
+                             number(limits.loss, device),
+                             number(limits.grad_norm, device)};
+  if (options_.document_mask) inputs.push_back(batch.documents);
+  return inputs;
+}
+
+StepResult TrainStep::run(const Batch& batch, int64_t step, const StepLimits& limits) {
+  const std::vector<Tensor> inputs = inputs_of(batch, step, limits);
+  const Tensors results = compiled_.run(inputs);
+  StepResult result{.loss = results[kLoss].item<double>(),
+                    .grad_norm = results[kNorm].item<double>(),
+                    .applied = results[kApplied].item<bool>(),
+                    .grad_norms = results[kSquares].to_vector<double>()};
+  for (double& each : result.grad_norms) each = std::sqrt(each);
+  if (!activation_names_.empty()) result.activations = results[kActivations].to_vector<double>();
+  return result;
+}
+
+Graph TrainStep::trace(const Batch& batch) {
+  const std::vector<Tensor> given = inputs_of(batch, 0, {});
+  Tracer tracer;
+  std::vector<Tensor> handles;
+  for (const Tensor& x : given)
+    handles.push_back(tracer.add_input(x.type(), x.device(), kInputNames[handles.size()]));
+  return tracer.finish(step(handles));
+}
+
+Executable& TrainStep::executable(const Batch& batch) {
+  return compiled_.executable(inputs_of(batch, 0, {}));
+}
+
+std::vector<NamedTensor> TrainStep::program_states(const Batch& batch) {
+  std::vector<NamedTensor> owned = model_.named_parameters();
+  for (const NamedTensor& each : optimizer_.states()) owned.push_back(each);
+  if (average_) {
+    for (const NamedTensor& each : average_->states()) owned.push_back(each);
+  }
+  std::vector<NamedTensor> found;
+  for (const StateSlot& state : executable(batch).graph().states) {
+    const bool is_owned = std::any_of(owned.begin(), owned.end(), [&](const NamedTensor& each) {
+      return shares_storage(each.tensor, state.tensor);
+    });
+    if (is_owned || state.copy_of >= 0 || !state.is_written()) continue;
+    found.push_back({join_text("program.", state.name), state.tensor});
+  }
+  return found;
+}
+
+}  // namespace brrr

@@ -1,0 +1,86 @@
+// The step that training repeats, as one compiled program: losses, gradients, clipping, the rate of this
+// step, the optimizer and the average of the weights. What changes from step to step is an input: the
+// batch, the number of the step, the keys of dropout, and the limits of the guard.
+//
+// The guard's verdict is part of the program. When the loss or the norm is not finite or above its limit,
+// every parameter and state keeps its value, so what a run saves after a bad step is what was before it.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "brrr/data/batches.h"
+#include "brrr/nn/models.h"
+#include "brrr/optim/optimizer.h"
+#include "brrr/optim/schedule.h"
+#include "brrr/optim/weight_average.h"
+#include "brrr/runtime/compile.h"
+
+namespace brrr {
+
+struct TrainStepOptions {
+  CrossEntropyOptions loss;
+  int64_t accumulate = 1;   // micro-batches; the rows of a batch are dealt out among them
+  double clip = 1;          // 0: none
+  bool activations = true;  // largest |x| that each layer passes on
+  bool document_mask = false;
+  uint64_t dropout_seed = 0;
+  PipelineOptions pipeline;
+};
+
+// Above them an update is not made; infinite: no limit.
+struct StepLimits {
+  double loss = std::numeric_limits<double>::infinity();
+  double grad_norm = std::numeric_limits<double>::infinity();
+};
+
+struct StepResult {
+  double loss = 0;       // cross entropy; what layers add is trained and not shown
+  double grad_norm = 0;  // before clipping
+  bool applied = true;
+  std::vector<double> grad_norms;   // by parameter
+  std::vector<double> activations;  // by part, as named by activation_names
+};
+
+class TrainStep {
+ public:
+  // All of them must outlive the step. `average` may be null.
+  TrainStep(const LanguageModel& model, Optimizer& optimizer, WeightAverage* average,
+            const Schedule& schedule, const TrainStepOptions& options);
+
+  // `step` counts from 0.
+  StepResult run(const Batch& batch, int64_t step, const StepLimits& limits = {});
+
+  // The traced step for batches like this one; on the null device it has shapes and a price.
+  Graph trace(const Batch& batch);
+  // The program for batches like this one, compiled now if there is none yet.
+  Executable& executable(const Batch& batch);
+  // States of the program that neither model nor optimizer own: scales and histories of low precision.
+  std::vector<NamedTensor> program_states(const Batch& batch);
+
+  const std::vector<std::string>& activation_names() const { return activation_names_; }
+
+ private:
+  std::vector<Tensor> inputs_of(const Batch& batch, int64_t step, const StepLimits& limits) const;
+  Tensors step(std::span<const Tensor> inputs);
+  struct MicroBatch {
+    Tensor tokens, targets, dropout_key, documents;
+  };
+  std::vector<Tensor> backward(const MicroBatch& batch, const Tensor& share);
+  std::vector<Tensor> accumulated(std::span<const Tensor> inputs);
+
+  const LanguageModel& model_;
+  Optimizer& optimizer_;
+  WeightAverage* average_;
+  Schedule schedule_;
+  TrainStepOptions options_;
+  std::vector<std::string> activation_names_;
+  std::vector<Tensor> activations_;  // of the trace under way
+  CompiledFunction compiled_;
+};
+
+// A batch of these sizes on the null device: for plans.
+Batch null_batch(int64_t rows, int64_t context);
+
+}  // namespace brrr

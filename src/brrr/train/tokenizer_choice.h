@@ -1,0 +1,32 @@
+// Which tokenizer a run uses: the one that is asked for, or one that suits the amount of text, made from
+// that text.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "brrr/base/units.h"
+#include "brrr/text/tokenizer.h"
+#include "brrr/train/config.h"
+
+namespace brrr {
+
+// The embedded corpus is the same for every seed; the order in which it is read is not.
+inline constexpr uint64_t kStorySeed = 0;
+
+// How a text of so many bytes is cut into tokens when nobody says it.
+struct TokenizerChoice {
+  std::string kind;   // "char" or "bpe"
+  int64_t vocab = 0;  // of bpe
+  std::string reason;
+};
+TokenizerChoice choose_tokenizer(Bytes text_bytes);
+
+struct ChosenTokenizer {
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  std::string reason;  // for people
+};
+// Reads the files of the configuration, or the stories where there are none.
+ChosenTokenizer make_tokenizer_for(const DataConfig& config, Bytes text_bytes);
+
+}  // namespace brrr

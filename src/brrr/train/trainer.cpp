@@ -1,0 +1,347 @@
+#include "brrr/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "brrr/base/error.h"
+#include "brrr/data/prefetch.h"
+#include "brrr/device/ledger.h"
+#include "brrr/text/tokenizer_file.h"
+#include "brrr/train/batch_loss.h"
+#include "brrr/train/checkpoint.h"
+#include "brrr/train/parts.h"
+#include "brrr/train/run_facts.h"
+#include "brrr/train/sampler.h"
+#include "brrr/train/saved_tensors.h"
+#include "brrr/train/state.h"
+#include "brrr/train/tensorboard.h"
+
+namespace brrr {
+namespace fs = std::filesystem;
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+BatchOptions batch_options(const TrainConfig& config, const Corpus& corpus, WindowOrder order) {
+  return {.batch = rows_per_step(config),
+          .context = *config.model.context,
+          .seed = config.seed_of(config.seed.data),
+          .order = order,
+          .cut = *config.data.whole_documents ? WindowCut::whole_documents : WindowCut::even,
+          .documents = *config.data.document_mask,
+          .vocab_size = corpus.vocab};
+}
+
+// The same rows at every evaluation, whatever the seed of the order.
+std::unique_ptr<BatchLoss> make_evaluation(const TrainConfig& config, const Corpus& corpus,
+                                           const TokenSet& tokens, const LanguageModel& model) {
+  BatchOptions options = batch_options(config, corpus, WindowOrder::shuffled);
+  options.seed = 0;
+  options.batch = *config.train.batch;
+  options.context = std::min(options.context, tokens.token_count() - 1);
+  CrossEntropyOptions loss = loss_options(config);
+  loss.z_loss = loss.label_smoothing = 0;  // what is reported is the plain loss
+  return std::make_unique<BatchLoss>(model, Batches({{.tokens = tokens}}, options),
+                                     BatchLossOptions{.batches = config.report.eval_batches,
+                                                      .document_mask = *config.data.document_mask,
+                                                      .loss = loss});
+}
+
+}  // namespace
+
+struct Trainer::State {
+  ResolvedRun resolved;
+  Corpus corpus;
+  TrainPlan plan;
+  TrainerOptions options;
+  TrainObserver observer;
+
+  TrainConfig& config = resolved.config;
+  TrainingParts parts;
+  SpikeGuard guard;
+  Batches batches;
+  std::unique_ptr<BatchLoss> train_loss, validation_loss;
+  std::unique_ptr<Sampler> sampler;  // null: texts cannot be written
+  std::unique_ptr<CheckpointWriter> checkpoints;
+  std::unique_ptr<RunLogWriter> log;
+  std::unique_ptr<TensorBoardWriter> board;
+  RunFacts facts;
+
+  TrainingState at;  // where the run stands
+  int64_t saved_step = -1;
+
+  State(ResolvedRun run, Corpus data, TrainPlan planned, TrainerOptions given, TrainObserver watch)
+      : resolved(std::move(run)),
+        corpus(std::move(data)),
+        plan(std::move(planned)),
+        options(std::move(given)),
+        observer(std::move(watch)),
+        parts(make_parts(config, resolved.model)),
+        guard(config.guard),
+        batches({{.tokens = corpus.train}}, batch_options(config, corpus, WindowOrder::shuffled)) {
+    at.config = config;
+    at.brrr_version = options.brrr_version;
+    at.tokenizer_hash = corpus.tokenizer_hash;
+    train_loss = make_evaluation(config, corpus, corpus.train, *parts.model);
+    if (corpus.validation.token_count() > 1)
+      validation_loss = make_evaluation(config, corpus, corpus.validation, *parts.model);
+    if (corpus.tokenizer && corpus.tokenizer->end_of_text())
+      sampler =
+          std::make_unique<Sampler>(*parts.model, corpus.tokenizer,
+                                    SamplerOptions{.temperature = config.report.temperature,
+                                                   .seed = config.seed_of(config.seed.sampling)});
+    checkpoints = std::make_unique<CheckpointWriter>(
+        options.folder, CheckpointOptions{.keep = static_cast<int>(config.checkpoint.keep)});
+    facts = facts_of_run(resolved, corpus, plan);
+    facts.brrr_version = options.brrr_version;
+    facts.name = fs::absolute(options.folder).lexically_normal().filename().string();
+    facts.peak_flops = options.peak_flops.value();
+  }
+
+  void note(const std::string& text) const {
+    if (observer.on_note) observer.on_note(text);
+  }
+
+  // ---- checkpoints -------------------------------------------------------------------------------
+  Snapshot snapshot(bool is_best) {
+    at.guard = guard.history();
+    SavedTensors tensors = copy_for_saving(parts, batches.at(0));
+    return {.step = at.step,
+            .model_json = to_json(resolved.model),
+            .state_json = to_json(at),
+            .tokenizer_json = corpus.tokenizer ? text::to_brrr_json(corpus.tokenizer->definition())
+                                               : std::string("{}"),
+            .model = std::move(tensors.model),
+            .optimizer = std::move(tensors.optimizer),
+            .is_best = is_best};
+  }
+
+  void save(bool is_best) {
+    if (saved_step == at.step) return;
+    tell_failure();
+    log->sync();
+    checkpoints->begin(snapshot(is_best));
+    saved_step = at.step;
+  }
+
+  std::string last_good() const {
+    const fs::path last = find_checkpoint(options.folder).path;
+    return last.empty() ? "there is no checkpoint yet"
+                        : fmt::format("the last good one is {}", last.string());
+  }
+
+  // A save that failed costs nothing that was saved before; the run goes on and tries again.
+  void tell_failure() const {
+    if (const auto failure = checkpoints->take_failure())
+      note(fmt::format("a checkpoint could not be written: {}; {}", *failure, last_good()));
+  }
+
+  void resume() {
+    const FoundCheckpoint found = find_checkpoint(options.folder);
+    for (const std::string& damage : found.damaged) note(damage);
+    if (found.path.empty()) {
+      check(found.damaged.empty(), options.folder.string(),
+            ": every checkpoint is damaged; start a new run with --out");
+      note("there is no checkpoint yet, so the run starts from the beginning");
+      return;
+    }
+    const Snapshot saved = read_checkpoint(found.path);
+    at = parse_training_state(saved.state_json, (found.path / "state.json").string());
+    check(model_from_json(saved.model_json) == resolved.model, found.path.string(),
+          " holds another model: ", saved.model_json, ", and the run is of ",
+          to_json(resolved.model));
+    check(at.tokenizer_hash == corpus.tokenizer_hash, found.path.string(),
+          " was trained on ids of the tokenizer ", at.tokenizer_hash,
+          ", and the data has those of ", corpus.tokenizer_hash);
+    for (const std::string& change : describe_changes(at.config, config)) note(change);
+    load_saved(parts, {.model = saved.model, .optimizer = saved.optimizer}, batches.at(0),
+               {.optimizer = at.config.optimizer.name == config.optimizer.name});
+    guard.restore(at.guard);
+    at.config = config;
+    at.brrr_version = options.brrr_version;
+    saved_step = at.step;
+    set_aside_damaged(options.folder, at.step);
+    if (at.best_step == at.step) mark_best(options.folder, at.step);
+    note(fmt::format("goes on after step {} of {}", at.step, found.path.string()));
+  }
+
+  // ---- looking at the model ----------------------------------------------------------------------
+  // Calls look() with the weights that others would use.
+  template <typename Look>
+  void with_averages(const Look& look) {
+    if (parts.average) parts.average->swap();
+    look();
+    if (parts.average) parts.average->swap();
+  }
+
+  std::string sample(int64_t number, int64_t tokens) {
+    std::string text;
+    if (sampler)
+      with_averages([&] { text = sampler->write(static_cast<uint32_t>(number), tokens); });
+    return text;
+  }
+
+  // Fills in what an evaluation finds; true where it is the best so far.
+  bool evaluate(StepRecord& record) {
+    with_averages([&] {
+      record.train_loss = train_loss->run();
+      if (validation_loss) record.validation_loss = validation_loss->run();
+    });
+    const double loss = record.validation_loss.value_or(*record.train_loss);
+    if (at.best_loss && !(loss < *at.best_loss)) return false;
+    at.best_loss = loss;
+    at.best_step = at.step;
+    return true;
+  }
+
+  // ---- the loop ----------------------------------------------------------------------------------
+  struct Stepped {
+    StepRecord record;
+    bool stops = false;
+  };
+
+  Stepped step_once(const Batch& batch) {
+    const auto start = Clock::now();
+    const StepLimits limits = guard.step_limits();
+    const StepResult result = parts.step->run(batch, at.step, limits);
+    const double seconds = seconds_since(start);
+    const double rate = make_schedule(config).at(at.step);
+    at.step += 1;
+    at.seconds += seconds;
+    const auto tokens = static_cast<double>(batch.inputs.numel());
+    Stepped stepped{.record = {.step = at.step,
+                               .loss = result.loss,
+                               .lr = rate,
+                               .grad_norm = result.grad_norm,
+                               .tokens_per_second = tokens / seconds,
+                               .ms = seconds * 1e3}};
+    StepRecord& record = stepped.record;
+    record.mfu =
+        plan.model_flops_per_token.value() * record.tokens_per_second / options.peak_flops.value();
+    record.memory_bytes = static_cast<double>(ledger().peak().value());
+    const int64_t every = config.report.activations_every;
+    if (every > 0 && (at.step == 1 || at.step % every == 0)) {
+      for (size_t i = 0; i < result.activations.size(); ++i)
+        record.activations[parts.step->activation_names()[i]] = result.activations[i];
+    }
+    const StepLimits spikes = guard.spike_limits();
+    const GuardVerdict verdict = guard.judge(result);
+    if (verdict.is_notable()) {
+      const fs::path folder =
+          save_bad_step(options.folder, {.step = at.step,
+                                         .batch = batch,
+                                         .result = result,
+                                         .limits = spikes,
+                                         .parameters = parts.optimizer->named_parameters(),
+                                         .activation_names = parts.step->activation_names(),
+                                         .words = verdict.words});
+      record.guard = verdict.words;
+      note(fmt::format("step {}: {}; {} has the batch and the norms", at.step, verdict.words,
+                       folder.string()));
+    }
+    stepped.stops = verdict.stops;
+    return stepped;
+  }
+
+  bool is_due(int64_t every) const { return every > 0 && at.step % every == 0; }
+
+  // Evaluation, sample, log and checkpoint behind a step.
+  void finish_step(StepRecord& record, bool is_last) {
+    const bool evaluates = is_due(*config.report.eval_every) || is_last;
+    const bool is_best = evaluates && evaluate(record);
+    if (sampler && is_due(*config.report.sample_every) && !is_last) {
+      record.sample = sample(at.step, config.report.sample_tokens);
+      if (observer.on_sample) observer.on_sample(at.step, record.sample);
+    }
+    log->add(record);
+    show_on_board(record);
+    if (observer.on_step) observer.on_step(record);
+    tell_failure();
+    if (is_best || is_due(*config.checkpoint.every) || is_last) save(is_best);
+  }
+
+  void show_on_board(const StepRecord& record) {
+    board->scalar("loss/step", record.step, record.loss);
+    board->scalar("lr", record.step, record.lr);
+    board->scalar("grad_norm", record.step, record.grad_norm);
+    board->scalar("tokens_per_second", record.step, record.tokens_per_second);
+    if (record.train_loss) board->scalar("loss/train", record.step, *record.train_loss);
+    if (record.validation_loss)
+      board->scalar("loss/validation", record.step, *record.validation_loss);
+    for (const auto& [part, largest] : record.activations)
+      board->scalar(join_text("largest_activation/", part), record.step, largest);
+    if (!record.sample.empty()) board->text("sample", record.step, record.sample);
+  }
+
+  TrainOutcome loop() {
+    const int64_t steps = *config.train.steps;
+    TrainOutcome outcome{.status = "finished"};
+    Prefetcher prefetch([this](int64_t step) { return batches.at(step); }, {.first_step = at.step});
+    while (at.step < steps) {
+      Stepped stepped = step_once(prefetch.next());
+      const bool asked = options.stop && options.stop->load();
+      const bool ends = asked || stepped.stops;
+      finish_step(stepped.record, ends || at.step == steps);
+      outcome.loss = stepped.record.loss;
+      if (!ends || at.step == steps) continue;
+      outcome.status = "stopped";
+      outcome.reason = stepped.stops ? stepped.record.guard : "by a signal";
+      break;
+    }
+    outcome.step = at.step;
+    outcome.seconds = at.seconds;
+    return outcome;
+  }
+
+  TrainOutcome run() {
+    fs::create_directories(options.folder);
+    log = std::make_unique<RunLogWriter>(options.folder, at.step);
+    board = std::make_unique<TensorBoardWriter>(options.folder,
+                                                TensorBoardOptions{.resumed_after_step = at.step});
+    ledger().reset_peak();  // what was measured before is no part of the run
+    write_run_facts(options.folder, facts);
+    TrainOutcome outcome;
+    try {
+      outcome = loop();
+      checkpoints->finish();
+    } catch (const Error& error) {
+      const std::string words = fmt::format("{}; of the checkpoints {}", error.what(), last_good());
+      try {
+        end("failed", words);
+      } catch (const Error&) {  // a full disk has no room for the reason either
+      }
+      throw Error(words);
+    }
+    outcome.checkpoint = checkpoints_of(options.folder) / checkpoint_name(saved_step);
+    end(outcome.status, outcome.reason);
+    return outcome;
+  }
+
+  void end(const std::string& status, const std::string& reason) {
+    facts.status = status;
+    facts.reason = reason;
+    facts.best_step = at.best_step;
+    facts.seconds = at.seconds;
+    write_run_facts(options.folder, facts);
+  }
+};
+
+Trainer::Trainer(ResolvedRun run, Corpus corpus, TrainPlan plan, TrainerOptions options,
+                 TrainObserver observer)
+    : state_(std::make_unique<State>(std::move(run), std::move(corpus), std::move(plan),
+                                     std::move(options), std::move(observer))) {}
+Trainer::~Trainer() = default;
+
+void Trainer::resume() { state_->resume(); }
+TrainOutcome Trainer::run() { return state_->run(); }
+
+std::string Trainer::write_sample(int64_t number, int64_t tokens) {
+  return state_->sample(number, tokens);
+}
+
+}  // namespace brrr

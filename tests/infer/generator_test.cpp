@@ -1,0 +1,147 @@
+// Text from models: the same whatever the batch, the same as a naive loop, and that of llama2.c.
+#include "brrr/infer/generator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "brrr/nn/models.h"
+#include "support/counter_values.h"
+#include "support/error_of.h"
+#include "support/llama2c.h"
+#include "support/real_data.h"
+
+namespace brrr {
+namespace {
+
+using testing::HasSubstr;
+
+std::unique_ptr<LanguageModel> small_model(int64_t context = 32) {
+  Random random(1);
+  auto model = make_model(
+      LlamaConfig{
+          .vocab = 31, .context = context, .layers = 2, .width = 16, .heads = 2, .hidden = 24},
+      random);
+  for (const NamedTensor& parameter : model->named_parameters()) fill_by_name(parameter);
+  return model;
+}
+
+// The whole sequence for every token, in eager ops.
+std::vector<int32_t> naive(const LanguageModel& model, std::vector<int32_t> tokens, int64_t count,
+                           const SamplingOptions& sampling, uint32_t sample) {
+  NoGrad inference;
+  const size_t prompt = tokens.size();
+  for (int64_t i = 0; i < count; ++i) {
+    const std::vector<int64_t> wide(tokens.begin(), tokens.end());
+    const auto length = static_cast<int64_t>(wide.size());
+    const auto logits =
+        model.logits(from_values(wide, {1, length}))[0][length - 1].to_vector<float>();
+    tokens.push_back(sample_token(logits, tokens, sampling, {sample, tokens.size()}));
+  }
+  return {tokens.begin() + static_cast<int64_t>(prompt), tokens.end()};
+}
+
+TEST(Generator, WritesWhatTheNaiveLoopWrites) {
+  const auto model = small_model();
+  Generator generator(*model, {.prefill_block = 4});
+  const std::vector<std::vector<int32_t>> prompts{{5}, {1, 2, 3, 4, 5, 6, 7}, {9, 9}};
+  for (double temperature : {0.0, 1.0}) {
+    const GenerateOptions options{
+        .tokens = 20,
+        .sampling = {
+            .temperature = temperature, .top_k = 12, .repetition_penalty = 1.1, .seed = 4}};
+    const auto together = generator.generate_all(prompts, options);
+    for (size_t row = 0; row < prompts.size(); ++row) {
+      const auto sample = static_cast<uint32_t>(row);
+      EXPECT_EQ(together[row].ids, naive(*model, prompts[row], 20, options.sampling, sample));
+      GenerateOptions alone = options;
+      alone.first_sample = sample;
+      EXPECT_EQ(generator.generate(prompts[row], alone), together[row].ids) << "row " << row;
+    }
+  }
+  EXPECT_EQ(generator.decoder(3).programs(), 2);
+  EXPECT_EQ(generator.decoder(1).programs(), 2);
+}
+
+TEST(Generator, HandsTokensOverAsTheyCome) {
+  const auto model = small_model();
+  Generator generator(*model);
+  std::vector<int32_t> taken;
+  const auto ids = generator.generate(std::vector<int32_t>{1, 2}, {.tokens = 8},
+                                      [&](int32_t token) { taken.push_back(token); });
+  EXPECT_EQ(taken, ids);
+  EXPECT_EQ(ids.size(), 8U);
+}
+
+TEST(Generator, StopsRowsByThemselves) {
+  const auto model = small_model();
+  Generator generator(*model);
+  const std::vector<std::vector<int32_t>> prompts{{1}, {2}, {3}, {4}};
+  GenerateOptions options{.tokens = 25, .sampling = {.seed = 1}};
+  const auto free = generator.generate_all(prompts, options);
+  options.stop = free[0].ids[3];
+  const auto stopped = generator.generate_all(prompts, options);
+  for (size_t row = 0; row < prompts.size(); ++row) {
+    const auto& all = free[row].ids;
+    const auto end = std::find(all.begin(), all.end(), *options.stop);
+    EXPECT_EQ(stopped[row].ids, std::vector<int32_t>(all.begin(), end)) << row;
+    EXPECT_EQ(stopped[row].stopped, end != all.end());
+  }
+}
+
+// Past the context a text goes on from its last half.
+TEST(Generator, GoesOnPastTheContext) {
+  const auto model = small_model(16);
+  Generator generator(*model, {.prefill_block = 4});
+  const GenerateOptions options{.tokens = 40, .sampling = {.temperature = 0}};
+  const std::vector<int32_t> prompt{1, 2, 3};
+  const auto ids = generator.generate(prompt, options);
+  ASSERT_EQ(ids.size(), 40U);
+  // 14 tokens are drawn until the 16th place is fed; the next one follows the last 8.
+  std::vector<int32_t> text = prompt;
+  text.insert(text.end(), ids.begin(), ids.begin() + 14);
+  const std::vector<int32_t> half(text.end() - 8, text.end());
+  EXPECT_EQ(ids[14], naive(*model, half, 1, options.sampling, 0)[0]);
+
+  GenerateOptions ends = options;
+  ends.context_end = ContextEnd::stop;
+  EXPECT_EQ(generator.generate(prompt, ends), std::vector<int32_t>(ids.begin(), ids.begin() + 14));
+}
+
+TEST(Generator, ReadsTheEndOfAPromptThatIsTooLong) {
+  const auto model = small_model(16);
+  Generator generator(*model);
+  const GenerateOptions options{.tokens = 1, .sampling = {.temperature = 0}};
+  std::vector<int32_t> prompt;
+  for (int32_t i = 0; i < 30; ++i) prompt.push_back(i);
+  const std::vector<int32_t> last(prompt.end() - 15, prompt.end());
+  EXPECT_EQ(generator.generate(prompt, options), naive(*model, last, 1, options.sampling, 0));
+}
+
+TEST(Generator, WantsSomethingToBeginWith) {
+  const auto model = small_model();
+  Generator generator(*model);
+  EXPECT_THAT(error_of([&] { generator.generate({}, {}); }), HasSubstr("empty prompt"));
+  EXPECT_TRUE(generator.generate(std::vector<int32_t>{1}, {.tokens = 0}).empty());
+}
+
+TEST(Generator, WritesTheStoryOfLlama2c) {
+  const auto weights = real_file("ckpt/stories260K.bin"), tokenizer = real_file("ckpt/tok512.bin"),
+             expected = real_file("ref/llama2c_stories260K_t0_n200_expected.txt");
+  if (!weights || !tokenizer || !expected) GTEST_SKIP() << "no stories260K";
+  Random random(1);
+  const LlamaConfig config = llama_preset("stories-260k");
+  Llama model(config, random);
+  model.load_state_dict(read_llama2c(read_bytes(*weights), config));
+  const std::vector<std::string> pieces = read_pieces(read_bytes(*tokenizer), config.vocab);
+  Generator generator(model);
+  std::string text;
+  generator.generate(std::vector<int32_t>{1}, {.tokens = 199, .sampling = {.temperature = 0}},
+                     [&](int32_t token) { text += pieces[static_cast<size_t>(token)]; });
+  if (text.starts_with(" ")) text.erase(0, 1);
+  const std::string theirs = read_bytes(*expected);
+  ASSERT_GT(text.size(), 400U);
+  EXPECT_EQ(theirs.substr(0, text.size()), text.substr(0, theirs.size()));
+}
+
+}  // namespace
+}  // namespace brrr

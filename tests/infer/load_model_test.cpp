@@ -1,0 +1,202 @@
+// Models from folders: of our own, of others, and of nobody who meant well.
+#include "brrr/infer/load_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "brrr/infer/huggingface.h"
+#include "brrr/io/safetensors.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/views.h"
+#include "support/counter_values.h"
+#include "support/error_of.h"
+#include "support/real_data.h"
+#include "support/temp_folder.h"
+#include "support/write_checkpoint.h"
+
+namespace brrr {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+const LlamaConfig kLlama{
+    .vocab = 257, .context = 16, .layers = 2, .width = 16, .heads = 2, .kv_heads = 1, .hidden = 24};
+
+std::unique_ptr<LanguageModel> filled_model(const ModelConfig& config) {
+  Random random(1);
+  auto model = make_model(config, random);
+  for (const NamedTensor& parameter : model->named_parameters()) fill_by_name(parameter);
+  return model;
+}
+
+// `mark` tells its weights from others.
+fs::path write_marked(const fs::path& run, const std::string& name, double mark) {
+  const auto model = filled_model(kLlama);
+  {
+    NoGrad writing;
+    model->parameters()[0].fill(mark);
+  }
+  return write_checkpoint(run, name, *model, kLlama);
+}
+
+double mark_of(const LoadedModel& loaded) {
+  return loaded.model->parameters()[0].to_vector<double>()[0];
+}
+
+TEST(LoadModel, CheckpointsComeBackBitForBit) {
+  const TempFolder folder;
+  const fs::path checkpoint = write_marked(folder.path(), "step-00000007", 0.25);
+  const LoadedModel loaded = load_model(checkpoint);
+  EXPECT_EQ(std::get<LlamaConfig>(loaded.config), kLlama);
+  ASSERT_TRUE(loaded.tokenizer);
+  EXPECT_EQ(loaded.tokenizer->vocab_size(), 257);
+  EXPECT_EQ(loaded.source, checkpoint);
+  const auto expected = filled_model(kLlama);
+  const auto ours = loaded.model->named_parameters(), theirs = expected->named_parameters();
+  for (size_t i = 1; i < ours.size(); ++i)
+    EXPECT_EQ(ours[i].tensor.to_vector<float>(), theirs[i].tensor.to_vector<float>());
+}
+
+TEST(LoadModel, ARunIsItsBestCheckpointElseItsNewest) {
+  const TempFolder run;
+  write_marked(run.path(), "step-00000100", 1);
+  write_marked(run.path(), "step-00000200", 2);
+  write_marked(run.path(), "step-100000000", 3);  // more digits: by number, not by letters
+  fs::create_directories(run / "checkpoints/step-00000300.partial");
+  EXPECT_EQ(mark_of(load_model(run.path())), 3);
+  write_text(run / "checkpoints/best", "step-00000200\n");
+  EXPECT_EQ(mark_of(load_model(run.path().string() + "/")), 2);
+  write_text(run / "checkpoints/best", "../../elsewhere\n");
+  EXPECT_THAT(error_of([&] { load_model(run.path()); }), HasSubstr("no checkpoint of the run"));
+}
+
+TEST(LoadModel, ADamagedCheckpointIsNamedAndTheOneBeforeItOffered) {
+  const TempFolder run;
+  const fs::path first = write_marked(run.path(), "step-00000001", 1),
+                 second = write_marked(run.path(), "step-00000002", 2),
+                 third = write_marked(run.path(), "step-00000003", 3);
+  std::string bytes = read_bytes(third / "model.safetensors");
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+  write_text(third / "model.safetensors", bytes);
+  const std::string flipped = error_of([&] { load_model(run.path()); });
+  EXPECT_THAT(flipped, HasSubstr("step-00000003/model.safetensors is damaged"));
+  EXPECT_THAT(flipped, HasSubstr(second.string()));
+  fs::resize_file(second / "model.json", 10);
+  EXPECT_THAT(error_of([&] { load_model(third); }), HasSubstr(first.string()));
+  fs::remove(first / "manifest.json");
+  EXPECT_THAT(error_of([&] { load_model(first); }), HasSubstr("no whole one before it"));
+}
+
+TEST(LoadModel, SaysWhatAFolderLacks) {
+  const TempFolder folder;
+  EXPECT_THAT(error_of([&] { load_model(folder / "nothing"); }), HasSubstr("no such file"));
+  EXPECT_THAT(error_of([&] { load_model(folder.write("file", "x")); }), HasSubstr("is a folder"));
+  EXPECT_THAT(error_of([&] { load_model(folder.path()); }),
+              HasSubstr("neither checkpoints, model.json nor config.json"));
+  fs::create_directories(folder / "checkpoints");
+  EXPECT_THAT(error_of([&] { load_model(folder.path()); }), HasSubstr("no checkpoint yet"));
+}
+
+// ---- Hugging Face ------------------------------------------------------------------------------------
+
+Json llama_json(const LlamaConfig& c) {
+  return {{"model_type", "llama"},
+          {"vocab_size", c.vocab},
+          {"max_position_embeddings", c.context},
+          {"num_hidden_layers", c.layers},
+          {"hidden_size", c.width},
+          {"num_attention_heads", c.heads},
+          {"num_key_value_heads", c.kv_heads},
+          {"intermediate_size", c.hidden},
+          {"rms_norm_eps", c.norm_eps},
+          {"hidden_act", "silu"},
+          {"tie_word_embeddings", c.tied},
+          {"rope_scaling", nullptr}};
+}
+
+// In two files with an index, bf16 in one of them, and with tables that are no parameters.
+TEST(LoadModel, LlamaFoldersOfHuggingFaceInShards) {
+  const TempFolder folder;
+  const auto model = filled_model(kLlama);
+  std::vector<NamedTensor> first, second;
+  Json map;
+  for (const NamedTensor& parameter : model->named_parameters()) {
+    const bool low = parameter.name.find("layers.1") != std::string::npos;
+    NoGrad copying;
+    (low ? second : first)
+        .push_back({parameter.name, low ? cast(parameter.tensor, DType::bf16) : parameter.tensor});
+    map[parameter.name] = low ? "model-2.safetensors" : "model-1.safetensors";
+  }
+  second.push_back({"model.layers.1.self_attn.rotary_emb.inv_freq", zeros({4})});
+  save_safetensors(folder / "model-1.safetensors", first);
+  save_safetensors(folder / "model-2.safetensors", second);
+  write_text(folder / "model.safetensors.index.json", Json{{"weight_map", map}}.dump());
+  write_text(folder / "config.json", llama_json(kLlama).dump());
+  const LoadedModel loaded = load_model(folder.path());
+  EXPECT_EQ(std::get<LlamaConfig>(loaded.config), kLlama);
+  EXPECT_FALSE(loaded.tokenizer) << "there is none in the folder";
+  const auto ours = loaded.model->named_parameters(), theirs = model->named_parameters();
+  for (size_t i = 0; i < ours.size(); ++i) {
+    const auto a = ours[i].tensor.to_vector<float>(), b = theirs[i].tensor.to_vector<float>();
+    for (size_t k = 0; k < a.size(); ++k)
+      ASSERT_NEAR(a[k], b[k], 0.005 * std::fabs(b[k]) + 1e-9) << ours[i].name;
+  }
+}
+
+TEST(LoadModel, RelativesOfLlamaAreTold) {
+  Json json = llama_json(kLlama);
+  json["model_type"] = "qwen2";
+  json["use_sliding_window"] = false;
+  json["rope_theta"] = 1e6;
+  const auto qwen2 = std::get<LlamaConfig>(config_from_huggingface(json.dump()));
+  EXPECT_TRUE(qwen2.qkv_bias);
+  EXPECT_EQ(qwen2.rope_base, 1e6);
+  json["model_type"] = "qwen3";
+  json["head_dim"] = 12;
+  const auto qwen3 = std::get<LlamaConfig>(config_from_huggingface(json.dump()));
+  EXPECT_TRUE(qwen3.qk_norm && !qwen3.qkv_bias);
+  EXPECT_EQ(qwen3.head_dim, 12);
+  json["model_type"] = "mistral";
+  json["sliding_window"] = 7;
+  EXPECT_EQ(std::get<LlamaConfig>(config_from_huggingface(json.dump())).window, 7);
+}
+
+TEST(LoadModel, RefusesWhatItWouldComputeOtherwise) {
+  const auto message = [](const char* key, const Json& value) {
+    Json json = llama_json(kLlama);
+    json[key] = value;
+    return error_of([&] { config_from_huggingface(json.dump()); });
+  };
+  EXPECT_THAT(message("model_type", "mamba"), HasSubstr("mamba is not supported"));
+  EXPECT_THAT(message("hidden_act", "gelu"), HasSubstr("hidden_act is \"gelu\""));
+  EXPECT_THAT(message("attention_bias", true), HasSubstr("attention_bias is true"));
+  EXPECT_THAT(message("rope_scaling", Json{{"rope_type", "llama3"}}), HasSubstr("llama3"));
+  EXPECT_THAT(message("hidden_size", "wide"), HasSubstr("hidden_size must be a whole number"));
+  EXPECT_THAT(error_of([] { config_from_huggingface("[]"); }), HasSubstr("JSON object"));
+}
+
+TEST(LoadModel, Gpt2OfHuggingFaceHasTheLogitsOfOnnxRuntime) {
+  const auto weights = real_file("ckpt/gpt2-tiny-random/model.safetensors"),
+             input = real_file("ref/gpt2_tiny_ort/input_ids.json"),
+             expected = real_file("ref/gpt2_tiny_ort/logits.f32");
+  if (!weights || !input || !expected) GTEST_SKIP() << "no gpt2-tiny-random";
+  const LoadedModel loaded = load_model(weights->parent_path());
+  const Json ids = Json::parse(read_bytes(*input));
+  const Tensor tokens = from_values(ids.at("input_ids").get<std::vector<int64_t>>(), {2, 24});
+  const std::vector<float> logits = loaded.model->logits(tokens).to_vector<float>();
+  const std::string bytes = read_bytes(*expected);
+  std::vector<float> theirs(logits.size());
+  ASSERT_EQ(bytes.size(), theirs.size() * sizeof(float));
+  std::memcpy(theirs.data(), bytes.data(), bytes.size());
+  double largest = 0;
+  for (float value : theirs) largest = std::max(largest, std::fabs(double{value}));
+  for (size_t i = 0; i < theirs.size(); ++i) ASSERT_NEAR(logits[i], theirs[i], 1e-5 * largest) << i;
+}
+
+}  // namespace
+}  // namespace brrr

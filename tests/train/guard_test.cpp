@@ -1,0 +1,179 @@
+// The guard tells spikes and NaN from steps, and a step that it leaves out changes nothing.
+#include "brrr/train/guard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "brrr/train/saved_tensors.h"
+#include "train/small_run.h"
+
+namespace brrr {
+namespace {
+
+using testing::HasSubstr;
+
+// Losses that waver by a hundredth around 2, norms around 1.
+void calm(SpikeGuard& guard, int steps) {
+  for (int i = 0; i < steps; ++i) {
+    const double wave = 0.01 * (i % 3 - 1);
+    EXPECT_EQ(guard.judge({.loss = 2 + wave, .grad_norm = 1 + wave}).words, "");
+  }
+}
+
+TEST(SpikeGuard, HasNoLimitsBeforeItHasSeenSteps) {
+  const SpikeGuard guard({});
+  EXPECT_TRUE(std::isinf(guard.step_limits().loss));
+  EXPECT_TRUE(std::isinf(guard.step_limits().grad_norm));
+}
+
+TEST(SpikeGuard, LimitsAreDeviationsAboveTheMean) {
+  SpikeGuard guard({.z = 6, .window = 50});
+  for (int i = 0; i < 50; ++i) guard.judge({.loss = i % 2 == 0 ? 1.0 : 3.0, .grad_norm = 1});
+  const double deviation = std::sqrt(50.0 / 49.0);  // of 25 ones and 25 threes
+  EXPECT_NEAR(guard.spike_limits().loss, 2 + 6 * deviation, 1e-12);
+  EXPECT_NEAR(guard.spike_limits().grad_norm, 1 + 6 * 0.1, 1e-12) << "never nearer than a tenth";
+}
+
+TEST(SpikeGuard, SkipsASpikeAndForgetsIt) {
+  SpikeGuard guard({.action = GuardAction::skip});
+  calm(guard, 60);
+  const GuardHistory before = guard.history();
+  const GuardVerdict verdict = guard.judge({.loss = 9, .grad_norm = 1, .applied = false});
+  EXPECT_THAT(verdict.words, HasSubstr("loss spike (9, limit"));
+  EXPECT_THAT(verdict.words, HasSubstr("skipped"));
+  EXPECT_FALSE(verdict.stops);
+  EXPECT_EQ(guard.history().losses, before.losses);
+  EXPECT_THAT(guard.judge({.loss = 2, .grad_norm = 70, .applied = false}).words,
+              HasSubstr("gradient spike (norm 70"));
+}
+
+TEST(SpikeGuard, WarnsWithoutLimitsOrStops) {
+  SpikeGuard warns({.action = GuardAction::warn}), stops({.action = GuardAction::stop});
+  calm(warns, 60), calm(stops, 60);
+  EXPECT_TRUE(std::isinf(warns.step_limits().loss));
+  EXPECT_THAT(warns.judge({.loss = 9, .grad_norm = 1}).words, HasSubstr(": applied"));
+  EXPECT_LT(stops.step_limits().loss, 9);
+  const GuardVerdict verdict = stops.judge({.loss = 9, .grad_norm = 1, .applied = false});
+  EXPECT_TRUE(verdict.stops);
+  EXPECT_THAT(verdict.words, HasSubstr("stopped before the update"));
+}
+
+TEST(SpikeGuard, ANewLevelIsNoSpikeForEver) {
+  SpikeGuard guard({.action = GuardAction::skip});
+  calm(guard, 60);
+  for (int i = 0; i < 10; ++i) guard.judge({.loss = 5, .grad_norm = 1, .applied = false});
+  EXPECT_TRUE(std::isinf(guard.step_limits().loss));
+}
+
+TEST(SpikeGuard, StopsWhenNumbersDoNotComeBack) {
+  SpikeGuard guard({.action = GuardAction::skip});
+  int steps = 0;
+  while (!guard.judge({.loss = NAN, .grad_norm = NAN, .applied = false}).stops) {
+    ASSERT_LT(++steps, 100);
+  }
+  EXPECT_EQ(steps, 24);
+}
+
+// ---- in the step ---------------------------------------------------------------------------------
+struct Fixture {
+  TrainConfig config;
+  TrainingParts parts;
+  Batch batch;
+  Fixture() {
+    config.model.context = 8;
+    config.train.steps = 10;
+    config.train.batch = 2;
+    config.optimizer.lr = 0.01;
+    config.optimizer.warmup = 0;
+    config.optimizer.average = 0.9;
+    config.data.whole_documents = false;
+    config.data.document_mask = false;
+    parts = make_parts(config,
+                       Gpt2Config{.vocab = 11, .context = 8, .layers = 2, .heads = 2, .width = 8});
+    const std::vector<int64_t> ids{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, 3, 4, 5};
+    batch = {.inputs = from_values(ids, {2, 8}), .targets = from_values(ids, {2, 8})};
+  }
+  std::vector<std::vector<float>> everything() {
+    std::vector<std::vector<float>> values;
+    const SavedTensors saved = copy_for_saving(parts, batch);
+    for (const auto* list : {&saved.model, &saved.optimizer}) {
+      for (const NamedTensor& each : *list) values.push_back(each.tensor.to_vector<float>());
+    }
+    return values;
+  }
+};
+
+TEST(GuardedStep, BeyondALimitNothingChanges) {
+  Fixture f;
+  const StepResult first = f.parts.step->run(f.batch, 0);
+  EXPECT_TRUE(first.applied);
+  const auto before = f.everything();
+  const StepResult refused = f.parts.step->run(f.batch, 1, {.loss = first.loss / 2});
+  EXPECT_FALSE(refused.applied);
+  EXPECT_EQ(f.everything(), before);
+  EXPECT_FALSE(f.parts.step->run(f.batch, 1, {.grad_norm = first.grad_norm / 1e6}).applied);
+  EXPECT_EQ(f.everything(), before);
+  const StepResult applied = f.parts.step->run(f.batch, 1);
+  EXPECT_TRUE(applied.applied);
+  EXPECT_EQ(applied.loss, refused.loss) << "the loss is that of the weights before, again";
+  EXPECT_NE(f.everything(), before);
+}
+
+TEST(GuardedStep, WhatIsNotANumberIsNeverApplied) {
+  Fixture f;
+  f.parts.step->run(f.batch, 0);
+  const NamedTensor broken = f.parts.model->named_parameters().front();
+  const float kept = broken.tensor[0][0].item<float>();
+  store_float(broken.tensor, 0, NAN);
+  store_float(broken.tensor, 8, NAN);  // of a token that the batch has
+  const StepResult result = f.parts.step->run(f.batch, 1);
+  EXPECT_TRUE(std::isnan(result.loss));
+  EXPECT_FALSE(result.applied);
+  store_float(broken.tensor, 0, kept);
+  for (const NamedTensor& each : f.parts.optimizer->states()) {
+    for (const double value : each.tensor.to_vector<double>()) ASSERT_TRUE(std::isfinite(value));
+  }
+}
+
+TEST(GuardedStep, NamesNormsOfParametersAndLargestActivations) {
+  Fixture f;
+  const StepResult result = f.parts.step->run(f.batch, 0);
+  EXPECT_THAT(f.parts.step->activation_names(), testing::ElementsAre("h.0", "h.1"));
+  ASSERT_EQ(result.activations.size(), 2U);
+  EXPECT_GT(result.activations[0], 0);
+  double squares = 0;
+  for (const double norm : result.grad_norms) squares += norm * norm;
+  EXPECT_NEAR(std::sqrt(squares), result.grad_norm, 1e-5 * result.grad_norm);
+  EXPECT_EQ(result.grad_norms.size(), f.parts.optimizer->named_parameters().size());
+}
+
+// A run whose learning rate explodes is stopped with its state before the bad update, and leaves the batch.
+TEST(GuardedRun, SavesTheBatchAndTheStateBefore) {
+  SmallRun run;
+  run.config.train.steps = 60;
+  run.config.optimizer.clip = 0;
+  run.config.optimizer.name = "sgd";
+  run.config.optimizer.schedule = ScheduleShape::linear;
+  run.config.optimizer.warmup = 60;  // the rate grows until it is too large
+  run.config.optimizer.lr = 3000;
+  run.config.guard.action = GuardAction::stop;
+  const TrainOutcome outcome = run.train("a");
+  EXPECT_EQ(outcome.status, "stopped");
+  EXPECT_THAT(outcome.reason, HasSubstr("stopped before the update"));
+  const std::filesystem::path bad = run.folder("a") / "guard" / checkpoint_name(outcome.step);
+  const auto report = nlohmann::json::parse(read_file(bad / "report.json"));
+  EXPECT_EQ(report["applied"], false);
+  EXPECT_TRUE(report["grad_norms"].contains("wte.weight"));
+  EXPECT_TRUE(report["largest_activations"].contains("h.0"));
+  EXPECT_TRUE(std::filesystem::exists(bad / "batch.safetensors"));
+  EXPECT_EQ(read_run_facts(run.folder("a")).status, "stopped");
+  for (const NamedTensor& each : read_checkpoint(outcome.checkpoint).model) {
+    for (const float value : each.tensor.to_vector<float>()) ASSERT_TRUE(std::isfinite(value));
+  }
+}
+
+}  // namespace
+}  // namespace brrr

@@ -1,0 +1,246 @@
+// A run that is interrupted and goes on is the run that was not, bit for bit; seeds change what they name.
+#include "brrr/train/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+
+#include "brrr/base/thread_pool.h"
+#include "brrr/train/parts.h"
+#include "brrr/train/state.h"
+#include "support/error_of.h"
+#include "train/small_run.h"
+
+namespace brrr {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+TEST(Trainer, LearnsAndLeavesEverythingBehind) {
+  SmallRun run;
+  run.config.train.steps = 40;
+  run.config.report.sample_every = 20;
+  const TrainOutcome outcome = run.train("a");
+  EXPECT_EQ(outcome.status, "finished");
+  const RunLog log = read_run_log(run.folder("a"));
+  ASSERT_EQ(log.steps.size(), 40U);
+  EXPECT_LT(log.steps.back().loss, log.steps.front().loss - 0.5);
+  EXPECT_GT(log.steps[0].tokens_per_second, 0);
+  EXPECT_GT(log.steps[0].grad_norm, 0);
+  EXPECT_TRUE(log.steps[0].activations.contains("h.0"));
+  EXPECT_TRUE(log.steps[4].validation_loss.has_value());
+  EXPECT_TRUE(log.steps[4].train_loss.has_value());
+  EXPECT_NE(log.steps[19].sample, "");
+  EXPECT_EQ(log.facts.status, "finished");
+  EXPECT_GT(log.facts.best_step, 0);
+  for (const char* file : {"config.toml", "tokenizer.json", "run.json", "checkpoints/best"})
+    EXPECT_TRUE(fs::exists(run.folder("a") / file)) << file;
+}
+
+// At one thread, at two, and with another number behind the interruption than before it.
+TEST(Trainer, GoesOnBitForBitAtAnyNumberOfThreads) {
+  SmallRun run;
+  run.config.optimizer.average = 0.9;
+  set_num_threads(1);
+  const TrainOutcome whole = run.train("whole");
+  for (const int threads : {1, 2}) {
+    const std::string name = join_text("cut", threads);
+    const TrainOutcome cut = run.train_until(name, 7);
+    EXPECT_EQ(cut.step, 7);
+    EXPECT_EQ(cut.status, "stopped");
+    set_num_threads(threads);
+    const TrainOutcome rest = run.train(name, {.resume = true});
+    EXPECT_EQ(rest.step, 12);
+    EXPECT_EQ(run.losses(name), run.losses("whole")) << threads << " threads";
+    EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint)) << threads << " threads";
+  }
+  set_num_threads(available_cores());
+}
+
+TEST(Trainer, AccumulatesOverMicroBatches) {
+  SmallRun run;
+  run.config.model.dropout = 0;
+  run.train("one");
+  run.config.train.batch = 2;
+  run.config.train.accumulate = 2;
+  run.train("two");
+  const std::vector<double> one = run.losses("one"), two = run.losses("two");
+  // The same rows; sums in another order.
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], two[i], 2e-4 * one[i]) << i;
+  EXPECT_EQ(one.size(), 12U);
+}
+
+TEST(Trainer, GoesOnWithAccumulationAndDropout) {
+  SmallRun run;
+  run.config.train.accumulate = 3;
+  const TrainOutcome whole = run.train("whole");
+  run.train_until("cut", 5);
+  const TrainOutcome rest = run.train("cut", {.resume = true});
+  EXPECT_EQ(run.losses("cut"), run.losses("whole"));
+  EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint));
+}
+
+// bf16 keeps nothing but copies; f16 has a loss scale and fp8 histories, which are part of a checkpoint.
+TEST(Trainer, GoesOnInEveryPrecision) {
+  for (const Precision precision :
+       {Precision::bf16_mixed, Precision::f16_mixed, Precision::fp8_mixed}) {
+    SmallRun run;
+    run.config.train.precision = precision;
+    const TrainOutcome whole = run.train("whole");
+    run.train_until("cut", 5);
+    const TrainOutcome rest = run.train("cut", {.resume = true});
+    EXPECT_EQ(run.losses("cut"), run.losses("whole")) << precision_name(precision);
+    EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint))
+        << precision_name(precision);
+  }
+}
+
+TEST(Trainer, PassesOverADamagedCheckpointAndSaysSo) {
+  SmallRun run;
+  const TrainOutcome whole = run.train("whole");
+  run.train_until("cut", 9);
+  const fs::path newest = find_checkpoint(run.folder("cut")).path;
+  EXPECT_EQ(newest.filename(), "step-00000009");
+  fs::resize_file(newest / "model.safetensors", 100);
+  std::vector<std::string> notes;
+  const TrainOutcome rest = run.train(
+      "cut", {.resume = true,
+              .observer = {.on_note = [&](const std::string& text) { notes.push_back(text); }}});
+  EXPECT_THAT(notes, Contains(HasSubstr("step-00000009/model.safetensors is damaged")));
+  EXPECT_THAT(notes, Contains(HasSubstr("goes on after step 8")));
+  EXPECT_EQ(run.losses("cut"), run.losses("whole"));
+  EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint));
+}
+
+// ---- seeds ---------------------------------------------------------------------------------------
+
+TEST(Seeds, ChangeOnlyWhatTheyName) {
+  SmallRun run;
+  run.config.train.steps = 3;
+  run.config.report.sample_every = 2;
+  run.config.model.dropout = 0.2;
+  run.train("same"), run.train("again");
+  EXPECT_EQ(run.losses("same"), run.losses("again"));
+  const std::vector<double> plain = run.losses("same");
+  const auto losses_with = [&](const std::string& key) {
+    SmallRun other;
+    other.config.train.steps = 3;
+    other.config.report.sample_every = 2;
+    other.config.model.dropout = 0.2;
+    set_setting(other.config, key, "7");
+    other.train("a");
+    return std::pair(other.losses("a"), read_run_log(other.folder("a")).steps[1].sample);
+  };
+  const std::string sample = read_run_log(run.folder("same")).steps[1].sample;
+  EXPECT_NE(losses_with("seed.all").first, plain);
+  EXPECT_NE(losses_with("seed.init").first, plain);
+  EXPECT_NE(losses_with("seed.data").first, plain);
+  EXPECT_NE(losses_with("seed.dropout").first, plain);
+  const auto [losses, text] = losses_with("seed.sampling");
+  EXPECT_EQ(losses, plain) << "samples leave training alone";
+  EXPECT_NE(text, sample);
+}
+
+// What each seed moves, seen by itself: initial weights, rows of the first batch, keys of dropout.
+TEST(Seeds, OfWeightsLeaveTheRowsAlone) {
+  const auto parts_of = [](const std::string& key) {
+    TrainConfig config;
+    config.model = {.context = 8, .dropout = 0.5};
+    config.train.steps = 1, config.train.batch = 2;
+    config.optimizer.lr = 1e-3, config.optimizer.warmup = 0;
+    config.data.whole_documents = config.data.document_mask = false;
+    if (!key.empty()) set_setting(config, key, "9");
+    return make_parts(
+        config,
+        Gpt2Config{.vocab = 11, .context = 8, .layers = 1, .heads = 2, .width = 8, .dropout = 0.5});
+  };
+  const auto weights = [&](const std::string& key) {
+    return parts_of(key).model->parameters().front().to_vector<float>();
+  };
+  EXPECT_NE(weights("seed.init"), weights(""));
+  for (const char* other : {"seed.data", "seed.dropout", "seed.sampling"})
+    EXPECT_EQ(weights(other), weights("")) << other;
+  const std::vector<int64_t> ids(16, 3);
+  const Batch batch{.inputs = from_values(ids, {2, 8}), .targets = from_values(ids, {2, 8})};
+  const auto loss = [&](const std::string& key) { return parts_of(key).step->run(batch, 0).loss; };
+  EXPECT_NE(loss("seed.dropout"), loss(""));
+  for (const char* other : {"seed.data", "seed.sampling"})
+    EXPECT_EQ(loss(other), loss("")) << other;
+}
+
+// ---- going on with other settings ----------------------------------------------------------------
+TEST(Resume, SaysWhatStaysExactAndWhatDoesNot) {
+  SmallRun run;
+  run.train_until("a", 6);
+  run.config.optimizer.lr = 5e-3;
+  run.config.train.batch = 8;
+  run.config.checkpoint.keep = 2;
+  std::vector<std::string> notes;
+  run.train("a", {.resume = true, .observer = {.on_note = [&](const std::string& text) {
+                                    notes.push_back(text);
+                                  }}});
+  EXPECT_THAT(notes,
+              Contains(HasSubstr("optimizer.lr is 0.005 now, and was 0.01: weights, optimizer "
+                                 "state and order of the data go on exactly; updates")));
+  EXPECT_THAT(notes, Contains(HasSubstr("train.batch is 8 now, and was 4")));
+  EXPECT_THAT(notes, Contains(HasSubstr("checkpoint.keep is 2 now, and was 3: training itself")));
+  EXPECT_EQ(run.losses("a").size(), 12U);
+}
+
+TEST(Resume, RefusesAnotherModelAndKeepsTheRun) {
+  SmallRun run;
+  run.train_until("a", 6);
+  run.config.model.width = 32;
+  EXPECT_THAT(error_of([&] { run.train("a", {.resume = true}); }), HasSubstr("another model"));
+  EXPECT_EQ(find_checkpoint(run.folder("a")).step, 6);
+}
+
+TEST(Resume, TakesOtherDataAndSaysSo) {
+  SmallRun run;
+  run.train_until("a", 6);
+  const std::string other = (run.folder("b.txt")).string();
+  std::ofstream(other) << small_text(60).substr(3000);
+  run.config.data.files = {other};
+  std::vector<std::string> notes;
+  run.train("a", {.resume = true, .observer = {.on_note = [&](const std::string& text) {
+                                    notes.push_back(text);
+                                  }}});
+  EXPECT_THAT(notes, Contains(HasSubstr("the data is other data")));
+}
+
+// ---- full disks ----------------------------------------------------------------------------------
+// A small file system that fills up while the run goes on.
+TEST(Trainer, AFullDiskKeepsTheLastGoodCheckpoint) {
+  const TempFolder folder;
+  if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=2m") != 0)
+    GTEST_SKIP() << "this process may not mount a file system; AFailedWriteIsTold holds the rest";
+  SmallRun run;
+  fs::create_directory_symlink(folder.path(), run.folder("small"));
+  std::vector<std::string> notes;
+  const auto fill = [&](const StepRecord& record) {
+    if (record.step != 6) return;
+    std::ofstream filler(folder.path() / "filler", std::ios::binary);
+    const std::string block(1000, 'x');
+    while (filler.good()) filler << block << std::flush;
+  };
+  run.config.data.validation = 0.1;
+  const std::string error = error_of([&] {
+    run.train("small/run", {.observer = {.on_step = fill, .on_note = [&](const std::string& t) {
+                                           notes.push_back(t);
+                                         }}});
+  });
+  EXPECT_THAT(error,
+              AllOf(HasSubstr("No space left on device"), HasSubstr("the last good one is")));
+  const FoundCheckpoint found = find_checkpoint(run.folder("small/run"));
+  EXPECT_GE(found.step, 4);
+  EXPECT_LT(found.step, 12);
+  fs::remove(folder.path() / "filler");
+  EXPECT_EQ(run.train("small/run", {.resume = true}).status, "finished");
+  umount(folder.path().c_str());
+}
+
+}  // namespace
+}  // namespace brrr
