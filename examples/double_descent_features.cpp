@@ -115,6 +115,7 @@ Point measure(int64_t count, const std::vector<Problem>& problems) {
     train.push_back(mse(matmul(f, w), problem.y).item<double>());
     test.push_back(
         mse(matmul(features(problem.test_x, count, i), w), problem.test_y).item<double>());
+    // Of the weights that tanh(V x) itself would have, without the 1 / sqrt(p) of the features.
     norms.push_back(norm(w).item<double>() / std::sqrt(static_cast<double>(count)));
   }
   return {count, median(train), median(test), median(norms)};
