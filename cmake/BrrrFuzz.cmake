@@ -41,3 +41,5 @@ brrr_add_fuzzer(tokenizer_file_fuzz ${text_sources} base/error.cpp base/thread_p
 brrr_add_fuzzer(npy_fuzz io/npy_header.cpp base/error.cpp)
 brrr_add_fuzzer(token_file_fuzz data/token_layout.cpp data/shard_format.cpp io/crc32c.cpp
                 io/npy_header.cpp tensor/dtype.cpp base/error.cpp)
+brrr_add_fuzzer(gzip_fuzz io/gzip.cpp base/error.cpp base/units.cpp)
+brrr_add_fuzzer(run_log_fuzz train/run_log_json.cpp base/error.cpp base/units.cpp)

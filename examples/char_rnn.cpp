@@ -44,7 +44,7 @@ Tensor loss_of(const LanguageModel& model, const Tensor& rows) {
 std::vector<double> train(const LanguageModel& model, const Tensor& text, int64_t steps,
                           Random& random) {
   AdamW optimizer(model.trainable_parameters());
-  const Schedule schedule({.rate = 4e-3, .steps = steps, .warmup = 20});
+  const Schedule schedule({.rate = 1e-2, .steps = steps, .warmup = 20});
   auto step = compile([&](const Tensor& rows, const Tensor& number) {
     const Tensor loss = loss_of(model, rows);
     std::vector<Tensor> grads = grad(loss, optimizer.parameters());
@@ -86,7 +86,7 @@ std::string write_on(const RecurrentLm& model, const std::string& prompt, int64_
 
 int main(int argc, char** argv) {
   const bool full_size = argc > 1 && std::string_view(argv[1]) == "--full";
-  const int64_t steps = full_size ? 3000 : 150, width = full_size ? 192 : 96;
+  const int64_t steps = full_size ? 2000 : 300, width = full_size ? 192 : 96;
   const Tensor text = story_characters(2000, StorySplit::train);
   const Tensor unseen = story_characters(50, StorySplit::validation);
   double last[2] = {};

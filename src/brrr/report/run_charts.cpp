@@ -69,18 +69,17 @@ Points smooth_line(const Points& points) {
   const auto count = static_cast<double>(points.size());
   const double keep = std::exp2(-1 / std::max(1.0, kSmoothingPart * count));
   std::vector<double> sum(points.size(), 0), weight(points.size(), 0);
-  const auto pass = [&](auto begin, auto end, auto sum_at, auto weight_at) {
+  for (const bool backwards : {false, true}) {
     double running = 0, running_weight = 0;
-    for (auto point = begin; point != end; ++point, ++sum_at, ++weight_at) {
-      const bool known = std::isfinite(point->second);
-      running = keep * running + (known ? point->second : 0);
+    for (size_t k = 0; k < points.size(); ++k) {
+      const size_t i = backwards ? points.size() - 1 - k : k;
+      const bool known = std::isfinite(points[i].second);
+      running = keep * running + (known ? points[i].second : 0);
       running_weight = keep * running_weight + (known ? 1 : 0);
-      *sum_at += running;
-      *weight_at += running_weight;
+      sum[i] += running;
+      weight[i] += running_weight;
     }
-  };
-  pass(points.begin(), points.end(), sum.begin(), weight.begin());
-  pass(points.rbegin(), points.rend(), sum.rbegin(), weight.rbegin());
+  }
   Points smooth;
   for (size_t i = 0; i < points.size(); ++i) {
     const bool known = std::isfinite(points[i].second);
@@ -93,7 +92,8 @@ Points smooth_line(const Points& points) {
 Points optional_points(const RunLog& run, std::optional<double> StepRecord::*field) {
   Points points;
   for (const StepRecord& record : run.steps) {
-    if (record.*field) points.emplace_back(static_cast<double>(record.step), *(record.*field));
+    const std::optional<double>& value = record.*field;
+    if (value) points.emplace_back(static_cast<double>(record.step), *value);
   }
   return points;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "brrr/base/error.h"
 #include "brrr/io/atomic_file.h"
@@ -108,11 +109,11 @@ std::string kernel_table(const RunFacts& facts) {
 
 std::string samples(const RunLog& run) {
   std::string out;
-  for (auto record = run.steps.rbegin(); record != run.steps.rend(); ++record) {
-    if (record->sample.empty()) continue;
+  for (const StepRecord& record : std::views::reverse(run.steps)) {  // the newest first
+    if (record.sample.empty()) continue;
     out += join_text("<details", out.empty() ? " open" : "", "><summary>step ",
-                     with_commas(record->step), "</summary>\n<div class=\"card\"><pre>",
-                     html_escaped(record->sample), "</pre></div></details>\n");
+                     with_commas(record.step), "</summary>\n<div class=\"card\"><pre>",
+                     html_escaped(record.sample), "</pre></div></details>\n");
   }
   return out.empty() ? "" : "<h2>What it wrote</h2>\n" + out;
 }
