@@ -1,9 +1,9 @@
 #include "brrr/infer/decoder.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/index_select.h"
 #include "brrr/ops/views.h"
@@ -15,15 +15,13 @@ Tensor numbers(const std::vector<int64_t>& values) {
   return from_values(values, {static_cast<int64_t>(values.size())});
 }
 
-// Rows of `all` that ended in this block take their logits from it.
+// Rows of `all`, f32, that ended in this block take their logits from it.
 void take_rows(const Tensor& all, const Tensor& block, const std::vector<bool>& ended) {
+  const Tensor values = contiguous(cast(block, DType::f32));
   const int64_t vocab = all.dim(1);
   for (size_t row = 0; row < ended.size(); ++row) {
-    if (!ended[row]) continue;
     const int64_t offset = static_cast<int64_t>(row) * vocab;
-    for (int64_t i = 0; i < vocab; ++i)
-      all.data<float>()[offset + i] =
-          static_cast<float>(load_float(block, block.offset() + offset + i));
+    if (ended[row]) std::copy_n(values.data<float>() + offset, vocab, all.data<float>() + offset);
   }
 }
 
