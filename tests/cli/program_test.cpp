@@ -66,8 +66,16 @@ TEST(Program, SaysWhatIsWrongAndExitsWithTwo) {
   EXPECT_THAT(nobody.output, HasSubstr("did you mean --tokenizer?"));
 }
 
+TEST(Program, ExitsWithOneWhereNobodyIsToBlame) {
+  const Outcome full = run("dtypes > /dev/full");
+  EXPECT_EQ(full.status, 1);
+  EXPECT_THAT(full.output, HasSubstr("the output cannot be written: No space left on device"));
+}
+
 TEST(Program, HelpsWithExamplesForEveryCommand) {
-  for (const char* command : {"generate", "eval", "models", "completion", "sweep"}) {
+  for (const char* command : {"bench intensity", "calibrate", "completion", "data prepare",
+                              "data info", "devices", "dtypes", "eval", "explain", "generate",
+                              "models", "ops", "profile", "sweep", "tokenize train"}) {
     const Outcome help = run(std::string(command) + " --help");
     EXPECT_EQ(help.status, 0);
     EXPECT_THAT(help.output, HasSubstr("Example")) << command;

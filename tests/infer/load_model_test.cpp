@@ -102,6 +102,18 @@ TEST(LoadModel, SaysWhatAFolderLacks) {
   EXPECT_THAT(error_of([&] { load_model(folder.path()); }), HasSubstr("no checkpoint yet"));
 }
 
+TEST(LoadModel, ATokenizerOfAnotherModelIsRefused) {
+  const TempFolder run;
+  write_marked(run.path(), "step-00000001", 1);
+  const auto large = text::make_tokenizer(
+      text::define_char_tokenizer("\u03b1\u03b2\u03b3", text::UnknownCharacters::as_bytes));
+  text::save_tokenizer(*large, (run / "other.json").string());
+  EXPECT_THAT(
+      error_of([&] { load_model(run.path(), {.tokenizer = (run / "other.json").string()}); }),
+      HasSubstr("has 259 ids and the model knows 257"));
+  EXPECT_EQ(load_model(run.path()).tokenizer->vocab_size(), 257);
+}
+
 // ---- Hugging Face ------------------------------------------------------------------------------------
 
 Json llama_json(const LlamaConfig& c) {

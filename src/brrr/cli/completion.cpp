@@ -101,7 +101,16 @@ std::string quoted(const std::string& text) {
 // ---- bash and zsh --------------------------------------------------------------------------------------
 // Both walk the words before the cursor as far as they name commands, and then look the place up.
 
-// "data|data prepare) ... ;;" for every command, with what `line` makes of it.
+// 'data'|'data prepare'|...: words that lead to a command.
+std::string path_pattern(const CommandFacts& root) {
+  std::vector<std::string> paths;
+  for (const CommandFacts* facts : all_commands(root)) {
+    if (!facts->path.empty()) paths.push_back(quoted(facts->path));
+  }
+  return joined(paths, "|");
+}
+
+// 'data prepare') ... ;; for every command, with what `line` makes of it.
 template <typename Line>
 std::string cases_by_path(const CommandFacts& root, Line line) {
   std::string text;
@@ -131,13 +140,7 @@ std::string bash_script(const CommandFacts& root) {
       "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
       "    word=${path:+$path }${COMP_WORDS[i]}\n"
       "    case $word in\n      ",
-      [&] {
-        std::vector<std::string> paths;
-        for (const CommandFacts* facts : all_commands(root)) {
-          if (!facts->path.empty()) paths.push_back(quoted(facts->path));
-        }
-        return joined(paths, "|");
-      }(),
+      path_pattern(root),
       ") path=$word ;;\n"
       "    esac\n"
       "  done\n"
@@ -189,10 +192,6 @@ std::string zsh_script(const CommandFacts& root) {
     }
     return joined(words);
   };
-  std::string paths;
-  for (const CommandFacts* facts : all_commands(root)) {
-    if (!facts->path.empty()) paths += join_text(paths.empty() ? "" : "|", quoted(facts->path));
-  }
   return join_text(
       "#compdef brrr\n"
       "# zsh completion of brrr; load it with: source <(brrr completion zsh)\n"
@@ -202,7 +201,7 @@ std::string zsh_script(const CommandFacts& root) {
       "  for ((i = 2; i < CURRENT; i++)); do\n"
       "    word=${place:+$place }${words[i]}\n"
       "    case $word in\n      (",
-      paths,
+      path_pattern(root),
       ") place=$word ;;\n"
       "    esac\n"
       "  done\n"

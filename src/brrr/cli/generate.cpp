@@ -69,58 +69,76 @@ struct Pace {
   }
 };
 
-struct Sample {
-  std::vector<int32_t> ids;
-  bool stopped = false;
+// Shows texts, unless they go into JSON: a heading for each where there are several, then prompt and text.
+class Page {
+ public:
+  Page(const Arguments& arguments, const Prompt& prompt) : arguments_(arguments), prompt_(prompt) {}
+
+  void begin(int64_t number) {
+    characters_ = {};
+    if (arguments_.samples > 1)
+      show(fmt::format("{}--- {} ---\n", number > 0 ? "\n" : "", number + 1));
+    show(prompt_.text);
+  }
+  void add(std::string_view bytes) {
+    show(characters_.add(bytes));
+    std::fflush(stdout);
+  }
+  void end() { show(characters_.finish() + "\n"); }
+
+ private:
+  void show(const std::string& text) const {
+    if (!arguments_.json) std::fputs(text.c_str(), stdout);
+  }
+  const Arguments& arguments_;
+  const Prompt& prompt_;
+  CharacterStream characters_;
 };
 
-// The first sample appears as it is written, the others when it is done.
-std::vector<Sample> write_samples(Generator& generator, const Prompt& prompt,
-                                  const text::Tokenizer& tokenizer, const Arguments& arguments,
-                                  Pace& pace) {
-  std::vector<Sample> samples;
-  const auto show = [&](const std::string& text) {
-    if (!arguments.json) std::fputs(text.c_str(), stdout);
-  };
-  const auto begin = [&](int64_t number) {
-    if (arguments.samples > 1)
-      show(fmt::format("{}--- {} ---\n", number > 0 ? "\n" : "", number + 1));
-    show(prompt.text);
-  };
+// Texts [first, first + rows) side by side. The first of them appears as it is written, the others when
+// all are done.
+std::vector<Generation> write_rows(Generator& generator, const Prompt& prompt,
+                                   const text::Tokenizer& tokenizer, const GenerateOptions& options,
+                                   int64_t rows, Page& page, Pace& pace) {
+  const int64_t first = options.first_sample;
+  page.begin(first);
+  std::vector<Generation> results = generator.generate_all(
+      std::vector<std::vector<int32_t>>(static_cast<size_t>(rows), prompt.ids), options,
+      [&](int64_t row, int32_t token) {
+        pace.add();
+        if (row == 0) page.add(tokenizer.bytes_of(token));
+      });
+  page.end();
+  for (int64_t row = 1; row < rows; ++row) {
+    page.begin(first + row);
+    page.add(tokenizer.decode(results[static_cast<size_t>(row)].ids));
+    page.end();
+  }
+  return results;
+}
+
+std::vector<Generation> write_samples(Generator& generator, const Prompt& prompt,
+                                      const text::Tokenizer& tokenizer, const Arguments& arguments,
+                                      Pace& pace) {
+  std::vector<Generation> samples;
+  Page page(arguments, prompt);
+  GenerateOptions options = arguments.options;
+  if (arguments.stop) options.stop = tokenizer.end_of_text();
   while (static_cast<int64_t>(samples.size()) < arguments.samples) {
-    const auto first = static_cast<int64_t>(samples.size());
-    const int64_t rows = std::min(kRowsAtOnce, arguments.samples - first);
-    GenerateOptions options = arguments.options;
-    options.first_sample = static_cast<uint32_t>(first);
-    if (arguments.stop) options.stop = tokenizer.end_of_text();
-    CharacterStream live;
-    begin(first);
-    const auto results = generator.generate_all(
-        std::vector<std::vector<int32_t>>(static_cast<size_t>(rows), prompt.ids), options,
-        [&](int64_t row, int32_t token) {
-          pace.add();
-          if (row != 0) return;
-          show(live.add(tokenizer.bytes_of(token)));
-          std::fflush(stdout);
-        });
-    show(live.finish() + "\n");
-    for (int64_t row = 0; row < rows; ++row) {
-      const Generation& result = results[static_cast<size_t>(row)];
-      samples.push_back({result.ids, result.stopped});
-      if (row == 0) continue;
-      CharacterStream whole;
-      begin(first + row);
-      show(whole.add(tokenizer.decode(result.ids)));
-      show(whole.finish() + "\n");
-    }
+    options.first_sample = static_cast<uint32_t>(samples.size());
+    const int64_t rows =
+        std::min(kRowsAtOnce, arguments.samples - static_cast<int64_t>(samples.size()));
+    for (Generation& sample : write_rows(generator, prompt, tokenizer, options, rows, page, pace))
+      samples.push_back(std::move(sample));
   }
   return samples;
 }
 
 void print_json(const Arguments& arguments, const LoadedModel& loaded, const Prompt& prompt,
-                const std::vector<Sample>& samples, double tokens_per_second, const Pace& pace) {
+                const std::vector<Generation>& samples, double tokens_per_second,
+                const Pace& pace) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const Sample& sample : samples)
+  for (const Generation& sample : samples)
     rows.push_back({{"text", loaded.tokenizer->decode(sample.ids)},
                     {"ids", sample.ids},
                     {"stopped", sample.stopped}});
@@ -143,7 +161,7 @@ void run_generate(const Arguments& arguments) {
   const Prompt prompt = read_prompt(arguments, *loaded.tokenizer);
   Generator generator(*loaded.model);
   Pace pace;
-  const std::vector<Sample> samples =
+  const std::vector<Generation> samples =
       write_samples(generator, prompt, *loaded.tokenizer, arguments, pace);
   const double speed = pace.tokens_per_second(std::min(kRowsAtOnce, arguments.samples));
   if (arguments.json) {

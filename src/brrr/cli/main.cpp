@@ -56,5 +56,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "brrr: %s\n", error.what());
     return brrr::cli::kFailure;
   }
+  // What was printed may still wait in a buffer, and a full disk shows only here.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::perror("brrr: the output cannot be written");
+    return brrr::cli::kFailure;
+  }
   return brrr::cli::kSuccess;
 }

@@ -1,9 +1,9 @@
 #include "brrr/infer/decoder.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/index_select.h"
 #include "brrr/ops/views.h"
@@ -15,15 +15,13 @@ Tensor numbers(const std::vector<int64_t>& values) {
   return from_values(values, {static_cast<int64_t>(values.size())});
 }
 
-// Rows of `all` that ended in this block take their logits from it.
+// Rows of `all`, f32, that ended in this block take their logits from it.
 void take_rows(const Tensor& all, const Tensor& block, const std::vector<bool>& ended) {
+  const Tensor values = contiguous(cast(block, DType::f32));
   const int64_t vocab = all.dim(1);
   for (size_t row = 0; row < ended.size(); ++row) {
-    if (!ended[row]) continue;
     const int64_t offset = static_cast<int64_t>(row) * vocab;
-    for (int64_t i = 0; i < vocab; ++i)
-      all.data<float>()[offset + i] =
-          static_cast<float>(load_float(block, block.offset() + offset + i));
+    if (ended[row]) std::copy_n(values.data<float>() + offset, vocab, all.data<float>() + offset);
   }
 }
 
@@ -86,53 +84,54 @@ Tensors Decoder::trace(std::span<const Tensor> inputs) const {
 }
 
 // The next up to n tokens of each row, beginning at `fed`.
-Tensor Decoder::run_block(const Rows& tokens, const std::vector<int64_t>& fed, int64_t n,
-                          std::vector<int64_t>& counts) {
-  std::vector<int64_t> block(static_cast<size_t>(options_.batch * n), 0);
+Decoder::Block Decoder::run_block(const Rows& tokens, const std::vector<int64_t>& fed, int64_t n) {
+  Block block{.logits = {}, .counts = {}};
+  std::vector<int64_t> padded(static_cast<size_t>(options_.batch * n), 0);
   for (size_t row = 0; row < tokens.size(); ++row) {
-    counts[row] = std::min(n, static_cast<int64_t>(tokens[row].size()) - fed[row]);
-    std::copy_n(tokens[row].begin() + fed[row], counts[row],
-                block.begin() + static_cast<int64_t>(row) * n);
+    const int64_t count = std::min(n, static_cast<int64_t>(tokens[row].size()) - fed[row]);
+    std::copy_n(tokens[row].begin() + fed[row], count,
+                padded.begin() + static_cast<int64_t>(row) * n);
+    block.counts.push_back(count);
   }
-  const Tensor inputs[] = {from_values(block, {options_.batch, n}), numbers(lengths_),
-                           numbers(counts)};
-  return program_.run(inputs)[0];
+  const Tensor inputs[] = {from_values(padded, {options_.batch, n}), numbers(lengths_),
+                           numbers(block.counts)};
+  block.logits = program_.run(inputs)[0];
+  return block;
 }
 
 Tensor Decoder::feed_cached(const Rows& tokens) {
   const Tensor logits = zeros({options_.batch, model_.vocab()}, {.device = Device::cpu()});
-  std::vector<int64_t> fed(tokens.size(), 0), counts(tokens.size(), 0);
+  std::vector<int64_t> fed(tokens.size(), 0);
   for (int64_t left = static_cast<int64_t>(longest(tokens)); left > 0;) {
-    const int64_t n = left == 1 ? 1 : options_.block;
-    const Tensor block = run_block(tokens, fed, n, counts);
+    const Block block = run_block(tokens, fed, left == 1 ? 1 : options_.block);
     std::vector<bool> ended(tokens.size());
     left = 0;
     for (size_t row = 0; row < tokens.size(); ++row) {
-      fed[row] += counts[row];
-      lengths_[row] += counts[row];
+      fed[row] += block.counts[row];
+      lengths_[row] += block.counts[row];
       const int64_t rest = static_cast<int64_t>(tokens[row].size()) - fed[row];
-      ended[row] = rest == 0 && counts[row] > 0;
+      ended[row] = rest == 0 && block.counts[row] > 0;
       left = std::max(left, rest);
     }
-    take_rows(logits, block, ended);
+    take_rows(logits, block.logits, ended);
   }
   return logits;
 }
 
 // Rows are filled up to whole blocks, so that there is one program for some lengths and not for each.
 Tensor Decoder::feed_whole(const Rows& tokens) {
-  for (size_t row = 0; row < tokens.size(); ++row)
+  std::vector<bool> has_tokens;
+  for (size_t row = 0; row < tokens.size(); ++row) {
     history_[row].insert(history_[row].end(), tokens[row].begin(), tokens[row].end());
+    has_tokens.push_back(!tokens[row].empty());
+  }
   const auto length = static_cast<int64_t>(longest(history_));
   const int64_t blocks = (length + options_.block - 1) / options_.block;
-  const int64_t n = std::min(blocks * options_.block, capacity());
-  const std::vector<int64_t> none(tokens.size(), 0);
-  std::vector<int64_t> counts(tokens.size(), 0);
+  const Block whole = run_block(history_, std::vector<int64_t>(tokens.size(), 0),
+                                std::min(blocks * options_.block, capacity()));
+  lengths_ = whole.counts;
   const Tensor logits = zeros({options_.batch, model_.vocab()}, {.device = Device::cpu()});
-  std::vector<bool> ended(tokens.size());
-  for (size_t row = 0; row < tokens.size(); ++row) ended[row] = !tokens[row].empty();
-  take_rows(logits, run_block(history_, none, n, counts), ended);
-  lengths_ = counts;
+  take_rows(logits, whole.logits, has_tokens);
   return logits;
 }
 

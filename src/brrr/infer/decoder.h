@@ -39,8 +39,11 @@ class Decoder {
  private:
   void require_room(const Rows& tokens) const;
   Tensors trace(std::span<const Tensor> inputs) const;
-  Tensor run_block(const Rows& tokens, const std::vector<int64_t>& fed, int64_t n,
-                   std::vector<int64_t>& counts);
+  struct Block {
+    Tensor logits;
+    std::vector<int64_t> counts;  // tokens of each row that were in it
+  };
+  Block run_block(const Rows& tokens, const std::vector<int64_t>& fed, int64_t n);
   Tensor feed_cached(const Rows& tokens);
   Tensor feed_whole(const Rows& tokens);
 
