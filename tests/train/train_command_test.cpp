@@ -152,7 +152,7 @@ TEST_F(TrainCommand, BadInputIsAUserErrorThatNamesTheWayOut) {
   };
   expect_error((folder_ / "none.txt").string(), "none.txt: there is no such file");
   expect_error(folder_.write("empty.txt", "").string(), "empty.txt is empty");
-  expect_error(folder_.write("blank.txt", "  \n ").string(), "blank.txt");
+  expect_error(folder_.write("blank.txt", "  \n ").string(), "no training text is left");
   expect_error(text_.string() + " --context 1000000 --steps 2", "a smaller --context");
   expect_error(text_.string() + " --width 30 --heads 4 --layers 1 --steps 2",
                "4 heads do not divide");

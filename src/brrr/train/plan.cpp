@@ -147,18 +147,20 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
 
 void require_room(const TrainConfig& config, const ModelConfig& model, const TrainPlan& plan,
                   Bytes memory, Bytes disk) {
+  if (plan.memory() > memory) {
+    const std::string fits = settings_that_fit(config, model, memory);
+    fail("the run needs ", plan.memory(), " of memory (", plan.states,
+         " for parameters and optimizer, ", plan.arena, " inside a step, ", plan.snapshot,
+         " while a checkpoint is written) and ", memory, " are free",
+         fits.empty()
+             ? std::string("; no smaller batch fits: choose a smaller model with --width or "
+                           "--layers")
+             : join_text("; this fits, with updates of as many rows: ", fits));
+  }
   check(plan.disk <= disk, "the run needs about ", plan.disk, " on disk (", plan.checkpoint,
         " a checkpoint) and ", disk,
         " are free; keep fewer with --keep 1, or name another place with "
         "--out");
-  if (plan.memory() <= memory) return;
-  const std::string fits = settings_that_fit(config, model, memory);
-  fail("the run needs ", plan.memory(), " of memory (", plan.states,
-       " for parameters and optimizer, ", plan.arena, " inside a step, ", plan.snapshot,
-       " while a checkpoint is written) and ", memory, " are free",
-       fits.empty() ? std::string("; no smaller batch fits: choose a smaller model with --width or "
-                                  "--layers")
-                    : join_text("; this fits, with updates of as many rows: ", fits));
 }
 
 }  // namespace brrr
