@@ -1,5 +1,5 @@
 // The lecture's model, trained from first principles: a stack of matrices (the Cruncher), AdaGrad,
-// and an account of every byte and FLOP. `make demo` runs it.
+// and an account of every byte and FLOP. `make lecture` runs it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -34,7 +34,7 @@ TEST(SpikeGuard, LimitsAreDeviationsAboveTheMean) {
   for (int i = 0; i < 50; ++i) guard.judge({.loss = i % 2 == 0 ? 1.0 : 3.0, .grad_norm = 1});
   const double deviation = std::sqrt(50.0 / 49.0);  // of 25 ones and 25 threes
   EXPECT_NEAR(guard.spike_limits().loss, 2 + 6 * deviation, 1e-12);
-  EXPECT_NEAR(guard.spike_limits().grad_norm, 1 + 6 * 0.1, 1e-12) << "never nearer than a tenth";
+  EXPECT_NEAR(guard.spike_limits().grad_norm, 1 + 6 * 0.5, 1e-12) << "never nearer than a half";
 }
 
 TEST(SpikeGuard, SkipsASpikeAndForgetsIt) {

@@ -49,6 +49,7 @@ void parse_value(std::string_view key, std::string_view text, int64_t& value) {
 }
 void parse_value(std::string_view key, std::string_view text, uint64_t& value) {
   parse_number(key, text, value);
+  check(value <= INT64_MAX, key, " = ", text, ": at most ", INT64_MAX, ", as TOML has it");
 }
 void parse_value(std::string_view key, std::string_view text, double& value) {
   parse_number(key, text, value);

@@ -121,10 +121,11 @@ Json read_facts(const fs::path& run_folder) {
   return facts.is_object() && facts.contains("source") ? facts : Json();
 }
 
-// The tokenizer of the run, made at its first start.
-ChosenTokenizer tokenizer_of(const DataConfig& config, Bytes bytes, const fs::path& run_folder) {
+// A run that goes on has its tokenizer; a new one makes it.
+ChosenTokenizer tokenizer_of(const DataConfig& config, Bytes bytes, const fs::path& run_folder,
+                             bool goes_on) {
   const fs::path path = run_folder / kTokenizerFile;
-  if (fs::exists(path)) return {text::load_tokenizer(path.string()), "of this run"};
+  if (goes_on && fs::exists(path)) return {text::load_tokenizer(path.string()), "of this run"};
   ChosenTokenizer chosen = make_tokenizer_for(config, bytes);
   fs::create_directories(run_folder);
   text::save_tokenizer(*chosen.tokenizer, path.string(), text::FileForm::brrr);
@@ -198,13 +199,13 @@ Corpus open_token_files(const DataConfig& config) {
 
 }  // namespace
 
-Corpus make_corpus(const DataConfig& config, const fs::path& run_folder) {
+Corpus make_corpus(const DataConfig& config, const fs::path& run_folder, bool goes_on) {
   Corpus corpus;
   const bool tokens_given =
       !config.files.empty() && std::all_of(config.files.begin(), config.files.end(), are_tokens);
   if (tokens_given) return open_token_files(config);
   const Bytes bytes = size_of_texts(config.files);
-  ChosenTokenizer chosen = tokenizer_of(config, bytes, run_folder);
+  ChosenTokenizer chosen = tokenizer_of(config, bytes, run_folder, goes_on);
   corpus.tokenizer = std::move(chosen.tokenizer),
   corpus.tokenizer_reason = std::move(chosen.reason);
   corpus.tokenizer_hash = hash_text(*corpus.tokenizer);

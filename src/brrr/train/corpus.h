@@ -26,8 +26,9 @@ struct Corpus {
   std::string tokenizer_hash;    // "bytes", or 16 digits
 };
 
-// Opens what RUN/data holds for these settings, or makes it. Throws Error for files that are missing,
-// unreadable or empty.
-Corpus make_corpus(const DataConfig& config, const std::filesystem::path& run_folder);
+// Opens what RUN/data holds for these settings, or makes it; a run that goes on keeps its tokenizer. Throws
+// Error for files that are missing, unreadable or empty.
+Corpus make_corpus(const DataConfig& config, const std::filesystem::path& run_folder,
+                   bool goes_on = false);
 
 }  // namespace brrr

@@ -13,9 +13,10 @@ namespace brrr {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-constexpr size_t kLeastSeen = 20;  // steps before which there is no telling
-// Losses of a run that has settled may hardly differ; what is this near to the mean is no spike.
-constexpr double kLossFloor = 0.02, kNormFloor = 0.1;  // standard deviations, as parts of the mean
+constexpr size_t kLeastSeen = 50;  // steps before which there is no telling
+// Losses of a run that has settled may hardly differ, and norms are clipped anyway: what is this near to
+// the mean is no spike.
+constexpr double kLossFloor = 0.02, kNormFloor = 0.5;  // standard deviations, as parts of the mean
 constexpr int64_t kNewLevel = 10;  // spikes in a row that are no spike but the new level
 constexpr int64_t kMostLost = 25;  // updates lost in a row to NaN before a run is hopeless
 

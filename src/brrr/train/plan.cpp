@@ -85,6 +85,28 @@ void describe_speed(TrainPlan& plan, const Prediction& prediction) {
   }
 }
 
+// Flags for a run with updates of as many rows that needs no more than `memory`; empty where there are none.
+// Micro-batches are halved, and each size is tried with layers computed again as well.
+std::string settings_that_fit(const TrainConfig& config, const ModelConfig& model, Bytes memory) {
+  const Rates any = rates_from_peaks(
+      "any", {.flops_per_second = 1e11, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
+  TrainConfig tried = config;
+  for (;;) {
+    for (const RematPolicy policy : {config.train.recompute, RematPolicy::full}) {
+      if (policy == RematPolicy::full && tried.train.accumulate > 1)
+        continue;  // layers of a body stay
+      tried.train.recompute = policy;
+      const Bytes needed = plan_training(tried, model, any, Bytes()).memory();
+      if (needed <= memory)
+        return fmt::format("--batch {} --accumulate {} --recompute {} needs {}", *tried.train.batch,
+                           tried.train.accumulate, policy_name(policy), to_text(needed));
+    }
+    if (*tried.train.batch % 2 != 0) return {};
+    tried.train.batch = *tried.train.batch / 2;
+    tried.train.accumulate *= 2;
+  }
+}
+
 }  // namespace
 
 TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Rates& rates,
@@ -125,37 +147,20 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
 
 void require_room(const TrainConfig& config, const ModelConfig& model, const TrainPlan& plan,
                   Bytes memory, Bytes disk) {
+  if (plan.memory() > memory) {
+    const std::string fits = settings_that_fit(config, model, memory);
+    fail("the run needs ", plan.memory(), " of memory (", plan.states,
+         " for parameters and optimizer, ", plan.arena, " inside a step, ", plan.snapshot,
+         " while a checkpoint is written) and ", memory, " are free",
+         fits.empty()
+             ? std::string("; no smaller batch fits: choose a smaller model with --width or "
+                           "--layers")
+             : join_text("; this fits, with updates of as many rows: ", fits));
+  }
   check(plan.disk <= disk, "the run needs about ", plan.disk, " on disk (", plan.checkpoint,
         " a checkpoint) and ", disk,
         " are free; keep fewer with --keep 1, or name another place with "
         "--out");
-  if (plan.memory() <= memory) return;
-  const Rates rates = rates_from_peaks(
-      "any", {.flops_per_second = 1e11, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
-  std::string fits;
-  TrainConfig smaller = config;
-  while (fits.empty()) {
-    if (*smaller.train.batch > 1 && *smaller.train.batch % 2 == 0) {
-      smaller.train.batch = *smaller.train.batch / 2;
-      smaller.train.accumulate *= 2;
-    } else if (smaller.train.recompute != RematPolicy::full) {
-      smaller.train.recompute = RematPolicy::full;
-    } else {
-      break;
-    }
-    const TrainPlan tried = plan_training(smaller, model, rates, Bytes());
-    if (tried.memory() > memory) continue;
-    fits =
-        fmt::format("; this fits, with updates of as many rows: --batch {} --accumulate {}{} ({})",
-                    *smaller.train.batch, smaller.train.accumulate,
-                    smaller.train.recompute == RematPolicy::full ? " --recompute full" : "",
-                    to_text(tried.memory()));
-  }
-  fail("the run needs ", plan.memory(), " of memory (", plan.states,
-       " for parameters and optimizer, ", plan.arena, " inside a step, ", plan.snapshot,
-       " while a checkpoint is written) and ", memory, " are free",
-       fits.empty() ? "; no smaller batch fits: choose a smaller model with --width or --layers"
-                    : fits);
 }
 
 }  // namespace brrr

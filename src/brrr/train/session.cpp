@@ -34,13 +34,25 @@ Bytes bytes_below(const fs::path& folder) {
 PreparedRun prepare(const RunRequest& request, const fs::path& folder) {
   check_config(request.config);
   PreparedRun prepared;
-  prepared.corpus = make_corpus(request.config.data, folder);
+  prepared.corpus = make_corpus(request.config.data, folder, request.resume);
   prepared.machine = look_at_machine();
   prepared.run = resolve_sizes(request.config, facts_of(prepared.corpus, request.config.data),
                                prepared.machine);
   prepared.plan = plan_training(prepared.run.config, prepared.run.model, request.rates,
                                 bytes_below(folder / "data"));
   return prepared;
+}
+
+// Refuses a folder with files of somebody else; what preparing a run left behind does not count.
+void require_free(const fs::path& folder) {
+  check(!holds_run(folder), folder.string(),
+        " holds a run already; go on with it by --resume, or name another folder with --out");
+  std::error_code missing;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, missing)) {
+    const std::string name = entry.path().filename().string();
+    check(name == "data" || name.starts_with("tokenizer.json"), folder.string(),
+          " is no run and not empty (it has ", name, "); name another folder with --out");
+  }
 }
 
 // A folder that is gone with its owner.
@@ -75,8 +87,7 @@ TrainConfig settings_of_run(const fs::path& folder) {
 }
 
 PreparedRun prepare_run(const RunRequest& request) {
-  check(request.resume || !holds_run(request.folder), request.folder.string(),
-        " holds a run already; go on with it by --resume, or name another folder with --out");
+  if (!request.resume) require_free(request.folder);
   PreparedRun prepared = prepare(request, request.folder);
   require_room(prepared.run.config, prepared.run.model, prepared.plan, prepared.machine.memory,
                available_disk(request.folder));

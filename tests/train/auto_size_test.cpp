@@ -1,0 +1,153 @@
+// Sizes follow from the data and the machine, and the run says which and why.
+#include "brrr/train/auto_size.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "brrr/train/plan.h"
+#include "brrr/train/tokenizer_choice.h"
+#include "support/error_of.h"
+
+namespace brrr {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr MachineFacts kTwoCores{.cores = 2, .memory = 8_GiB, .peak_flops = FlopsPerSecond(2e11)};
+
+ResolvedRun resolve(int64_t tokens, const TrainConfig& config = {},
+                    const MachineFacts& machine = kTwoCores) {
+  return resolve_sizes(config, {.train_tokens = tokens, .vocab = 100, .documents = 1}, machine);
+}
+
+int64_t size_of(const ResolvedRun& run) { return parameter_count(run.model); }
+
+TEST(AutoSize, GrowsWithTheTextTheTimeAndTheMachine) {
+  EXPECT_LT(size_of(resolve(20'000)), size_of(resolve(1'000'000)));
+  TrainConfig hour;
+  hour.train.minutes = 60;
+  EXPECT_LT(size_of(resolve(50'000'000)), size_of(resolve(50'000'000, hour)));
+  MachineFacts large = kTwoCores;
+  large.peak_flops = FlopsPerSecond(2e13);
+  EXPECT_LT(size_of(resolve(50'000'000)), size_of(resolve(50'000'000, {}, large)));
+}
+
+TEST(AutoSize, SaysWhatItChoseAndWhy) {
+  const ResolvedRun run = resolve(1'000'000);
+  EXPECT_THAT(run.reasons,
+              Contains(AllOf(HasSubstr("layers of width"), HasSubstr("1,000,000 tokens"))));
+  EXPECT_THAT(run.reasons, Contains(HasSubstr("steps: about 5 minutes here")));
+  EXPECT_THAT(run.reasons, Contains(HasSubstr("context 128")));
+  for (const SettingInfo& setting : {SettingInfo{"train.steps"}, SettingInfo{"train.batch"},
+                                     SettingInfo{"optimizer.lr"}, SettingInfo{"checkpoint.every"}})
+    EXPECT_NE(get_setting(run.config, setting.key), "") << setting.key;
+}
+
+TEST(AutoSize, KeepsWhatIsGiven) {
+  TrainConfig config;
+  config.model = {.layers = 3, .heads = 5, .width = 40, .context = 24};
+  config.train.steps = 77;
+  config.optimizer.lr = 0.5;
+  const ResolvedRun run = resolve(1'000'000, config);
+  EXPECT_EQ(std::get<Gpt2Config>(run.model),
+            (Gpt2Config{.vocab = 100, .context = 24, .layers = 3, .heads = 5, .width = 40}));
+  EXPECT_EQ(run.config.train.steps, 77);
+  EXPECT_EQ(run.config.optimizer.lr, 0.5);
+}
+
+TEST(AutoSize, TakesPresetsAndFamilies) {
+  TrainConfig preset;
+  preset.model.preset = "gpt2-124m";
+  EXPECT_EQ(std::get<Gpt2Config>(resolve(10'000'000, preset).model).width, 768);
+  TrainConfig llama;
+  llama.model.family = "llama";
+  EXPECT_EQ(family_of(resolve(1'000'000, llama).model), "llama");
+  llama.model.family = "lama";
+  EXPECT_THAT(error_of([&] { resolve(1'000'000, llama); }),
+              HasSubstr("use gpt2, llama or recurrent"));
+}
+
+TEST(AutoSize, AShortTextGetsShortRows) {
+  EXPECT_LE(*resolve(200).config.model.context, 12);
+  TrainConfig config;
+  config.model.context = 300;
+  EXPECT_THAT(error_of([&] { resolve(200, config); }),
+              AllOf(HasSubstr("200 tokens"), HasSubstr("a smaller --context")));
+}
+
+TEST(AutoSize, RowsOfStoriesHoldWholeOnes) {
+  const ResolvedRun run = resolve_sizes({},
+                                        {.train_tokens = 3'000'000,
+                                         .vocab = 700,
+                                         .documents = 30'000,
+                                         .longest_document = 107,
+                                         .is_stories = true},
+                                        kTwoCores);
+  EXPECT_EQ(*run.config.model.context, 112);
+  EXPECT_TRUE(*run.config.data.whole_documents);
+}
+
+TEST(AutoSize, TokenizersSuitTheAmountOfText) {
+  EXPECT_EQ(choose_tokenizer(100_KiB).kind, "char");
+  EXPECT_EQ(choose_tokenizer(3_MiB).kind, "bpe");
+  EXPECT_EQ(choose_tokenizer(3_MiB).vocab, 1024);
+  EXPECT_EQ(choose_tokenizer(20_MiB).vocab, 8192);
+  EXPECT_EQ(choose_tokenizer(2_GiB).vocab, 32768);
+}
+
+// ---- plans ---------------------------------------------------------------------------------------
+const Rates kRates = rates_from_peaks(
+    "a test", {.flops_per_second = 1e10, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
+
+ResolvedRun gpt2(int64_t batch) {
+  TrainConfig config;
+  config.model.preset = "gpt2-124m";
+  config.model.context = 64;
+  config.train.batch = batch;
+  config.train.steps = 10;
+  return resolve(1'000'000, config);
+}
+
+TEST(TrainPlan, CountsStatesAndCheckpointsExactly) {
+  const ResolvedRun run = gpt2(2);
+  const TrainPlan plan = plan_training(run.config, run.model, kRates, 1_MiB);
+  EXPECT_EQ(plan.parameters, parameter_count(run.model));
+  // f32 weights, two moments, and the count of steps.
+  EXPECT_EQ(plan.states, Bytes(12 * plan.parameters + 8));
+  EXPECT_EQ(plan.checkpoint, Bytes(12 * plan.parameters + 8));
+  EXPECT_GT(plan.step_seconds, 0);
+  EXPECT_GT(plan.disk, plan.checkpoint * 4);
+}
+
+// 6 FLOPs a weight that multiplies and token, and the causal pairs of attention: 6 L h (T + 1).
+TEST(TrainPlan, CountsTheFlopsOfTheModel) {
+  TrainConfig config;
+  config.model = {.layers = 2, .heads = 4, .width = 64, .context = 32};
+  config.train.batch = 3, config.train.steps = 1;
+  const ResolvedRun run = resolve(1'000'000, config);
+  const TrainPlan plan = plan_training(run.config, run.model, kRates, {});
+  const double weights = 12.0 * 2 * 64 * 64 + 100 * 64;
+  const double products = 6 * weights + 6.0 * 2 * 64 * (32 + 1);
+  EXPECT_GE(plan.model_flops_per_token.value(), products);
+  EXPECT_LT(plan.model_flops_per_token.value(), 1.01 * products) << "the softmax of attention";
+}
+
+TEST(TrainPlan, RefusesWhatDoesNotFitWithSettingsThatDo) {
+  const ResolvedRun run = gpt2(32);
+  const TrainPlan plan = plan_training(run.config, run.model, kRates, {});
+  require_room(run.config, run.model, plan, plan.memory(), plan.disk);
+  const std::string memory = error_of([&] {
+    require_room(run.config, run.model, plan, plan.memory() - plan.arena / 4, plan.disk);
+  });
+  EXPECT_THAT(memory, AllOf(HasSubstr("of memory"), HasSubstr("this fits"),
+                            HasSubstr("--batch 32 --accumulate 1 --recompute full")));
+  EXPECT_THAT(error_of([&] { require_room(run.config, run.model, plan, 1_GiB, plan.disk); }),
+              HasSubstr("choose a smaller model"));
+  EXPECT_THAT(error_of([&] { require_room(run.config, run.model, plan, plan.memory(), 1_GiB); }),
+              AllOf(HasSubstr("on disk"), HasSubstr("--keep 1")));
+}
+
+}  // namespace
+}  // namespace brrr

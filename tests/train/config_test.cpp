@@ -1,0 +1,99 @@
+// Settings by file and by flag: every one goes round, and what is wrong is told with the way out.
+#include "brrr/train/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "support/error_of.h"
+#include "support/temp_folder.h"
+
+namespace brrr {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string error_in(const std::string& toml) {
+  return error_of([&] { parse_config(toml, "run.toml"); });
+}
+
+TEST(Config, EverySettingGoesRound) {
+  TrainConfig config;
+  config.data.files = {"a b.txt", "quo\"te.txt"};
+  config.data.separator = "<|endoftext|>";
+  config.model.layers = 3;
+  config.optimizer.lr = 0.1 + 0.2;  // all digits
+  config.optimizer.schedule = ScheduleShape::warmup_stable_decay;
+  config.train.precision = Precision::bf16_mixed;
+  config.guard.action = GuardAction::stop;
+  config.seed.init = INT64_MAX;
+  const TrainConfig back = parse_config(to_toml(config), "written");
+  EXPECT_EQ(back.data.files, config.data.files);
+  for (const SettingInfo& setting : config_settings())
+    EXPECT_EQ(get_setting(back, setting.key), get_setting(config, setting.key)) << setting.key;
+  EXPECT_EQ(back.optimizer.lr, config.optimizer.lr);
+}
+
+TEST(Config, OpenSettingsStayOpen) {
+  const TrainConfig back = parse_config(to_toml({}), "written");
+  EXPECT_FALSE(back.train.steps.has_value());
+  EXPECT_FALSE(back.optimizer.lr.has_value());
+  TrainConfig config;
+  set_setting(config, "train.steps", "10");
+  set_setting(config, "train.steps", "auto");
+  EXPECT_FALSE(config.train.steps.has_value());
+}
+
+TEST(Config, UnknownKeysGetTheNearestKnownOne) {
+  EXPECT_THAT(
+      error_in("[optimizer]\nlearning_rte = 1\n"),
+      AllOf(HasSubstr("run.toml, line 2"), HasSubstr("no setting \"optimizer.learning_rte\"")));
+  EXPECT_THAT(error_in("[optimizer]\nwarmpu = 1\n"), HasSubstr("did you mean optimizer.warmup?"));
+  EXPECT_THAT(error_in("[train]\nbtach = 1\n"), HasSubstr("did you mean train.batch?"));
+  EXPECT_THAT(error_in("[train]\nlr = 1\n"), HasSubstr("did you mean optimizer.lr?"));
+  EXPECT_THAT(error_in("stesp = 1\n"), HasSubstr("did you mean train.steps?"));
+  EXPECT_THAT(error_in("[train]\nqqqqqqqqqq = 1\n"), HasSubstr("`brrr train --help` has the list"));
+}
+
+TEST(Config, ValuesThatDoNotFitAreNamed) {
+  EXPECT_THAT(error_in("[train]\nsteps = \"many\"\n"),
+              HasSubstr("train.steps = many: a whole number is needed"));
+  EXPECT_THAT(error_in("[train]\nsteps = 1.5\n"), HasSubstr("a whole number is needed"));
+  EXPECT_THAT(error_in("[guard]\naction = \"panic\"\n"), HasSubstr("use warn, skip or stop"));
+  EXPECT_THAT(error_in("[seed]\nall = -1\n"), HasSubstr("a whole number from 0 on"));
+  TrainConfig config;
+  EXPECT_THAT(error_of([&] { set_setting(config, "seed.all", "18446744073709551615"); }),
+              HasSubstr("at most 9223372036854775807"));
+  EXPECT_THAT(error_in("[optimizer]\nschedule = \"cosin\"\n"), HasSubstr("cosine"));
+  EXPECT_THAT(error_in("[data]\nvocab = [1]\n"), HasSubstr("data.vocab"));
+  EXPECT_THAT(error_in("[train\nsteps = 1\n"), HasSubstr("run.toml, line 1"));
+  EXPECT_THAT(error_of([] { read_config("nowhere.toml"); }), HasSubstr("nowhere.toml"));
+}
+
+TEST(Config, ChecksWhatASettingMayBe) {
+  const auto error_with = [](const char* key, const char* value) {
+    TrainConfig config;
+    set_setting(config, key, value);
+    return error_of([&] { check_config(config); });
+  };
+  EXPECT_THAT(error_with("train.batch", "0"), HasSubstr("train.batch = 0: at least 1"));
+  EXPECT_THAT(error_with("model.dropout", "1"), HasSubstr("below 1"));
+  EXPECT_THAT(error_with("optimizer.lr", "-1"), HasSubstr("a positive rate"));
+  EXPECT_THAT(error_with("data.validation", "1.5"), HasSubstr("data.validation = 1.5"));
+  EXPECT_THAT(error_with("optimizer.clip", "-1"), HasSubstr("0 for none"));
+}
+
+TEST(Config, FlagsAreAllDifferent) {
+  std::set<std::string_view> keys, flags;
+  for (const SettingInfo& setting : config_settings()) {
+    EXPECT_TRUE(keys.insert(setting.key).second) << setting.key;
+    if (!setting.flag.empty()) {
+      EXPECT_TRUE(flags.insert(setting.flag).second) << setting.flag;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace brrr
