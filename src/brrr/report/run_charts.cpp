@@ -135,7 +135,12 @@ Json activations_chart(const RunLog& run) {
   for (const StepRecord& record : run.steps) {
     for (const auto& [part, largest] : record.activations) {
       const auto [found, is_new] = place.emplace(part, lines.size());
-      if (is_new) lines.push_back({.name = part, .colour = static_cast<int>(lines.size())});
+      if (is_new) {  // after eight colours they come again, dashed
+        const bool dashed = lines.size() % 16 >= 8;
+        lines.push_back({.name = part,
+                         .colour = static_cast<int>(lines.size()),
+                         .style = dashed ? "dashed" : "solid"});
+      }
       lines[found->second].points.emplace_back(static_cast<double>(record.step), largest);
     }
   }
