@@ -92,6 +92,10 @@ Points optional_points(const RunLog& run, std::optional<double> StepRecord::*fie
 
 Json loss_chart(const RunLog& run, const LearningRegime& learning) {
   const Points raw = points_of(run, [](const StepRecord& r) { return r.loss; });
+  const Points smooth = smooth_line(raw);
+  // A loss that falls far is drawn by its logarithm; else its later part would be a line at the bottom.
+  const bool far = !smooth.empty() && smooth.back().second > 0 &&
+                   smooth.front().second > 6 * smooth.back().second;
   Json chart = chart_json(
       {.title = "Loss", .y_label = "cross-entropy (nats a token)", .log_y = far, .wide = true},
       {{.name = "each step", .colour = 0, .style = "faint", .points = raw},
