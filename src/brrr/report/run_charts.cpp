@@ -99,7 +99,7 @@ Json loss_chart(const RunLog& run, const LearningRegime& learning) {
   Json chart = chart_json(
       {.title = "Loss", .y_label = "cross-entropy (nats a token)", .log_y = far, .wide = true},
       {{.name = "each step", .colour = 0, .style = "faint", .points = raw},
-       {.name = "smoothed", .colour = 0, .points = smooth_line(raw)},
+       {.name = "smoothed", .colour = 0, .points = smooth},
        {.name = "training, evaluated",
         .colour = 2,
         .style = "dashed",
