@@ -76,8 +76,8 @@ Result train(const Problem& problem, int64_t width, int64_t steps, uint64_t seed
 
 int main(int argc, char** argv) {
   const bool full_size = argc > 1 && std::string_view(argv[1]) == "--full";
-  const int repetitions = full_size ? 12 : 3;
-  const int64_t steps = full_size ? 6000 : 2000;
+  const int repetitions = full_size ? 8 : 3;
+  const int64_t steps = full_size ? 4000 : 2000;
   Random random(3);
   std::vector<Problem> problems;
   for (int i = 0; i < repetitions; ++i) problems.push_back(draw_problem(random.stream("data")));
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
       {"hidden", "parameters", "wrong, training", "wrong, test", "test loss",
        "norm / sqrt(hidden)"},
       fmt::format("{} samples, {:.0f} % of their labels wrong; means over {} problems{}", kSamples,
-                  100 * kWrongLabels, repetitions, full_size ? "" : " (--full: 12)"));
+                  100 * kWrongLabels, repetitions, full_size ? "" : " (--full: 8)"));
   SvgCurve loss_curve{"test loss", {}}, error_curve{"wrong on test data", {}},
       norm_curve{"norm / sqrt(hidden)", {}};
   std::vector<double> losses;

@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
   const Mlp mlp({.hidden = {256, 128}, .dropout = 0.1}, random);
   const Cnn cnn({.filters = {16, 32}}, random);
   const bool mlp_good =
-      run("mlp", mlp, {.epochs = full_size ? 10 : 4, .rate = 1e-3}, full_size ? 0.88 : 0.7);
+      run("mlp", mlp, {.epochs = full_size ? 10 : 3, .rate = 1e-3}, full_size ? 0.88 : 0.7);
   const bool cnn_good =
       run("cnn", cnn, {.epochs = full_size ? 3 : 1, .rate = 2e-3}, full_size ? 0.90 : 0.65);
   fmt::print("\n{}", table.text());

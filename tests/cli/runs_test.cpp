@@ -27,6 +27,9 @@ TEST(Doctor, SaysBothRegimesAndWhatToDoNext) {
   EXPECT_EQ(json["learning"]["kind"], "overfitting");
   EXPECT_NEAR(json["speed"]["share"]["compute"].get<double>(), 0.11 / 0.135, 1e-6);
   EXPECT_FALSE(json["seems_dead"]);
+  EXPECT_FALSE(std::filesystem::exists(folder / "report.html")) << "only where asked for";
+  EXPECT_EQ(run("doctor --report " + folder.path().string()).status, 0);
+  EXPECT_THAT(read_file(folder / "report.html"), HasSubstr("Overfitting since step"));
 }
 
 TEST(Doctor, TellsARunningRunFromOneThatWasKilled) {

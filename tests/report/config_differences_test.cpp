@@ -12,14 +12,16 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(ConfigDifferences, AreTheKeysWithDifferentValues) {
-  const auto found =
-      config_differences({{"a", "seed = 1\n[model]\nwidth = 64\nlayers = 2\n"},
-                          {"b", "seed = 1\n[model]\nwidth = 128\ntied = true\nlayers = 2\n"}});
-  ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0].key, "model.tied");
-  EXPECT_THAT(found[0].values, ElementsAre("", "true"));
-  EXPECT_EQ(found[1].key, "model.width");
-  EXPECT_THAT(found[1].values, ElementsAre("64", "128"));
+  const auto found = config_differences(
+      {{"a", "seed = 1\nlr = 0.1\n[model]\nwidth = 64\nlayers = 2\n"},
+       {"b", "seed = 1\nlr = 0.3\n[model]\nwidth = 128\ntied = true\nlayers = 2\n"}});
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].key, "lr");
+  EXPECT_THAT(found[0].values, ElementsAre("0.1", "0.3"));
+  EXPECT_EQ(found[1].key, "model.tied");
+  EXPECT_THAT(found[1].values, ElementsAre("", "true"));
+  EXPECT_EQ(found[2].key, "model.width");
+  EXPECT_THAT(found[2].values, ElementsAre("64", "128"));
 }
 
 TEST(ConfigDifferences, WhatIsNotTomlIsNamed) {

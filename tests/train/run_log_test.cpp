@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -219,6 +221,42 @@ TEST(RunLogWriter, AStepIsLoggedOnce) {
   RunLogWriter log(folder.path(), 0);
   log.add(plain(1));
   EXPECT_THAT(error_of([&] { log.add(plain(1)); }), HasSubstr("step 1 was logged already"));
+}
+
+// A limit on the size of files stands for a full disk: the write that crosses it comes back short.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_ = {};
+  void (*handler_)(int) = nullptr;
+};
+
+TEST(RunLogWriter, WithoutRoomTheLinesBeforeStayAndTheStepCanBeLoggedLater) {
+  const TempFolder folder;
+  RunLogWriter log(folder.path(), 0);
+  log.add(plain(1));
+  const std::string before = read_file(folder / "log.jsonl");
+  {
+    const FileSizeLimit full(before.size() + 20);
+    EXPECT_THAT(error_of([&] { log.add(plain(2)); }), HasSubstr("free some space and resume"));
+  }
+  EXPECT_EQ(read_file(folder / "log.jsonl"), before);
+  log.add(plain(2));
+  EXPECT_EQ(read_file(folder / "log.jsonl"), before + to_json(plain(2)) + "\n");
 }
 
 }  // namespace

@@ -64,12 +64,13 @@ std::string curves(const std::vector<NamedRun>& runs) {
     }
   }
   if (!(low < high)) return "";
+  const bool log = low > 0 && high > 5 * low;  // else what matters would be in the last line
   const int width = std::max(20, kLineWidth / static_cast<int>(runs.size()) - kMargin);
   std::vector<std::string> plots;
   for (size_t i = 0; i < runs.size(); ++i) {
     losses[i].resize(longest, NAN);
-    std::string plot =
-        line_plot(losses[i], {.width = width, .title = runs[i].name, .y_range = {{low, high}}});
+    std::string plot = line_plot(
+        losses[i], {.width = width, .title = runs[i].name, .log_y = log, .y_range = {{low, high}}});
     // Values behind the end of a shorter run are absent by intent: no need for the note under the plot.
     if (const size_t note = plot.find(" values are not finite"); note != std::string::npos)
       plot.erase(plot.rfind('\n', note) + 1);

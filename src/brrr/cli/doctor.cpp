@@ -12,6 +12,7 @@
 #include "brrr/cli/commands.h"
 #include "brrr/report/plot.h"
 #include "brrr/report/run_facts.h"
+#include "brrr/report/run_report.h"
 #include "brrr/report/table.h"
 #include "brrr/train/learning_regime.h"
 #include "brrr/train/speed_regime.h"
@@ -21,7 +22,7 @@ namespace {
 
 struct Options {
   std::string run;
-  bool json = false, plot = false;
+  bool json = false, plot = false, report = false;
 };
 
 // Seconds since the log was written last; 0 where there is none.
@@ -101,6 +102,7 @@ void run_doctor(const Options& options) {
   const LearningRegime learning = judge_learning(run);
   const SpeedRegime speed = judge_speed(run);
   const bool dead = seems_dead(run, speed, silence(options.run));
+  if (options.report) write_run_report(options.run);
   if (!options.json) {
     print_text(options, run, learning, speed, dead);
     return;
@@ -122,10 +124,13 @@ void add_doctor(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   command->add_option("run", options->run, "The folder of the run")->required();
   command->add_flag("--plot", options->plot, "Draw the training loss");
+  command->add_flag("--report", options->report,
+                    "Write RUN/report.html anew, also while the run goes on");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Examples:\n"
       "  brrr doctor runs/stories\n"
+      "  brrr doctor runs/stories --report      # and open runs/stories/report.html\n"
       "  brrr doctor runs/stories --json | jq .learning.kind");
   command->callback([options] { run_doctor(*options); });
 }

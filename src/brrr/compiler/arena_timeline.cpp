@@ -1,6 +1,7 @@
 #include "brrr/compiler/arena_timeline.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "brrr/base/error.h"
 
@@ -32,8 +33,9 @@ std::vector<PlannedBuffer> planned_buffers(const KernelList& list, const MemoryP
   for (size_t b = 0; b < all.size(); ++b) {
     if (seen[b] && plan.offsets[b] >= 0 && list.buffers[b].bytes > 0) planned.push_back(all[b]);
   }
-  std::stable_sort(planned.begin(), planned.end(),
-                   [](const auto& a, const auto& b) { return a.offset < b.offset; });
+  std::sort(planned.begin(), planned.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.offset, a.buffer) < std::tie(b.offset, b.buffer);
+  });
   return planned;
 }
 

@@ -1,5 +1,6 @@
 #include "brrr/report/config_differences.h"
 
+#include <fmt/format.h>
 #include <toml++/toml.h>
 
 #include <map>
@@ -13,6 +14,8 @@ namespace {
 using Flat = std::map<std::string, std::string>;
 
 std::string value_text(const toml::node& node) {
+  if (const auto* number = node.as_floating_point())
+    return fmt::format("{}", number->get());  // 0.1, not 0.10000000000000001
   std::ostringstream text;
   node.visit([&](const auto& value) { text << value; });
   return text.str();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "brrr/base/units.h"
+#include "brrr/report/html.h"
 #include "brrr/report/table.h"
 
 namespace brrr {
@@ -15,23 +16,6 @@ std::string bar_of(int64_t value, int64_t largest, int width) {
   const int64_t filled = largest == 0 ? 0 : (value * width + largest / 2) / largest;
   for (int64_t i = 0; i < width; ++i) bar += i < filled ? "█" : "·";
   return bar;
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
 }
 
 std::string shortened(const std::string& name) {
@@ -96,8 +80,8 @@ std::string memory_timeline_svg(const KernelList& list, const MemoryPlan& plan) 
         "<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\" "
         "fill-opacity=\"0.8\" stroke=\"white\" stroke-width=\"0.3\"><title>{}: {}, kernels {} to "
         "{}</title></rect>\n",
-        x, y, width, height, kColours[static_cast<size_t>(buffer.phase)], escaped(buffer.made_by),
-        to_text(Bytes(buffer.bytes)), buffer.first, buffer.last);
+        x, y, width, height, kColours[static_cast<size_t>(buffer.phase)],
+        html_escaped(buffer.made_by), to_text(Bytes(buffer.bytes)), buffer.first, buffer.last);
   }
   out += fmt::format(
       "<text x=\"{0}\" y=\"{1}\">kernel 0</text><text x=\"{2}\" y=\"{1}\" "

@@ -201,9 +201,11 @@ const drawMarks = (svg, chart, x) => {
   chart.marks.forEach((mark, i) => {
     const u = x.place(mark.x);
     const group = make('g', {}, svg);
-    make('line', { x1: u, x2: u, y1: T, y2: H - B, style: 'stroke:var(--c7)', 'stroke-dasharray': '2 3' }, group);
+    const few = chart.marks.length < 4;  // many are ticks at the top, with their words as tooltips
+    make('line', { x1: u, x2: u, y1: T, y2: few ? H - B : T + 12, style: 'stroke:var(--c7)',
+      'stroke-dasharray': few ? '2 3' : 'none', 'stroke-width': few ? 1 : 3 }, group);
     make('title', {}, group).textContent = mark.text + ' (step ' + mark.x + ')';
-    if (chart.marks.length < 4) {
+    if (few) {
       const left = u > (W + L) / 2;
       make('text', { x: u + (left ? -5 : 5), y: T + 10 + 15 * i, 'text-anchor': left ? 'end' : 'start' }, group)
           .textContent = mark.text;

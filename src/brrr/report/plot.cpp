@@ -47,11 +47,11 @@ Range range_of(std::span<const double> drawn) {
   return range;
 }
 
-Range given_range(const PlotOptions& options) {
-  const auto [low, high] = *options.y_range;
-  check(low < high && (!options.log_y || low > 0), "line_plot: a range from ", low, " to ", high,
-        " has nothing in it", options.log_y ? " on a log scale" : "");
-  return options.log_y ? Range{std::log10(low), std::log10(high)} : Range{low, high};
+Range given_range(std::pair<double, double> y_range, bool log_y) {
+  const auto [low, high] = y_range;
+  check(low < high && (!log_y || low > 0), "line_plot: a range from ", low, " to ", high,
+        " has nothing in it", log_y ? " on a log scale" : "");
+  return log_y ? Range{std::log10(low), std::log10(high)} : Range{low, high};
 }
 
 // What each column of dots shows: the values that fall on it, or a point on the line between two.
@@ -229,7 +229,8 @@ std::string line_plot(std::span<const double> ys, const PlotOptions& options) {
   std::string out =
       options.title.empty() ? "" : options.title + (options.log_y ? " (log scale)" : "") + "\n";
   const std::vector<double> drawn = to_drawn(ys, options.log_y);
-  const Range range = options.y_range ? given_range(options) : range_of(drawn);
+  const Range range =
+      options.y_range ? given_range(*options.y_range, options.log_y) : range_of(drawn);
   if (range.empty()) return out + "  nothing to draw\n" + footnote(ys, options);
 
   Canvas canvas(options.width, options.height);

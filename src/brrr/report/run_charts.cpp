@@ -14,8 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMostPoints = 1200;     // of one line: more than a screen has columns
-constexpr double kSmoothingPart = 0.02;  // half-life of the running mean, as a part of the run
+constexpr size_t kMostPoints = 1200;  // of one line: more than a screen has columns
 
 struct Line {
   std::string name;
@@ -63,28 +62,19 @@ Points points_of(const RunLog& run, const Value& value) {
   return points;
 }
 
-// The mean of all values with weights that fall by half every so many steps to both sides, so that the line
-// neither lags nor leads: a sum from the left and one from the right, less the value that is in both.
+// The mean over as many values before as behind, so that the line neither lags nor leads: 2 % of the run to
+// each side, less where the curve begins, which is steep, and at its end.
 Points smooth_line(const Points& points) {
-  const auto count = static_cast<double>(points.size());
-  const double keep = std::exp2(-1 / std::max(1.0, kSmoothingPart * count));
-  std::vector<double> sum(points.size(), 0), weight(points.size(), 0);
-  for (const bool backwards : {false, true}) {
-    double running = 0, running_weight = 0;
-    for (size_t k = 0; k < points.size(); ++k) {
-      const size_t i = backwards ? points.size() - 1 - k : k;
-      const bool known = std::isfinite(points[i].second);
-      running = keep * running + (known ? points[i].second : 0);
-      running_weight = keep * running_weight + (known ? 1 : 0);
-      sum[i] += running;
-      weight[i] += running_weight;
-    }
+  std::vector<double> sums{0}, counts{0};  // of the finite values before each place
+  for (const auto& [x, y] : points) {
+    sums.push_back(sums.back() + (std::isfinite(y) ? y : 0));
+    counts.push_back(counts.back() + (std::isfinite(y) ? 1 : 0));
   }
   Points smooth;
   for (size_t i = 0; i < points.size(); ++i) {
-    const bool known = std::isfinite(points[i].second);
-    const double own = known ? points[i].second : 0;
-    smooth.emplace_back(points[i].first, (sum[i] - own) / (weight[i] - (known ? 1 : 0)));
+    const size_t side = std::min({points.size() / 50, i / 10, points.size() - 1 - i});
+    const size_t begin = i - side, end = i + side + 1;
+    smooth.emplace_back(points[i].first, (sums[end] - sums[begin]) / (counts[end] - counts[begin]));
   }
   return smooth;
 }
@@ -102,18 +92,22 @@ Points optional_points(const RunLog& run, std::optional<double> StepRecord::*fie
 
 Json loss_chart(const RunLog& run, const LearningRegime& learning) {
   const Points raw = points_of(run, [](const StepRecord& r) { return r.loss; });
-  Json chart =
-      chart_json({.title = "Loss", .y_label = "cross-entropy (nats a token)", .wide = true},
-                 {{.name = "each step", .colour = 0, .style = "faint", .points = raw},
-                  {.name = "smoothed", .colour = 0, .points = smooth_line(raw)},
-                  {.name = "training, evaluated",
-                   .colour = 2,
-                   .style = "dashed",
-                   .points = optional_points(run, &StepRecord::train_loss)},
-                  {.name = "validation",
-                   .colour = 1,
-                   .style = "dots",
-                   .points = optional_points(run, &StepRecord::validation_loss)}});
+  const Points smooth = smooth_line(raw);
+  // A loss that falls far is drawn by its logarithm; else its later part would be a line at the bottom.
+  const bool far = !smooth.empty() && smooth.back().second > 0 &&
+                   smooth.front().second > 6 * smooth.back().second;
+  Json chart = chart_json(
+      {.title = "Loss", .y_label = "cross-entropy (nats a token)", .log_y = far, .wide = true},
+      {{.name = "each step", .colour = 0, .style = "faint", .points = raw},
+       {.name = "smoothed", .colour = 0, .points = smooth},
+       {.name = "training, evaluated",
+        .colour = 2,
+        .style = "dashed",
+        .points = optional_points(run, &StepRecord::train_loss)},
+       {.name = "validation",
+        .colour = 1,
+        .style = "dots",
+        .points = optional_points(run, &StepRecord::validation_loss)}});
   if (learning.best_step > 0)
     chart["marks"].push_back({{"x", learning.best_step}, {"text", "best validation loss"}});
   for (const StepRecord& record : run.steps) {
@@ -123,10 +117,10 @@ Json loss_chart(const RunLog& run, const LearningRegime& learning) {
   return chart;
 }
 
-Json with_smooth(const RunLog& run, const ChartOptions& options, double StepRecord::*field) {
-  const Points raw = points_of(run, [&](const StepRecord& r) { return r.*field; });
-  return chart_json(options, {{.name = "each step", .colour = 0, .style = "faint", .points = raw},
-                              {.name = "smoothed", .colour = 0, .points = smooth_line(raw)}});
+Json with_smooth(const ChartOptions& options, int colour, const Points& raw) {
+  return chart_json(options,
+                    {{.name = "each step", .colour = colour, .style = "faint", .points = raw},
+                     {.name = "smoothed", .colour = colour, .points = smooth_line(raw)}});
 }
 
 Json activations_chart(const RunLog& run) {
@@ -135,7 +129,12 @@ Json activations_chart(const RunLog& run) {
   for (const StepRecord& record : run.steps) {
     for (const auto& [part, largest] : record.activations) {
       const auto [found, is_new] = place.emplace(part, lines.size());
-      if (is_new) lines.push_back({.name = part, .colour = static_cast<int>(lines.size())});
+      if (is_new) {  // after eight colours they come again, dashed
+        const bool dashed = lines.size() % 16 >= 8;
+        lines.push_back({.name = part,
+                         .colour = static_cast<int>(lines.size()),
+                         .style = dashed ? "dashed" : "solid"});
+      }
       lines[found->second].points.emplace_back(static_cast<double>(record.step), largest);
     }
   }
@@ -184,6 +183,11 @@ Json roofline_chart(const RunFacts& facts) {
   }
   if (high == 0) return nullptr;
   std::vector<Line> roofs;
+  if (facts.peak_flops > 0 && facts.peak_bandwidth <= 0) {  // only one of the two is known
+    roofs.push_back({.name = "peak of arithmetic",
+                     .colour = 7,
+                     .points = {{low / 2, facts.peak_flops}, {2 * high, facts.peak_flops}}});
+  }
   if (facts.peak_flops > 0 && facts.peak_bandwidth > 0) {
     const double knee = facts.peak_flops / facts.peak_bandwidth;
     low = std::min(low, knee / 4) / 2;
@@ -250,21 +254,22 @@ Points thinned(const Points& points, size_t most) {
 std::string run_charts_json(const RunLog& run, const LearningRegime& learning) {
   Json charts = Json::array();
   charts.push_back(loss_chart(run, learning));
-  charts.push_back(chart_json(
-      {.title = "Learning rate", .y_label = "rate", .from_zero = true},
-      {{.name = "learning rate", .colour = 3, .points = points_of(run, [](const StepRecord& r) {
-                                                return r.lr;
-                                              })}}));
+  const auto all = [&](double StepRecord::*field) {
+    return points_of(run, [&](const StepRecord& record) { return record.*field; });
+  };
   charts.push_back(
-      with_smooth(run, {.title = "Gradient norm", .y_label = "norm before clipping", .log_y = true},
-                  &StepRecord::grad_norm));
+      chart_json({.title = "Learning rate", .y_label = "rate", .from_zero = true},
+                 {{.name = "learning rate", .colour = 3, .points = all(&StepRecord::lr)}}));
   charts.push_back(
-      with_smooth(run, {.title = "Throughput", .y_label = "tokens a second", .from_zero = true},
-                  &StepRecord::tokens_per_second));
+      with_smooth({.title = "Gradient norm", .y_label = "norm before clipping", .log_y = true}, 0,
+                  all(&StepRecord::grad_norm)));
+  charts.push_back(
+      with_smooth({.title = "Throughput", .y_label = "tokens a second", .from_zero = true}, 0,
+                  all(&StepRecord::tokens_per_second)));
   charts.push_back(activations_chart(run));
-  charts.push_back(chart_json(
-      {.title = "Model FLOPs utilisation", .y_label = "MFU", .unit = "%", .from_zero = true},
-      {{.name = "MFU", .colour = 4, .points = optional_points(run, &StepRecord::mfu)}}));
+  charts.push_back(with_smooth(
+      {.title = "Model FLOPs utilisation", .y_label = "MFU", .unit = "%", .from_zero = true}, 4,
+      optional_points(run, &StepRecord::mfu)));
   charts.push_back(chart_json(
       {.title = "Memory of the process", .y_label = "bytes", .unit = "B", .from_zero = true},
       {{.name = "in use",

@@ -77,11 +77,12 @@ SpeedRegime judge_speed(const RunLog& run) {
     regime.why = "There are too few steps to measure.";
     return regime;
   }
-  std::vector<double> rates;
+  std::vector<double> rates, utilisations;
   for (const StepRecord& record : run.steps) {
     if (std::isfinite(record.tokens_per_second)) rates.push_back(record.tokens_per_second);
-    if (record.mfu && std::isfinite(*record.mfu)) regime.mfu = *record.mfu;
+    if (record.mfu && std::isfinite(*record.mfu)) utilisations.push_back(*record.mfu);
   }
+  if (!utilisations.empty()) regime.mfu = median(utilisations);
   regime.tokens_per_second = median(rates);
   const size_t last = run.steps.size() > kLastSteps ? run.steps.size() - kLastSteps : 0;
   regime.slowdown = median(step_seconds(run, last)) / regime.step_seconds;

@@ -12,7 +12,7 @@ struct SpeedRegime {
   double step_seconds = 0;  // the median; NaN before the first steps
   double tokens_per_second = 0;
   double predicted_step_seconds = 0;  // 0: not predicted
-  double mfu = 0;                     // of the last steps; 0: not known
+  double mfu = 0;                     // the median; 0: not known
   double share[3] = {};               // of the predicted time: compute, bandwidth, overhead
   double slowdown = 1;                // the last steps beside the median
 
