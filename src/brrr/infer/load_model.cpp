@@ -69,7 +69,7 @@ fs::path checkpoint_of_run(const fs::path& run) {
   std::string name = read_text(best);
   while (!name.empty() && (name.back() == '\n' || name.back() == '\r' || name.back() == ' '))
     name.pop_back();
-  const fs::path path = run / "checkpoints" / name;
+  fs::path path = run / "checkpoints" / name;
   check(is_checkpoint_name(name) && fs::is_directory(path), best.string(), ": names \"", name,
         "\", which is no checkpoint of the run; use ", all.back().string());
   return path;
