@@ -132,6 +132,14 @@ TEST(Eval, MeasuresWhatIsKnown) {
       json_of("eval " + model + " --split train --data " + (data / "tokens").string());
   EXPECT_EQ(tokens["tokens"], 35) << "the file and its end";
   EXPECT_THAT(run("eval " + model + " " + file).output, HasSubstr("5.5491"));
+
+  ASSERT_EQ(
+      run("data prepare " + file + " --tokenizer bytes --validation 0.5 --out " + model + "/data")
+          .status,
+      0);
+  const Json own = json_of("eval " + model);
+  EXPECT_GT(own["tokens"], 5) << "what the run held out";
+  EXPECT_LT(own["tokens"], 34);
 }
 
 TEST(Eval, SaysWhatIsWrong) {
