@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <sstream>
@@ -130,6 +132,14 @@ TEST(Eval, MeasuresWhatIsKnown) {
       json_of("eval " + model + " --split train --data " + (data / "tokens").string());
   EXPECT_EQ(tokens["tokens"], 35) << "the file and its end";
   EXPECT_THAT(run("eval " + model + " " + file).output, HasSubstr("5.5491"));
+
+  ASSERT_EQ(
+      run("data prepare " + file + " --tokenizer bytes --validation 0.5 --out " + model + "/data")
+          .status,
+      0);
+  const Json own = json_of("eval " + model);
+  EXPECT_GT(own["tokens"], 5) << "what the run held out";
+  EXPECT_LT(own["tokens"], 34);
 }
 
 TEST(Eval, SaysWhatIsWrong) {
@@ -159,23 +169,22 @@ TEST(Models, ListsPresetsWithExactCounts) {
 
 // ---- completion --------------------------------------------------------------------------------------
 
-// What bash offers behind these words.
-std::string completed(const std::string& words) {
-  std::istringstream all(words);
-  const auto count = std::distance(std::istream_iterator<std::string>(all), {});
-  const std::string script =
-      "source <(" + std::string(BRRR_PROGRAM) + " completion bash); COMP_WORDS=(" + words +
-      " \"$1\"); COMP_CWORD=" + std::to_string(count) + "; _brrr; echo ${COMPREPLY[@]}";
-  return script;
-}
-std::string bash(const std::string& words, const std::string& word) {
-  const std::string command = "bash -c '" + completed(words) + "' bash '" + word + "' 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
+std::string output_of(const std::string& command) {
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   std::string output;
   std::array<char, 4096> buffer{};
   while (pipe && fgets(buffer.data(), buffer.size(), pipe)) output += buffer.data();
   if (pipe) pclose(pipe);
   return output;
+}
+
+// What bash offers for `word` behind these words.
+std::string bash(const std::string& words, const std::string& word) {
+  std::istringstream all(words);
+  const auto count = std::distance(std::istream_iterator<std::string>(all), {});
+  return output_of("bash -c 'source <(" + std::string(BRRR_PROGRAM) +
+                   " completion bash); COMP_WORDS=(" + words + " \"$1\"); COMP_CWORD=" +
+                   std::to_string(count) + "; _brrr; echo ${COMPREPLY[@]}' bash '" + word + "'");
 }
 
 TEST(Completion, BashKnowsCommandsOptionsAndValues) {
@@ -186,6 +195,23 @@ TEST(Completion, BashKnowsCommandsOptionsAndValues) {
   EXPECT_EQ(bash("brrr tokenize train --kind", ""), "bpe char byte\n");
   EXPECT_EQ(bash("brrr explain", "--mod"), "--model\n") << "options in groups, too";
   EXPECT_EQ(bash("brrr completion", ""), "bash zsh fish\n");
+}
+
+// Where the other shells are there: zsh reads its script without a fault, fish offers the same as bash.
+TEST(Completion, OtherShellsTakeTheirScripts) {
+  const std::string program = BRRR_PROGRAM;
+  if (output_of("zsh -c 'echo here'") != "here\n" || output_of("fish -c 'echo here'") != "here\n")
+    GTEST_SKIP() << "no zsh and fish";
+  EXPECT_EQ(output_of(program + " completion zsh | zsh -n /dev/stdin"), "");
+  const auto fish = [&](const std::string& line) {
+    return output_of("fish -c '" + program + " completion fish | source; complete -C \"" + line +
+                     "\" | string split -f 1 \\t'");
+  };
+  EXPECT_EQ(fish("brrr gen"), "generate\n");
+  EXPECT_EQ(fish("brrr data "), "info\nprepare\n");
+  EXPECT_EQ(fish("brrr generate run --top"), "--top-k\n--top-p\n");
+  EXPECT_EQ(fish("brrr tokenize train --kind "), "bpe\nbyte\nchar\n");
+  EXPECT_EQ(fish("brrr completion "), "bash\nfish\nzsh\n");
 }
 
 // Every command and option that help shows, in all three shells.

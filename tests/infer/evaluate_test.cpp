@@ -97,6 +97,19 @@ TEST(Evaluate, DocumentsDoNotSeeEachOther) {
   EXPECT_NEAR(blind.run().loss, all, 1e-7);
 }
 
+// Documents of 4, 3, 5 and 20 tokens in windows of 10: the first two, the third, and the last in parts.
+TEST(Evaluate, WindowsBeginWhereDocumentsDo) {
+  const auto model = small_model();
+  const TokenSet tokens = tokens_in_memory(32, {0, 4, 7, 12});
+  Evaluator whole(*model, tokens), even(*model, tokens, {.whole_documents = false});
+  EXPECT_EQ(whole.windows(), 4);
+  EXPECT_EQ(even.windows(), 4);
+  const Evaluation result = whole.run(), other = even.run();
+  EXPECT_EQ(result.tokens, 31);
+  EXPECT_EQ(other.tokens, 31);
+  EXPECT_NE(result.loss, other.loss);
+}
+
 TEST(Evaluate, SeesParametersChangeAndSpreadsFewWindows) {
   const auto model = small_model();
   Evaluator evaluator(*model, tokens_in_memory(200), {.batch = 2, .max_batches = 3});

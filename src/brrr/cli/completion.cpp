@@ -242,6 +242,7 @@ std::string fish_script(const CommandFacts& root) {
       "  for i in (seq (count $path))\n"
       "    test \"$words[$i]\" = \"$path[$i]\"; or return 1\n"
       "  end\n"
+      "  test -n \"$below\"; or return 0\n"
       "  set -l next (math (count $path) + 1)\n"
       "  not contains -- \"$words[$next]\" (string split ' ' -- $below)\n"
       "end\n";

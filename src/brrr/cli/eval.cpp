@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "brrr/base/units.h"
 #include "brrr/cli/commands.h"
@@ -67,8 +68,22 @@ TokenSet tokens_of_stories(int64_t count, uint64_t seed, const text::Tokenizer& 
   return whole_file(TokenFile::from_memory(std::move(memory)));
 }
 
+// The tokens that a run prepared for itself; nothing where the model is no checkpoint of such a run.
+std::optional<TokenSet> tokens_of_run(const std::filesystem::path& checkpoint,
+                                      const std::string& split) {
+  const std::filesystem::path checkpoints = checkpoint.parent_path(),
+                              data = checkpoints.parent_path() / "data";
+  if (checkpoints.filename() != "checkpoints" || !std::filesystem::is_directory(data) ||
+      find_shards(data, split).empty())
+    return {};
+  return open_tokens(data, split);
+}
+
 TokenSet tokens_of(const Arguments& arguments, const LoadedModel& loaded) {
   const int ways = !arguments.files.empty() + !arguments.data.empty() + (arguments.stories != 0);
+  if (ways == 0) {
+    if (const auto own = tokens_of_run(loaded.source, arguments.split)) return *own;
+  }
   check(ways == 1,
         "eval: name what to predict, and one thing only: text FILES, --data FOLDER, or "
         "--stories");
@@ -115,7 +130,9 @@ void add_eval(CLI::App& app) {
       ->required();
   command->add_option("files", arguments->files, "Text files, each one document");
   command->add_option("--data", arguments->data, "A token file, or a folder of brrr data prepare");
-  command->add_option("--split", arguments->split, "Which part of a folder: train or validation")
+  command
+      ->add_option("--split", arguments->split,
+                   "Which part of a folder or run: train or validation")
       ->capture_default_str();
   command
       ->add_option("--stories", arguments->stories,
@@ -129,10 +146,15 @@ void add_eval(CLI::App& app) {
                       "Tokens of a window; what the model takes when not given");
   command->add_option("--max-batches", arguments->options.max_batches,
                       "At most so many batches, spread over the text");
+  command->add_flag("--document-mask,!--no-document-mask", arguments->options.documents,
+                    "A token sees its own document only (the default), or all of its window");
+  command->add_flag("--whole-documents,!--no-whole-documents", arguments->options.whole_documents,
+                    "Windows begin where documents do (the default), or are cut evenly");
   command->add_option("--tokenizer", arguments->tokenizer, "Instead of the one beside the model");
   command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(
       "Examples:\n"
+      "  brrr eval runs/mine                   what the run itself held out\n"
       "  brrr eval runs/stories --stories\n"
       "  brrr eval runs/mine chapter12.txt --json\n"
       "  brrr eval runs/mine --data corpus --split validation");

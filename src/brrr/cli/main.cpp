@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 
 #include "brrr/base/error.h"
 #include "brrr/cli/commands.h"
@@ -50,6 +51,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return brrr::cli::report_parse_error(app, error);
   } catch (const brrr::Error& error) {
+    std::fprintf(stderr, "brrr: %s\n", error.what());
+    return brrr::cli::kUserError;
+  } catch (const std::filesystem::filesystem_error& error) {  // a path that cannot be used
     std::fprintf(stderr, "brrr: %s\n", error.what());
     return brrr::cli::kUserError;
   } catch (const std::exception& error) {

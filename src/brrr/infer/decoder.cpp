@@ -100,7 +100,7 @@ Decoder::Block Decoder::run_block(const Rows& tokens, const std::vector<int64_t>
 }
 
 Tensor Decoder::feed_cached(const Rows& tokens) {
-  const Tensor logits = zeros({options_.batch, model_.vocab()}, {.device = Device::cpu()});
+  Tensor logits = zeros({options_.batch, model_.vocab()}, {.device = Device::cpu()});
   std::vector<int64_t> fed(tokens.size(), 0);
   for (int64_t left = static_cast<int64_t>(longest(tokens)); left > 0;) {
     const Block block = run_block(tokens, fed, left == 1 ? 1 : options_.block);
@@ -130,7 +130,7 @@ Tensor Decoder::feed_whole(const Rows& tokens) {
   const Block whole = run_block(history_, std::vector<int64_t>(tokens.size(), 0),
                                 std::min(blocks * options_.block, capacity()));
   lengths_ = whole.counts;
-  const Tensor logits = zeros({options_.batch, model_.vocab()}, {.device = Device::cpu()});
+  Tensor logits = zeros({options_.batch, model_.vocab()}, {.device = Device::cpu()});
   take_rows(logits, whole.logits, has_tokens);
   return logits;
 }

@@ -52,9 +52,15 @@ Evaluator::Evaluator(const LanguageModel& model, TokenSet tokens, const Evaluate
 
 void Evaluator::cut_windows() {
   for (const TokenRange& range : tokens_.ranges) {
-    for (int64_t at = 0; at + 1 < range.count; at += options_.context)
-      windows_.push_back(
-          {&range, range.first + at, std::min(options_.context, range.count - 1 - at)});
+    const bool whole = options_.whole_documents && range.file->document_count().has_value();
+    const int64_t last = range.first + range.count - 1;  // a target only
+    for (int64_t at = range.first; at < last;) {
+      int64_t end = std::min(at + options_.context, last);
+      const int64_t document = whole && end < last ? range.file->document_of(end) : at;
+      if (document > at) end = document;  // one that would not end in this window
+      windows_.push_back({&range, at, end - at});
+      at = end;
+    }
   }
 }
 

@@ -20,7 +20,10 @@ struct EvaluateOptions {
   int64_t batch = 8;        // windows at a time
   int64_t context = 0;      // tokens of a window; 0: what the model takes
   int64_t max_batches = 0;  // > 0: at most so many, of windows spread evenly over the tokens
-  bool documents = true;    // a token sees those of its own document only, as in training
+  bool documents = true;    // a token sees those of its own document only
+  // Windows begin where a document does, as far as whole ones fit and the file says where they are, so
+  // that no text lacks its beginning. Else they are cut evenly.
+  bool whole_documents = true;
 };
 
 struct Evaluation {

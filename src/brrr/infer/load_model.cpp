@@ -43,11 +43,14 @@ bool is_whole(const fs::path& checkpoint) {
 
 // What to use in place of a checkpoint that cannot be: the newest whole one before it.
 std::string way_out(const fs::path& damaged) {
-  std::vector<fs::path> all = find_checkpoints(damaged.parent_path().parent_path());
-  std::reverse(all.begin(), all.end());
-  for (const fs::path& earlier : all) {
-    if (earlier.filename() < damaged.filename() && is_whole(earlier))
-      return join_text("; the one before it is whole: ", earlier.string());
+  std::vector<fs::path> earlier;
+  for (const fs::path& path : find_checkpoints(damaged.parent_path().parent_path())) {
+    if (path.filename() == damaged.filename()) break;
+    earlier.push_back(path);
+  }
+  for (; !earlier.empty(); earlier.pop_back()) {
+    if (is_whole(earlier.back()))
+      return join_text("; the one before it is whole: ", earlier.back().string());
   }
   return "; there is no whole one before it";
 }
@@ -69,7 +72,7 @@ fs::path checkpoint_of_run(const fs::path& run) {
   std::string name = read_text(best);
   while (!name.empty() && (name.back() == '\n' || name.back() == '\r' || name.back() == ' '))
     name.pop_back();
-  const fs::path path = run / "checkpoints" / name;
+  fs::path path = run / "checkpoints" / name;
   check(is_checkpoint_name(name) && fs::is_directory(path), best.string(), ": names \"", name,
         "\", which is no checkpoint of the run; use ", all.back().string());
   return path;
