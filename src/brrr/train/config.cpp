@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "brrr/base/error.h"
+#include "brrr/base/nearest_word.h"
 #include "brrr/train/config_settings.h"
 
 namespace brrr {
@@ -95,37 +96,20 @@ void parse_value(std::string_view key, std::string_view text, std::optional<Valu
   value = parsed;
 }
 
-// ---- words that are near -------------------------------------------------------------------------
-// Insertions, deletions, changes and swaps of neighbours between two words.
-size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t change = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, change});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  }
-  return d[a.size()][b.size()];
-}
-
-std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
-
-}  // namespace
-
-std::string_view nearest_word(std::string_view word, const std::vector<std::string_view>& known) {
+// The setting that somebody meant, also where the section is wrong or missing; empty when none is near.
+std::string_view nearest_setting(std::string_view word, const std::vector<SettingInfo>& settings) {
+  const auto name = [](std::string_view key) { return key.substr(key.rfind('.') + 1); };
   std::string_view nearest;
-  size_t least = std::max<size_t>(2, word.size() / 2) + 1;
-  for (const std::string_view each : known) {
-    const size_t edits =
-        std::min(edits_between(word, each), edits_between(last_part(word), last_part(each)) + 1);
-    if (edits < least) least = edits, nearest = each;
+  int least = std::max(2, static_cast<int>(word.size() / 2)) + 1;
+  for (const SettingInfo& setting : settings) {
+    const int edits = std::min(edit_distance(word, setting.key),
+                               edit_distance(name(word), name(setting.key)) + 1);
+    if (edits < least) least = edits, nearest = setting.key;
   }
   return nearest;
 }
+
+}  // namespace
 
 std::vector<SettingInfo> config_settings() {
   std::vector<SettingInfo> settings;
@@ -146,9 +130,7 @@ void set_setting(TrainConfig& config, std::string_view key, std::string_view val
                      found = true;
                    });
   if (found) return;
-  std::vector<std::string_view> known;
-  for (const SettingInfo& setting : config_settings()) known.push_back(setting.key);
-  const std::string_view nearest = nearest_word(key, known);
+  const std::string_view nearest = nearest_setting(key, config_settings());
   check(!nearest.empty(), "there is no setting \"", key, "\"; `brrr train --help` has the list");
   fail("there is no setting \"", key, "\"; did you mean ", nearest, "?");
 }

@@ -127,7 +127,4 @@ std::string to_toml(const TrainConfig& config);
 // Throws Error naming the first setting whose value makes no sense by itself.
 void check_config(const TrainConfig& config);
 
-// The nearest of `known` to a word that is none of them, by edits; empty when nothing is near.
-std::string_view nearest_word(std::string_view word, const std::vector<std::string_view>& known);
-
 }  // namespace brrr

@@ -41,12 +41,12 @@ Bytes bytes_in(const KernelList& list, Place place) {
 }
 
 std::vector<KernelFact> facts_of(const KernelList& list, const Prediction& prediction) {
-  std::map<std::string, KernelFact> by_name;
+  std::map<std::pair<std::string, Regime>, KernelFact> by_name;  // a family may have two regimes
   for (size_t i = 0; i < list.kernels.size(); ++i) {
     const Kernel& kernel = list.kernels[i];
     const KernelPrediction& predicted = prediction.kernels[i];
     const std::string name = predicted.family.empty() ? "other" : predicted.family;
-    KernelFact& fact = by_name[name];
+    KernelFact& fact = by_name[{name, predicted.regime()}];
     fact.name = name;
     fact.calls += 1;
     fact.flops += static_cast<double>(kernel.cost.flops);
@@ -55,7 +55,7 @@ std::vector<KernelFact> facts_of(const KernelList& list, const Prediction& predi
     fact.regime = regime_name(predicted.regime());
   }
   std::vector<KernelFact> facts;
-  for (auto& [name, fact] : by_name) facts.push_back(std::move(fact));
+  for (auto& [key, fact] : by_name) facts.push_back(std::move(fact));
   std::sort(facts.begin(), facts.end(),
             [](const KernelFact& a, const KernelFact& b) { return a.seconds > b.seconds; });
   return facts;
