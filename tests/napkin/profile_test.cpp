@@ -79,7 +79,7 @@ TEST(Profile, FormsForPeopleAndPrograms) {
   const auto json = nlohmann::json::parse(profile_json(report));
   EXPECT_EQ(json["calibrated"], false);
   EXPECT_EQ(json["what_if"]["predicted_seconds"], 0.5);
-  EXPECT_EQ(json["resources"].size(), 4U);
+  EXPECT_EQ(json["resources"].size(), 3U);  // bandwidth, FLOP/s, overhead
   int calls = 0;
   for (const auto& row : json["kernels"]) calls += row["calls"].get<int>();
   EXPECT_EQ(calls, static_cast<int>(run.profile.kernels.size()));

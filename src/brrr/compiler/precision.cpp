@@ -187,6 +187,7 @@ class Rewriter {
       stored_[node.outputs[0].index()] = stored_[node.inputs[0].index()];
       return;
     }
+    if (node.body) return copy_repeat(node);
     if (plan.fp8 && is_float_call(node)) return rewrite_fp8(node);
     const bool low = takes_low(node, plan);
     const Form form = low ? form_of(plan.low) : Form::traced;
@@ -202,6 +203,19 @@ class Rewriter {
       attrs = with_attr(attrs, {"dtype", DType::f32});
     if (!low) attrs = round_factors(node, *plan.rule, inputs, attrs);
     record(node, to_.add_all(*node.op, inputs, attrs));
+  }
+
+  // Its body is in this precision already; what goes in and out is as it was traced.
+  void copy_repeat(const Node& node) {
+    ValueIds inputs;
+    std::vector<TensorType> types;
+    for (ValueId id : node.inputs) inputs.push_back(read(node, id, Form::traced));
+    for (ValueId id : node.outputs) types.push_back(from_.type(id));
+    const NodeId made =
+        to_.graph.add_node(*node.op, node.attrs, inputs, types, node.phase, node.scope);
+    to_.graph.nodes.back().segment = node.segment;
+    to_.graph.nodes.back().body = node.body;
+    record(node, to_.graph.node(made).outputs);
   }
 
   bool takes_low(const Node& node, const NodePlan& plan) const {
