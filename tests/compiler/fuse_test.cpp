@@ -8,6 +8,7 @@
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
+#include "brrr/ops/join.h"
 #include "brrr/ops/layer_norm.h"
 #include "brrr/ops/matmul.h"
 #include "brrr/ops/random.h"
@@ -52,6 +53,18 @@ TEST(Fuse, AnActivationAndTheResidualFollowTheProduct) {
                                    values({50, 130}, 4)};
   const auto fn = [](Inputs x) -> Tensors { return {gelu(linear(x[0], x[1], x[2])) + x[3]}; };
   EXPECT_EQ(kernels_of(fn, inputs), (Names{"linear+gelu+add"}));
+}
+
+// A concat of so many operands has more of them than the mask of its streams has bits.
+TEST(Fuse, FortyOperandsOfAConcat) {
+  std::vector<Tensor> inputs;
+  for (uint32_t i = 0; i < 40; ++i) inputs.push_back(values({3}, i));
+  const auto fn = [](Inputs x) -> Tensors {
+    std::vector<Tensor> parts;
+    for (const Tensor& one : x) parts.push_back(exp(one) * 2.0);
+    return {concat(parts, 0)};
+  };
+  EXPECT_GT(kernels_of(fn, inputs).size(), 0U);
 }
 
 TEST(Fuse, AProductThatOthersNeedIsStoredToo) {

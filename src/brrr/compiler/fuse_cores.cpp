@@ -120,7 +120,10 @@ class CoreBuilder {
       ++made_here;
       if (behind_reshapes(graph_, node.inputs[i]) == value) operand = i;
     }
-    if (operand < 0 || made_here != 1 || (node.op->streams.inputs >> operand & 1U) == 0) return {};
+    constexpr int kMaskBits =
+        32;  // concat may have more operands than the mask of streams has bits
+    if (operand < 0 || operand >= kMaskBits || made_here != 1) return {};
+    if ((node.op->streams.inputs >> operand & 1U) == 0) return {};
     const size_t root = regions_.find(user.index());
     const auto known = cores_.find(root);
     if (known != cores_.end() && known->second.prologue.is_used()) return {};

@@ -193,8 +193,8 @@ class Rewriter {
     const Form form = low ? form_of(plan.low) : Form::traced;
     ValueIds inputs;
     for (int i = 0; i < node.inputs.size(); ++i) {
-      const bool wide = (plan.rule->wide_inputs >> i & 1U) != 0 ||
-                        (low && is_free_scalar(from_, node, node.inputs[i]));
+      const bool wide =
+          plan.rule->is_wide(i) || (low && is_free_scalar(from_, node, node.inputs[i]));
       inputs.push_back(read(node, node.inputs[i], wide ? Form::traced : form));
     }
     Attrs attrs = node.attrs;
@@ -223,7 +223,7 @@ class Rewriter {
     const auto has_low_input = [&] {
       for (int i = 0; i < node.inputs.size(); ++i) {
         const ValueId id = node.inputs[i];
-        const bool wide = (plan.rule->wide_inputs >> i & 1U) != 0;
+        const bool wide = plan.rule->is_wide(i);
         if (!wide && stored_[id.index()] != Form::traced) return true;
       }
       return false;
@@ -259,7 +259,7 @@ class Rewriter {
                       : product                                ? Form::bf16
                                                                : Form::rounded_bf16;
     for (int i = 0; i < inputs.size(); ++i) {
-      if ((rule.factors >> i & 1U) != 0) inputs[i] = read(node, node.inputs[i], form);
+      if (rule.is_factor(i)) inputs[i] = read(node, node.inputs[i], form);
     }
     return form == Form::bf16 ? with_attr(attrs, {"dtype", DType::f32}) : attrs;
   }

@@ -63,8 +63,7 @@ class WantedLow {
     if (!read) return;
     const bool takes = takes_low(node, plan);
     for (int i = 0; i < node.inputs.size(); ++i) {
-      const bool stays_wide =
-          (plan.rule->wide_inputs >> i & 1U) != 0 || is_free_scalar(graph_, node, node.inputs[i]);
+      const bool stays_wide = plan.rule->is_wide(i) || is_free_scalar(graph_, node, node.inputs[i]);
       Readers& readers = readers_[node.inputs[i].index()];
       readers.any = true;
       readers.forward |= node.phase == Phase::forward;

@@ -27,6 +27,10 @@ struct PrecisionRule {
   bool stores_sums = false;  // has an attribute `dtype` for results in f32
   bool takes_fp8 = false;    // under fp8 the factors are 8-bit
   std::string_view reason = {};
+
+  // Operands past the bits of a mask are in neither: concat may have any number.
+  bool is_factor(int i) const { return i < 32 && (factors >> i & 1U) != 0; }
+  bool is_wide(int i) const { return i < 32 && (wide_inputs >> i & 1U) != 0; }
 };
 std::span<const PrecisionRule> precision_rules();
 const PrecisionRule& find_precision_rule(const Node& node);
