@@ -48,7 +48,7 @@ double kernel_seconds(const Executable& program, const KernelTimes& times, const
 struct StepSeconds {
   double eager, plain, fused;  // whole steps
   double contractions;         // of the plain program, whose kernels are single ops
-  double update;               // of the fused program
+  double update;               // of the fused program, without the norm of the gradients
   double copy_bandwidth;       // B/s
 };
 
@@ -74,8 +74,9 @@ StepSeconds measure(const ModelStep& op_by_op, Executable& plain, Executable& fu
       return class_of(kernel) == KernelClass::contraction;
     }));
     fused.run_timed(fused_inputs, times);
-    update.push_back(kernel_seconds(
-        fused, times, [](const Kernel& kernel) { return kernel.phase == Phase::update; }));
+    update.push_back(kernel_seconds(fused, times, [](const Kernel& kernel) {
+      return kernel.phase == Phase::update && class_of(kernel) == KernelClass::elementwise;
+    }));
     bandwidth.push_back(measure_memory().copy.value());
   }
   return {median(eager),        median(plain_all), median(fused_all),
