@@ -39,9 +39,12 @@ Prompt read_prompt(const Arguments& arguments, const text::Tokenizer& tokenizer)
   prompt.ids = tokenizer.encode(prompt.text);
   if (!prompt.ids.empty()) return prompt;
   const std::optional<int32_t> end = tokenizer.end_of_text();
-  check(end.has_value(),
-        "generate: without a prompt a text begins behind the end of another one, "
-        "and this tokenizer has no token for that; give --prompt TEXT");
+  if (!end) {
+    fail(
+        "generate: without a prompt a text begins behind the end of another one, and this "
+        "tokenizer "
+        "has no token for that; give --prompt TEXT");
+  }
   prompt.ids = {*end};
   return prompt;
 }

@@ -86,7 +86,7 @@ void run_train(const Arguments& arguments) {
   if (arguments.resume) trainer.resume();
   const TrainOutcome outcome = trainer.run();
   view.show_end(outcome, [&](int64_t number) {
-    return trainer.write_sample(number, *prepared.run.config.model.context);
+    return trainer.write_sample(number, resolved(prepared.run.config.model.context));
   });
 }
 

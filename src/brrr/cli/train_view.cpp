@@ -19,15 +19,16 @@ constexpr int kTextsAtTheEnd = 3;
 std::string model_words(const ResolvedRun& run) {
   const ModelSettings& model = run.config.model;
   return fmt::format("{}, {} layers of width {}, {} parameters", family_of(run.model),
-                     *model.layers, *model.width, with_commas(parameter_count(run.model)));
+                     resolved(model.layers), resolved(model.width),
+                     with_commas(parameter_count(run.model)));
 }
 
 nlohmann::json plan_json(const PreparedRun& prepared) {
   const TrainPlan& plan = prepared.plan;
-  const auto steps = static_cast<double>(*prepared.run.config.train.steps);
+  const auto steps = static_cast<double>(resolved(prepared.run.config.train.steps));
   return {{"model", nlohmann::json::parse(to_json(prepared.run.model))},
           {"parameters", plan.parameters},
-          {"steps", *prepared.run.config.train.steps},
+          {"steps", resolved(prepared.run.config.train.steps)},
           {"memory_bytes", plan.memory().value()},
           {"memory_available", prepared.machine.memory.value()},
           {"disk_bytes", plan.disk.value()},
@@ -66,7 +67,7 @@ void TrainView::show_plan(const PreparedRun& prepared) const {
     return;
   }
   const TrainPlan& plan = prepared.plan;
-  const auto steps = static_cast<double>(*prepared.run.config.train.steps);
+  const auto steps = static_cast<double>(resolved(prepared.run.config.train.steps));
   Table table({"", "needed", "", "there is"});
   table.row("parameters and optimizer", plan.states, "", "");
   table.row("a step at its fullest", plan.arena, "", "");
@@ -102,7 +103,7 @@ void TrainView::show_start(const PreparedRun& prepared) {
   say(fmt::format("MFU        {}: {}", to_text(prepared.machine.peak_flops), kMfuConvention));
   say(fmt::format("run        {}\n", options_.folder.string()));
   if (!options_.json)
-    progress_ = std::make_unique<Progress>(*prepared.run.config.train.steps, stdout);
+    progress_ = std::make_unique<Progress>(resolved(prepared.run.config.train.steps), stdout);
 }
 
 TrainObserver TrainView::observer() {

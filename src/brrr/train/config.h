@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "brrr/base/error.h"
 #include "brrr/compiler/precision.h"
 #include "brrr/compiler/rematerialize.h"
 #include "brrr/optim/schedule.h"
@@ -123,6 +124,13 @@ TrainConfig read_config(const std::filesystem::path& path);
 TrainConfig parse_config(std::string_view toml, std::string_view origin);
 // Every setting that has a value, with what it means; parse_config gives the same back.
 std::string to_toml(const TrainConfig& config);
+
+// A setting that is left open in files and has a value once a run is resolved.
+template <typename Value>
+const Value& resolved(const std::optional<Value>& setting) {
+  if (!setting) throw InternalError("a setting of a resolved run is open");
+  return *setting;
+}
 
 // Throws Error naming the first setting whose value makes no sense by itself.
 void check_config(const TrainConfig& config);
