@@ -35,7 +35,7 @@ T value_or(const Json& json, const char* key, T otherwise) {
 
 // Settings that change what a model computes and that ours cannot have any other way.
 template <typename T>
-void require_setting(const Json& json, const char* key, T only) {
+void require_setting(const Json& json, const char* key, const T& only) {
   const T given = value_or<T>(json, key, only);
   check(given == only, "config.json: ", key, " is ", json.contains(key) ? json[key].dump() : "null",
         "; only ", Json(only).dump(), " is supported");
