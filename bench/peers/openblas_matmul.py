@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 
+from matmul_shapes import matmul_cases
 from peer import median_ns, serve
-from torch_matmul import LAYERS
 
 THREADS = 2
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
@@ -61,14 +61,8 @@ def product(rows, inner, columns, transpose_a=False, transpose_b=False):
 
 
 def main():
-    cases = {}
-    for tokens in (256, 1024):
-        for name, (inputs, outputs) in LAYERS.items():
-            cases[f"{name}_{tokens}_forward"] = product(tokens, inputs, outputs, transpose_b=True)
-            cases[f"{name}_{tokens}_dx"] = product(tokens, outputs, inputs)
-            cases[f"{name}_{tokens}_dw"] = product(outputs, tokens, inputs, transpose_a=True)
     config = blas.openblas_get_config().decode().split()
-    serve(f"{config[0]} {config[1]}", THREADS, "as packaged", cases)
+    serve(f"{config[0]} {config[1]}", THREADS, "as packaged", matmul_cases(product))
 
 
 if __name__ == "__main__":

@@ -2,10 +2,9 @@
 """The products of bench/matmul_bench.cpp in PyTorch."""
 import torch
 
+from matmul_shapes import matmul_cases
 from peer import median_ns, serve
 from torch_peer import facts
-
-LAYERS = {"qkv": (768, 2304), "projection": (768, 768), "up": (768, 3072), "down": (3072, 768), "head": (768, 50304)}
 
 
 def product(rows, inner, columns, transpose_a=False, transpose_b=False):
@@ -17,13 +16,7 @@ def product(rows, inner, columns, transpose_a=False, transpose_b=False):
 
 
 def main():
-    cases = {}
-    for tokens in (256, 1024):
-        for name, (inputs, outputs) in LAYERS.items():
-            cases[f"{name}_{tokens}_forward"] = product(tokens, inputs, outputs, transpose_b=True)
-            cases[f"{name}_{tokens}_dx"] = product(tokens, outputs, inputs)
-            cases[f"{name}_{tokens}_dw"] = product(outputs, tokens, inputs, transpose_a=True)
-    serve(**facts(), cases=cases)
+    serve(**facts(), cases=matmul_cases(product))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
 #include "support/counter_values.h"
 #include "support/error_of.h"
 #include "support/llama2c.h"
-#include "support/real_data.h"
+#include "support/shared_data.h"
 
 namespace brrr {
 namespace {
@@ -125,20 +125,15 @@ TEST(Generator, WantsSomethingToBeginWith) {
 }
 
 TEST(Generator, WritesTheStoryOfLlama2c) {
-  const auto weights = real_file("ckpt/stories260K.bin"), tokenizer = real_file("ckpt/tok512.bin"),
-             expected = real_file("ref/llama2c_stories260K_t0_n200_expected.txt");
-  if (!weights || !tokenizer || !expected) GTEST_SKIP() << "no stories260K";
-  Random random(1);
-  const LlamaConfig config = llama_preset("stories-260k");
-  Llama model(config, random);
-  model.load_state_dict(read_llama2c(read_bytes(*weights), config));
-  const std::vector<std::string> pieces = read_pieces(read_bytes(*tokenizer), config.vocab);
-  Generator generator(model);
+  const std::optional<Stories260k> stories = load_stories260k();
+  if (!stories) GTEST_SKIP() << "no stories260K";
+  const auto& [model, pieces, expected] = *stories;
+  Generator generator(*model);
   std::string text;
   generator.generate(std::vector<int32_t>{1}, {.tokens = 199, .sampling = {.temperature = 0}},
                      [&](int32_t token) { text += pieces[static_cast<size_t>(token)]; });
   if (text.starts_with(" ")) text.erase(0, 1);
-  const std::string theirs = read_bytes(*expected);
+  const std::string theirs = expected;
   ASSERT_GT(text.size(), 400U);
   EXPECT_EQ(theirs.substr(0, text.size()), text.substr(0, theirs.size()));
 }

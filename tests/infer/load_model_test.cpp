@@ -13,7 +13,7 @@
 #include "brrr/ops/views.h"
 #include "support/counter_values.h"
 #include "support/error_of.h"
-#include "support/real_data.h"
+#include "support/shared_data.h"
 #include "support/temp_folder.h"
 #include "support/write_checkpoint.h"
 
@@ -80,7 +80,7 @@ TEST(LoadModel, ADamagedCheckpointIsNamedAndTheOneBeforeItOffered) {
   const fs::path first = write_marked(run.path(), "step-00000001", 1),
                  second = write_marked(run.path(), "step-00000002", 2),
                  third = write_marked(run.path(), "step-00000003", 3);
-  std::string bytes = read_bytes(third / "model.safetensors");
+  std::string bytes = read_file(third / "model.safetensors");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
   write_text(third / "model.safetensors", bytes);
   const std::string flipped = error_of([&] { load_model(run.path()); });
@@ -193,15 +193,15 @@ TEST(LoadModel, RefusesWhatItWouldComputeOtherwise) {
 }
 
 TEST(LoadModel, Gpt2OfHuggingFaceHasTheLogitsOfOnnxRuntime) {
-  const auto weights = real_file("ckpt/gpt2-tiny-random/model.safetensors"),
-             input = real_file("ref/gpt2_tiny_ort/input_ids.json"),
-             expected = real_file("ref/gpt2_tiny_ort/logits.f32");
+  const auto weights = shared_data("ckpt/gpt2-tiny-random/model.safetensors"),
+             input = shared_data("ref/gpt2_tiny_ort/input_ids.json"),
+             expected = shared_data("ref/gpt2_tiny_ort/logits.f32");
   if (!weights || !input || !expected) GTEST_SKIP() << "no gpt2-tiny-random";
-  const LoadedModel loaded = load_model(weights->parent_path());
-  const Json ids = Json::parse(read_bytes(*input));
+  const LoadedModel loaded = load_model(std::filesystem::path(*weights).parent_path());
+  const Json ids = Json::parse(read_file(*input));
   const Tensor tokens = from_values(ids.at("input_ids").get<std::vector<int64_t>>(), {2, 24});
   const std::vector<float> logits = loaded.model->logits(tokens).to_vector<float>();
-  const std::string bytes = read_bytes(*expected);
+  const std::string bytes = read_file(*expected);
   std::vector<float> theirs(logits.size());
   ASSERT_EQ(bytes.size(), theirs.size() * sizeof(float));
   std::memcpy(theirs.data(), bytes.data(), bytes.size());

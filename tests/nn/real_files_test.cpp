@@ -11,7 +11,7 @@
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/views.h"
 #include "support/llama2c.h"
-#include "support/real_data.h"
+#include "support/shared_data.h"
 
 namespace brrr {
 namespace {
@@ -37,46 +37,41 @@ std::vector<NamedTensor> read_gpt2(const std::string& bytes) {
 }
 
 TEST(RealFiles, Gpt2LogitsOfOnnxRuntime) {
-  const auto weights = real_file("ckpt/gpt2-tiny-random/model.safetensors"),
-             input = real_file("ref/gpt2_tiny_ort/input_ids.json"),
-             expected = real_file("ref/gpt2_tiny_ort/logits.f32");
+  const auto weights = shared_data("ckpt/gpt2-tiny-random/model.safetensors"),
+             input = shared_data("ref/gpt2_tiny_ort/input_ids.json"),
+             expected = shared_data("ref/gpt2_tiny_ort/logits.f32");
   if (!weights || !input || !expected) GTEST_SKIP() << "no gpt2-tiny-random";
   Random random(1);
   Gpt2 model({.vocab = 1000, .context = 512, .layers = 5, .heads = 4, .width = 32}, random);
-  model.load_state_dict(read_gpt2(read_bytes(*weights)));
-  const Json ids = Json::parse(read_bytes(*input));
+  model.load_state_dict(read_gpt2(read_file(*weights)));
+  const Json ids = Json::parse(read_file(*input));
   const Tensor tokens = from_values(ids.at("input_ids").get<std::vector<int64_t>>(), {2, 24});
   const std::vector<float> logits = model.logits(tokens).to_vector<float>(),
-                           theirs = floats_at(read_bytes(*expected), 0, {2, 24, 1000})
-                                        .to_vector<float>();
+                           theirs =
+                               floats_at(read_file(*expected), 0, {2, 24, 1000}).to_vector<float>();
   double largest = 0;
   for (float value : theirs) largest = std::max(largest, std::fabs(double{value}));
   for (size_t i = 0; i < theirs.size(); ++i) ASSERT_NEAR(logits[i], theirs[i], 1e-5 * largest) << i;
 }
 
 TEST(RealFiles, LlamaWritesTheStoryOfLlama2c) {
-  const auto weights = real_file("ckpt/stories260K.bin"), tokenizer = real_file("ckpt/tok512.bin"),
-             expected = real_file("ref/llama2c_stories260K_t0_n200_expected.txt");
-  if (!weights || !tokenizer || !expected) GTEST_SKIP() << "no stories260K";
-  Random random(1);
-  const LlamaConfig config = llama_preset("stories-260k");
-  Llama model(config, random);
-  model.load_state_dict(read_llama2c(read_bytes(*weights), config));
-  const std::vector<std::string> pieces = read_pieces(read_bytes(*tokenizer), config.vocab);
+  const std::optional<Stories260k> stories = load_stories260k();
+  if (!stories) GTEST_SKIP() << "no stories260K";
+  const auto& [model, pieces, expected] = *stories;
 
   NoGrad inference;
   std::vector<int64_t> tokens{1};  // the beginning of a text
   std::string text;
   for (int i = 0; i < 80; ++i) {
     const auto count = static_cast<int64_t>(tokens.size());
-    const Tensor hidden = model.hidden(from_values(tokens, {1, count}));
-    tokens.push_back(argmax(model.head(select(hidden, 1, count - 1)), -1).item<int64_t>());
+    const Tensor hidden = model->hidden(from_values(tokens, {1, count}));
+    tokens.push_back(argmax(model->head(select(hidden, 1, count - 1)), -1).item<int64_t>());
     std::string piece = pieces[static_cast<size_t>(tokens.back())];
     if (i == 0 && piece.starts_with(" ")) piece.erase(0, 1);
     text += piece;
   }
   EXPECT_GT(text.size(), 100U);
-  EXPECT_EQ(read_bytes(*expected).substr(0, text.size()), text);
+  EXPECT_EQ(expected.substr(0, text.size()), text);
 }
 
 }  // namespace

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "brrr/nn/models.h"
 #include "brrr/ops/views.h"
+#include "support/shared_data.h"
 
 namespace brrr {
 
@@ -68,6 +71,26 @@ inline std::vector<std::string> read_pieces(const std::string& bytes, int64_t vo
     pieces.push_back(std::move(piece));
   }
   return pieces;
+}
+
+// llama2.c's smallest model, and the text that llama2.c writes with it at temperature 0.
+struct Stories260k {
+  std::unique_ptr<Llama> model;
+  std::vector<std::string> pieces;
+  std::string expected;
+};
+inline std::optional<Stories260k> load_stories260k() {
+  const auto weights = shared_data("ckpt/stories260K.bin"),
+             tokenizer = shared_data("ckpt/tok512.bin"),
+             expected = shared_data("ref/llama2c_stories260K_t0_n200_expected.txt");
+  if (!weights || !tokenizer || !expected) return std::nullopt;
+  Random random(1);
+  const LlamaConfig config = llama_preset("stories-260k");
+  Stories260k stories{.model = std::make_unique<Llama>(config, random),
+                      .pieces = read_pieces(read_file(*tokenizer), config.vocab),
+                      .expected = read_file(*expected)};
+  stories.model->load_state_dict(read_llama2c(read_file(*weights), config));
+  return stories;
 }
 
 }  // namespace brrr

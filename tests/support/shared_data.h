@@ -5,10 +5,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
+
+#include "support/read_file.h"
 
 namespace brrr {
 
@@ -18,13 +18,6 @@ inline std::optional<std::string> shared_data(const std::string& name) {
   const std::string path = folder + "/" + name;
   if (!std::filesystem::exists(path)) return std::nullopt;
   return path;
-}
-
-inline std::string file_content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  return content.str();
 }
 
 }  // namespace brrr

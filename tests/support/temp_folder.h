@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/read_file.h"
+
 namespace brrr {
 
 class TempFolder {
@@ -38,10 +40,5 @@ class TempFolder {
  private:
   std::filesystem::path path_;
 };
-
-inline std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 }  // namespace brrr

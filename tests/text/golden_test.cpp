@@ -29,7 +29,7 @@ void expect_golden(const Json& golden, const std::string& name, const Tokenizer&
   for (const auto& [file, wanted] : golden[name]["files"].items()) {
     const auto path = shared_data("text/" + file + ".txt");
     if (!path) continue;
-    const std::string text = file_content(*path);
+    const std::string text = read_file(*path);
     const std::vector<int32_t> ids = tokenizer.encode(text);
     EXPECT_EQ(ids.size(), wanted["n_tokens"].get<size_t>()) << file;
     EXPECT_EQ(sha256_hex(as_u32(ids)), wanted["sha256_u32le"]) << file;
@@ -49,7 +49,7 @@ TEST_P(Golden, IdsAreThoseOfTheOriginal) {
   const auto golden = shared_data("ref/tokenizer_golden.json");
   const auto path = shared_data(std::string("tokenizers/") + file);
   if (!golden || !path) GTEST_SKIP() << "no " << file;
-  expect_golden(Json::parse(file_content(*golden)), name, *load_tokenizer(*path));
+  expect_golden(Json::parse(read_file(*golden)), name, *load_tokenizer(*path));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -63,7 +63,7 @@ TEST(Golden, IdsSurviveEveryForm) {
   const auto golden_path = shared_data("ref/tokenizer_golden.json");
   const auto gpt2 = shared_data("tokenizers/gpt2"), tiktoken = shared_data("tokenizers/tiktoken");
   if (!golden_path || !gpt2 || !tiktoken) GTEST_SKIP() << "no tokenizers";
-  const Json golden = Json::parse(file_content(*golden_path));
+  const Json golden = Json::parse(read_file(*golden_path));
   const TempFolder temporary;
   const std::string folder = temporary.path().string() + "/";
   for (const auto& [name, source] :
