@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -132,6 +133,20 @@ struct KernelCall {
   const Operand& output(int i) const { return outputs[static_cast<size_t>(i)]; }
 };
 
+// What a CUDA kernel sees: the same with device addresses. It puts its work on `stream` and waits for
+// nothing, so that a run of calls can be captured as one graph.
+struct CudaCall {
+  const OpDef& op;
+  std::span<const Operand> inputs;
+  std::span<const Operand> outputs;
+  const Attrs& attrs;
+  std::span<std::byte> workspace;  // as many bytes as `cuda_workspace` asked for, 256-byte aligned
+  struct CUstream_st* stream;
+
+  const Operand& input(int i) const { return inputs[static_cast<size_t>(i)]; }
+  const Operand& output(int i) const { return outputs[static_cast<size_t>(i)]; }
+};
+
 // One contiguous tile of an elementwise op in a compute type: output[i] = f(inputs[0][i], ...).
 // Tiles are the unit that fused programs are made of.
 inline constexpr int kMaxTileInputs = 4;
@@ -195,6 +210,13 @@ struct Sample {
   Attrs attrs;
 };
 
+// A kernel of a .cu file; nothing where the build has no CUDA.
+#if BRRR_HAS_CUDA
+#define BRRR_CUDA_KERNEL(function) function
+#else
+#define BRRR_CUDA_KERNEL(function) nullptr
+#endif
+
 struct OpDef {
   std::string_view name;
   std::string_view formula;  // one line for people: "y = x / (1 + exp(-x))"
@@ -220,6 +242,11 @@ struct OpDef {
   int64_t (*workspace)(const KernelCall&) =
       nullptr;  // bytes of scratch; operands may have no data yet
   Streams streams;
+  // On a GPU: an elementwise op is an expression of x0, x1, ... in CUDA C++, which generated kernels and
+  // the built-in ones compile; any other op has a kernel, or runs as its composition.
+  std::string (*cuda_text)(const Attrs& attrs, ComputeType type) = nullptr;
+  void (*cuda)(const CudaCall&) = nullptr;
+  int64_t (*cuda_workspace)(const CudaCall&) = nullptr;
 
   std::vector<Sample> (*samples)() = nullptr;
   double tolerance =
