@@ -296,6 +296,18 @@ TYPED_TEST(ScalarMath, CosError) {
       2.0, [](T x) { return math::cos(x); }, [](auto x) { return std::cos(x); }, points);
 }
 
+TYPED_TEST(ScalarMath, SinAndCosNeverExceedOne) {
+  using T = TypeParam;
+  const auto points = Points<T>()
+                          .uniform(T(-10), T(10))
+                          .uniform(-math::kTrigLimit<T>, math::kTrigLimit<T>)
+                          .near_multiples_of_half_pi(math::kTrigLimit<T>);
+  for (T x : points.list()) {
+    ASSERT_LE(std::abs(math::sin(x)), T(1)) << x;
+    ASSERT_LE(std::abs(math::cos(x)), T(1)) << x;
+  }
+}
+
 TYPED_TEST(ScalarMath, SqrtAndRsqrtError) {
   using T = TypeParam;
   const auto points = Points<T>().all_patterns().around(T(0)).around(T(1)).around(this->max);

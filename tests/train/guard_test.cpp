@@ -98,7 +98,7 @@ struct Fixture {
   }
   std::vector<std::vector<float>> everything() {
     std::vector<std::vector<float>> values;
-    const SavedTensors saved = copy_for_saving(parts, batch);
+    const SavedTensors saved = copy_of(tensors_to_save(parts, batch));
     for (const auto* list : {&saved.model, &saved.optimizer}) {
       for (const NamedTensor& each : *list) values.push_back(each.tensor.to_vector<float>());
     }

@@ -16,7 +16,7 @@
 // with the hard neighbourhoods of tests/base/scalar_math_test.cpp (which takes fewer patterns):
 //
 //             exp  expm1   log  log1p  tanh  sigmoid   erf   sin   cos  sqrt  rsqrt   pow
-//   float    0.86   1.44  0.82   0.82  1.38     1.61  1.42  1.52  1.53  0.50   1.50  0.51
+//   float    0.86   1.44  0.82   0.82  1.38     1.61  1.42  1.77  1.73  0.50   1.50  0.51
 //   double   0.88   1.89  0.79   0.82  1.48     1.63  2.04  1.40  1.46  0.50   1.49  libm
 //
 // Results below the normal range are gradual (subnormal), and special values follow C's Annex F.
@@ -62,8 +62,8 @@ struct Format<float> {
   static constexpr float sqrt_half_value = 0x1.6a09e6p-1f;
   static constexpr float inv_sqrt_2pi = 0x1.988454p-2f;
   static constexpr float sqrt_8_over_pi = 0x1.988454p0f;
-  static constexpr float two_over_pi = 0x1.45f306p-1f;
-  static constexpr float half_pi[3] = {0x1.921fb6p0f, -0x1.777a5cp-25f, -0x1.ee59dap-50f};
+  static constexpr float one_over_pi = 0x1.45f306p-2f;
+  static constexpr float pi[3] = {0x1.921fb6p1f, -0x1.777a5cp-24f, -0x1.ee59dap-49f};
 };
 
 template <>
@@ -84,9 +84,9 @@ struct Format<double> {
   static constexpr double sqrt_half_value = 0x1.6a09e667f3bcdp-1;
   static constexpr double inv_sqrt_2pi = 0x1.9884533d43651p-2;
   static constexpr double sqrt_8_over_pi = 0x1.9884533d43651p0;
-  static constexpr double two_over_pi = 0x1.45f306dc9c883p-1;
-  static constexpr double half_pi[3] = {0x1.921fb54442d18p0, 0x1.1a62633145c07p-54,
-                                        -0x1.f1976b7ed8fbcp-110};
+  static constexpr double one_over_pi = 0x1.45f306dc9c883p-2;
+  static constexpr double pi[3] = {0x1.921fb54442d18p1, 0x1.1a62633145c07p-53,
+                                   -0x1.f1976b7ed8fbcp-109};
 };
 
 template <Real T>
@@ -447,53 +447,52 @@ template <Real T>
 template <Real T>
 inline constexpr T kTrigLimit = sizeof(T) == 4 ? T(1e5) : T(1e9);
 
-// (sin(r) / r - 1) / r^2 and (cos(r) - 1 + r^2/2) / r^4 in z = r^2, |r| <= pi/4.
-[[gnu::always_inline]] BRRR_HD inline float sin_polynomial(float z) {  // 2^-27.8
-  return polynomial(z, -0x1.555544p-3f, 0x1.1106c6p-7f, -0x1.991f02p-13f);
+// (sin(r) / r - 1) / r^2 in z = r^2, |r| <= pi/2. The last bits of the coefficients are those with the
+// smallest error of the rounded sum; the float ones give none above 1.
+[[gnu::always_inline]] BRRR_HD inline float sin_polynomial(float z) {  // 2^-27.2
+  return polynomial(z, -0x1.55554cp-3f, 0x1.110ec2p-7f, -0x1.9f6cfep-13f, 0x1.5da3cp-19f);
 }
 
-[[gnu::always_inline]] BRRR_HD inline double sin_polynomial(double z) {  // 2^-57.7
-  return polynomial(z, -0x1.5555555555548p-3, 0x1.111111110f6f9p-7, -0x1.a01a019bdab11p-13,
-                    0x1.71de35430d5ddp-19, -0x1.ae5e39bed16cep-26, 0x1.5d8555707be57p-33);
+[[gnu::always_inline]] BRRR_HD inline double sin_polynomial(double z) {  // 2^-61.6
+  return polynomial(z, -0x1.5555555555556p-3, 0x1.11111111110c9p-7, -0x1.a01a01a0148bcp-13,
+                    0x1.71de3a52874e6p-19, -0x1.ae6454cb49192p-26, 0x1.6123cb28e9f71p-33,
+                    -0x1.ae431d916ede8p-41, 0x1.8829a22afe0aap-49);
 }
 
-[[gnu::always_inline]] BRRR_HD inline float cos_polynomial(float z) {  // 2^-32.8
-  return polynomial(z, 0x1.55554ap-5f, -0x1.6c0c2p-10f, 0x1.99e3f4p-16f);
-}
-
-[[gnu::always_inline]] BRRR_HD inline double cos_polynomial(double z) {  // 2^-63.8
-  return polynomial(z, 0x1.555555555554ap-5, -0x1.6c16c16c14e00p-10, 0x1.a01a019c5c3b2p-16,
-                    -0x1.27e4f7cd38565p-22, 0x1.1ee9c341c310bp-29, -0x1.8f99d7c53d2eep-37);
-}
-
-// sin(x + quarter_turns pi/2), Cody-Waite: r = x - k pi/2 with pi/2 in three parts. With fma the
-// first subtraction is exact (a multiple of ulp(1) below 1), so r keeps its relative accuracy even
-// when x is the number closest to a multiple of pi/2.
-template <Real T>
-[[gnu::always_inline]] BRRR_HD inline T sin_quarter_turns(T x, BitsOf<T> quarter_turns) {
+// sin(x), or cos(x) = sin(x + pi/2), as (-1)^k sin(r): k is the integer nearest to x / pi (+ 1/2), and
+// r = x - k pi (+ pi/2) at most half a turn from zero. One polynomial over that takes fewer instructions
+// than two over a quarter and a choice between them. Cody-Waite with pi in three parts: with fma the
+// first subtraction is exact where r is small (a multiple of ulp(1) below 2), so r keeps its relative
+// accuracy even when x is the number closest to a multiple of pi/2.
+template <bool kCosine, Real T>
+[[gnu::always_inline]] BRRR_HD inline T sin_of_turns(T x) {
   using F = Format<T>;
-  const T shifted = fma(x, F::two_over_pi, F::round_magic);
-  const T k = shifted - F::round_magic;
-  const T r = fma(k, -F::half_pi[2], fma(k, -F::half_pi[1], fma(k, -F::half_pi[0], x)));
+  T shifted, turns;
+  if constexpr (kCosine) {
+    shifted = fma(x, F::one_over_pi, T(0.5)) + F::round_magic;
+    turns = (shifted - F::round_magic) - T(0.5);
+  } else {
+    shifted = fma(x, F::one_over_pi, F::round_magic);
+    turns = shifted - F::round_magic;
+  }
+  const T r = fma(turns, -F::pi[2], fma(turns, -F::pi[1], fma(turns, -F::pi[0], x)));
   const T z = r * r;
-  const T sine = fma(r * z, sin_polynomial(z), r);
-  const T cosine = fma(z, fma(z, cos_polynomial(z), T(-0.5)), T(1));
-  const BitsOf<T> quadrant = to_bits(shifted) + quarter_turns;
-  const T y = (quadrant & 1) != 0 ? cosine : sine;
-  constexpr int to_sign = F::mantissa_bits == 23 ? 30 : 62;
-  return from_bits<T>(to_bits(y) ^ ((quadrant & 2) << to_sign));
+  T sine = fma(r * z, sin_polynomial(z), r);
+  if constexpr (sizeof(T) == 8) sine = at_least(at_most(sine, T(1)), T(-1));
+  constexpr int to_sign = F::mantissa_bits == 23 ? 31 : 63;
+  return from_bits<T>(to_bits(sine) ^ (to_bits(shifted) << to_sign));
 }
 
 // sin(x) = -sin(-x), used so that sin(-0) = -0.
 template <Real T>
 [[gnu::always_inline]] BRRR_HD inline T sin_reduced(T x) {
   const BitsOf<T> sign = to_bits(x) & Format<T>::sign_bit;
-  return from_bits<T>(to_bits(sin_quarter_turns(abs(x), BitsOf<T>(0))) ^ sign);
+  return from_bits<T>(to_bits(sin_of_turns<false>(abs(x))) ^ sign);
 }
 
 template <Real T>
 [[gnu::always_inline]] BRRR_HD inline T cos_reduced(T x) {
-  return sin_quarter_turns(x, BitsOf<T>(1));
+  return sin_of_turns<true>(x);
 }
 
 template <Real T>

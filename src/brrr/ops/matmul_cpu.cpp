@@ -154,12 +154,17 @@ GemmPiece piece_at(const GemmCall<T>& call, const GemmKernels<T>& kernels, const
   return {row, row_end - row, panel, panel_end - panel};
 }
 
-// What is fused behind the product goes over a piece while the caches have it.
+// What is fused behind the product goes over a piece while the caches have it: at once where its rows
+// are whole and so lie behind one another, else row by row.
 template <typename T>
 void tell_sink(const TileSink& sink, const Product<T>& product, const GemmCall<T>& call,
                const GemmPiece& piece, int64_t panel_columns) {
   const int64_t column = piece.panel * panel_columns,
                 columns = std::min(call.n - column, piece.panels * panel_columns);
+  if (columns == call.n && call.c_row_stride == call.n) {
+    const T* values = call.c + piece.row * call.n;
+    return sink.write(values - product.c, piece.rows * call.n, kComputeTypeOf<T>, values);
+  }
   for (int64_t row = piece.row; row < piece.row + piece.rows; ++row) {
     const T* values = call.c + row * call.c_row_stride + column;
     sink.write(values - product.c, columns, kComputeTypeOf<T>, values);

@@ -2,6 +2,7 @@
 // Plain loops over the branch-free functions of base/scalar_math.h, which g++ vectorises.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "brrr/ops/unary_cpu.cpp"
+#include <bit>
 #include <limits>
 
 #include "brrr/base/scalar_math.h"
@@ -268,18 +269,23 @@ void setting_loop(const TileCall& call) {
   for (int64_t i = 0; i < call.count; ++i) y[i] = function(x[i]);
 }
 
-// sin and cos of huge arguments need a reduction that does not vectorise; tiles without one skip it.
+// sin and cos of huge arguments need a reduction that does not vectorise: the loop takes all for small ones
+// and notes the largest (bits of floats without their sign are in the order of their sizes, NaN last), and a
+// tile that has a huge one goes over those again.
 template <typename F, typename T>
 void trigonometric_loop(const TileCall& call) {
+  using Bits = math::BitsOf<T>;
   const T* HWY_RESTRICT x = static_cast<const T*>(call.inputs[0]);
   T* HWY_RESTRICT y = static_cast<T*>(call.output);
-  int64_t outside = 0;
-  for (int64_t i = 0; i < call.count; ++i)
-    outside += std::fabs(x[i]) <= math::kTrigLimit<T> ? 0 : 1;
-  if (outside == 0) {
-    for (int64_t i = 0; i < call.count; ++i) y[i] = F::of_reduced(x[i]);
-  } else {
-    for (int64_t i = 0; i < call.count; ++i) y[i] = F::of(x[i]);
+  Bits largest = 0;
+  for (int64_t i = 0; i < call.count; ++i) {
+    const Bits size = std::bit_cast<Bits>(x[i]) & ~math::Format<T>::sign_bit;
+    largest = largest < size ? size : largest;
+    y[i] = F::of_reduced(x[i]);
+  }
+  if (largest <= std::bit_cast<Bits>(math::kTrigLimit<T>)) return;
+  for (int64_t i = 0; i < call.count; ++i) {
+    if (!(std::fabs(x[i]) <= math::kTrigLimit<T>)) y[i] = F::of(x[i]);
   }
 }
 

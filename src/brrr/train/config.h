@@ -51,7 +51,7 @@ struct LoopConfig {
   double minutes = 5;      // what sizes and steps are chosen for, where they are left open
   int64_t accumulate = 1;  // micro-batches of `batch` rows in a step
   Precision precision = Precision::f32;
-  RematPolicy recompute = RematPolicy::budget;
+  RematPolicy recompute = RematPolicy::selective;
   std::string without;  // compiler passes to leave out, for looking into a wrong result
   double z_loss = 0, soft_cap = 0, label_smoothing = 0;
 };

@@ -29,24 +29,28 @@ void append(std::vector<NamedTensor>& to, const std::vector<NamedTensor>& more) 
 
 }  // namespace
 
-SavedTensors copy_for_saving(TrainingParts& parts, const Batch& batch) {
+SavedTensors tensors_to_save(TrainingParts& parts, const Batch& batch) {
   SavedTensors saved;
-  saved.optimizer = copy_tensors(with_prefix(kOptimizer, parts.optimizer->states()));
+  saved.optimizer = with_prefix(kOptimizer, parts.optimizer->states());
   const std::vector<NamedTensor> live = parts.model->named_parameters();
   if (!parts.average) {
-    saved.model = copy_tensors(live);
+    saved.model = live;
   } else {
     for (const NamedTensor& state : parts.average->states()) {
       if (state.name == kAverageStep) {
-        append(saved.optimizer, copy_tensors({state}));
+        saved.optimizer.push_back(state);
       } else {
-        append(saved.model, copy_tensors(below({state}, kAverage)));
+        append(saved.model, below({state}, kAverage));
       }
     }
-    append(saved.optimizer, copy_tensors(with_prefix(kLive, live)));
+    append(saved.optimizer, with_prefix(kLive, live));
   }
-  append(saved.optimizer, copy_tensors(parts.step->program_states(batch)));
+  append(saved.optimizer, parts.step->program_states(batch));
   return saved;
+}
+
+SavedTensors copy_of(const SavedTensors& saved) {
+  return {.model = copy_tensors(saved.model), .optimizer = copy_tensors(saved.optimizer)};
 }
 
 void load_saved(TrainingParts& parts, const SavedTensors& saved, const Batch& batch,

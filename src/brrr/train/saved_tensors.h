@@ -12,8 +12,10 @@ namespace brrr {
 struct SavedTensors {
   std::vector<NamedTensor> model, optimizer;
 };
-// Copies of everything as it is now. `batch` is one like those of training.
-SavedTensors copy_for_saving(TrainingParts& parts, const Batch& batch);
+// The run's own tensors, which the next step changes. `batch` is one like those of training.
+SavedTensors tensors_to_save(TrainingParts& parts, const Batch& batch);
+// Everything as it is now.
+SavedTensors copy_of(const SavedTensors& saved);
 
 struct LoadSavedOptions {
   bool optimizer = true;  // false: its states stay as they are, for a run that changes the rule

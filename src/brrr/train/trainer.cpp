@@ -108,9 +108,11 @@ struct Trainer::State {
   }
 
   // ---- checkpoints -------------------------------------------------------------------------------
-  Snapshot snapshot(bool is_best) {
+  // Behind the last step nothing changes the tensors while they are written, so no copy is made.
+  Snapshot snapshot(bool is_best, bool is_last) {
     at.guard = guard.history();
-    SavedTensors tensors = copy_for_saving(parts, batches.at(0));
+    SavedTensors tensors = tensors_to_save(parts, batches.at(0));
+    if (!is_last) tensors = copy_of(tensors);
     return {.step = at.step,
             .model_json = to_json(resolved.model),
             .state_json = to_json(at),
@@ -121,11 +123,11 @@ struct Trainer::State {
             .is_best = is_best};
   }
 
-  void save(bool is_best) {
+  void save(bool is_best, bool is_last) {
     if (saved_step == at.step) return;
     tell_failure();
     log->sync();
-    checkpoints->begin(snapshot(is_best));
+    checkpoints->begin(snapshot(is_best, is_last));
     saved_step = at.step;
   }
 
@@ -262,7 +264,7 @@ struct Trainer::State {
     show_on_board(record);
     if (observer.on_step) observer.on_step(record);
     tell_failure();
-    if (is_best || is_due(*config.checkpoint.every) || is_last) save(is_best);
+    if (is_best || is_due(*config.checkpoint.every) || is_last) save(is_best, is_last);
   }
 
   void show_on_board(const StepRecord& record) {
