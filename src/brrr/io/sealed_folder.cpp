@@ -6,12 +6,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "brrr/base/error.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/io/crc32c.h"
-#include "brrr/io/mapped_file.h"
 
 namespace brrr {
 namespace fs = std::filesystem;
@@ -22,9 +23,17 @@ constexpr const char* kManifest = "manifest.json";
 constexpr const char* kFormat = "brrr sealed folder";
 constexpr int kVersion = 1;
 
+// Read block by block: pages of a mapped file would count as memory of the run.
 std::string checksum_of(const fs::path& path) {
-  if (fs::file_size(path) == 0) return crc32c_text(0);
-  return crc32c_text(crc32c(MappedFile(path).bytes()));
+  std::ifstream file(path, std::ios::binary);
+  check(file.good(), path.string(), " cannot be read");
+  std::vector<char> block(1 << 20);
+  uint32_t checksum = 0;
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())), file.gcount() > 0)
+    checksum =
+        crc32c(std::as_bytes(std::span(block).first(static_cast<size_t>(file.gcount()))), checksum);
+  check(file.eof(), path.string(), " cannot be read to its end");
+  return crc32c_text(checksum);
 }
 
 Json manifest_of(const fs::path& folder) {
