@@ -123,6 +123,7 @@ void add_train(CLI::App& app) {
       "  brrr train book.txt                           sizes chosen from the text and this "
       "machine\n"
       "  brrr train book.txt --minutes 60 --out runs/book\n"
+      "  brrr train book.txt code.txt --weights 7,3    seven rows of ten from the book\n"
       "  brrr train --out runs/book --resume --steps 20000\n"
       "  brrr train book.txt --dry-run                 what it would need");
   command->callback([arguments] {

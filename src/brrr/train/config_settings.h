@@ -11,6 +11,8 @@ void for_each_setting(Config& c, Visit&& visit) {
   auto& data = c.data;
   visit("data.files", "", "text files, token files or folders of them; none: embedded stories",
         data.files);
+  visit("data.weights", "--weights", "mix the files by weight: 7,3; none: by their tokens",
+        data.weights);
   visit("data.tokenizer", "--tokenizer", "auto, bpe, char, byte, or a tokenizer file",
         data.tokenizer);
   visit("data.vocab", "--vocab", "ids of a bpe tokenizer that is trained", data.vocab);

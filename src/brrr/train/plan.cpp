@@ -40,6 +40,12 @@ Bytes bytes_in(const KernelList& list, Place place) {
   return Bytes(bytes);
 }
 
+// Of data that no cache holds any more.
+double far_bandwidth(const Rates& rates) {
+  constexpr double kFarAway[] = {1e12};  // bytes touched since
+  return rates.grid("bandwidth").at(kFarAway);
+}
+
 std::vector<KernelFact> facts_of(const KernelList& list, const Prediction& prediction) {
   std::map<std::pair<std::string, Regime>, KernelFact> by_name;  // a family may have two regimes
   for (size_t i = 0; i < list.kernels.size(); ++i) {
@@ -93,8 +99,6 @@ std::string settings_that_fit(const TrainConfig& config, const ModelConfig& mode
   TrainConfig tried = config;
   for (;;) {
     for (const RematPolicy policy : {config.train.recompute, RematPolicy::full}) {
-      if (policy == RematPolicy::full && tried.train.accumulate > 1)
-        continue;  // layers of a body stay
       tried.train.recompute = policy;
       const Bytes needed = plan_training(tried, model, any, Bytes()).memory();
       if (needed <= memory)
@@ -139,6 +143,7 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
       forward_flops(*parts.model, micro) * 3.0 / static_cast<double>(*config.train.batch * context);
   plan.step_seconds = prediction.seconds();
   plan.calibrated = prediction.calibrated;
+  plan.memory_bandwidth = BytesPerSecond(far_bandwidth(rates));
   plan.kernels = facts_of(program.kernels, prediction);
   plan.memory_timeline = memory_moments(program.kernels, program.plan);
   describe_speed(plan, prediction);

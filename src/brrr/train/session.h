@@ -22,17 +22,21 @@ struct RunRequest {
   bool resume = false;
 };
 
-struct PreparedRun {
+struct PlannedRun {
   ResolvedRun run;
-  Corpus corpus;
+  CorpusFacts data;
   MachineFacts machine;
   TrainPlan plan;
+};
+struct PreparedRun : PlannedRun {
+  Corpus corpus;
 };
 // Makes RUN/data, RUN/tokenizer.json and RUN/config.toml. Throws Error for settings, data, memory or disk
 // that will not do.
 PreparedRun prepare_run(const RunRequest& request);
-// The same for looking only: nothing of it stays on disk, and a lack of memory or disk is not refused.
-PreparedRun plan_run(const RunRequest& request);
+// The same for looking only: nothing is written, texts are judged by a part of them, and a lack of memory or
+// disk is not refused.
+PlannedRun plan_run(const RunRequest& request);
 
 // The settings that a run has been started with, and the ones given now on top of them. Throws Error where
 // the folder holds no run.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -34,19 +35,34 @@ BatchOptions batch_options(const TrainConfig& config, const Corpus& corpus, Wind
           .order = order,
           .cut = *config.data.whole_documents ? WindowCut::whole_documents : WindowCut::even,
           .documents = *config.data.document_mask,
-          .vocab_size = corpus.vocab};
+          .vocab_size = corpus.facts.vocab};
 }
 
-// The same rows at every evaluation, whatever the seed of the order.
+// Those that fill a row; where none does, the longest, for shorter rows.
+std::vector<BatchSource> sources_to_evaluate(const std::vector<BatchSource>& all, int64_t context) {
+  std::vector<BatchSource> enough;
+  for (const BatchSource& source : all) {
+    if (source.tokens.token_count() > context) enough.push_back(source);
+  }
+  if (!enough.empty() || all.empty()) return enough;
+  return {*std::max_element(all.begin(), all.end(), [](const BatchSource& a, const BatchSource& b) {
+    return a.tokens.token_count() < b.tokens.token_count();
+  })};
+}
+
+// The same rows at every evaluation, whatever the seed of the order. Null where there is nothing to predict.
 std::unique_ptr<BatchLoss> make_evaluation(const TrainConfig& config, const Corpus& corpus,
-                                           const TokenSet& tokens, const LanguageModel& model) {
+                                           const std::vector<BatchSource>& all,
+                                           const LanguageModel& model) {
   BatchOptions options = batch_options(config, corpus, WindowOrder::shuffled);
+  const std::vector<BatchSource> sources = sources_to_evaluate(all, options.context);
+  if (sources.empty() || sources.front().tokens.token_count() < 2) return nullptr;
   options.seed = 0;
   options.batch = *config.train.batch;
-  options.context = std::min(options.context, tokens.token_count() - 1);
+  options.context = std::min(options.context, sources.front().tokens.token_count() - 1);
   CrossEntropyOptions loss = loss_options(config);
   loss.z_loss = loss.label_smoothing = 0;  // what is reported is the plain loss
-  return std::make_unique<BatchLoss>(model, Batches({{.tokens = tokens}}, options),
+  return std::make_unique<BatchLoss>(model, Batches(sources, options),
                                      BatchLossOptions{.batches = config.report.eval_batches,
                                                       .document_mask = *config.data.document_mask,
                                                       .loss = loss});
@@ -83,13 +99,12 @@ struct Trainer::State {
         observer(std::move(watch)),
         parts(make_parts(config, resolved.model)),
         guard(config.guard),
-        batches({{.tokens = corpus.train}}, batch_options(config, corpus, WindowOrder::shuffled)) {
+        batches(corpus.train, batch_options(config, corpus, WindowOrder::shuffled)) {
     at.config = config;
     at.brrr_version = options.brrr_version;
     at.tokenizer_hash = corpus.tokenizer_hash;
     train_loss = make_evaluation(config, corpus, corpus.train, *parts.model);
-    if (corpus.validation.token_count() > 1)
-      validation_loss = make_evaluation(config, corpus, corpus.validation, *parts.model);
+    validation_loss = make_evaluation(config, corpus, corpus.validation, *parts.model);
     if (corpus.tokenizer && corpus.tokenizer->end_of_text())
       sampler =
           std::make_unique<Sampler>(*parts.model, corpus.tokenizer,
