@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "support/run_program.h"
+#include "support/sanitized.h"
 #include "train/small_run.h"
 
 namespace brrr {
@@ -59,11 +60,7 @@ class TrainCommand : public testing::Test {
   fs::path text_;
 };
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr int kKills = 3;  // a start takes seconds there
-#else
-constexpr int kKills = 8;
-#endif
+constexpr int kKills = kIsSanitized ? 3 : 8;  // a start takes seconds there
 
 // BRRR_KILLS=50 for the long form.
 TEST_F(TrainCommand, SurvivesKillAtAnyInstant) {

@@ -67,7 +67,7 @@ void run_train(const Arguments& arguments) {
   const std::filesystem::path folder = folder_of(arguments);
   const RunRequest request{.config = config_of(arguments, folder),
                            .folder = folder,
-                           .rates = find_rates_quickly(arguments.rates),
+                           .rates = [&] { return find_rates_quickly(arguments.rates); },
                            .resume = arguments.resume};
   TrainView view({.folder = folder, .json = arguments.json});
   if (arguments.dry_run) {

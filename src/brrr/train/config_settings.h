@@ -50,8 +50,8 @@ void for_each_setting(Config& c, Visit&& visit) {
         train.label_smoothing);
 
   auto& optimizer = c.optimizer;
-  visit("optimizer.name", "--optimizer", "adamw, adam, sgd, lion, muon, rmsprop or adagrad",
-        optimizer.name);
+  visit("optimizer.name", "--optimizer",
+        "adamw, adam, sgd, nesterov, lion, muon, rmsprop or adagrad", optimizer.name);
   visit("optimizer.lr", "--lr", "learning rate at its highest", optimizer.lr);
   visit("optimizer.schedule", "--schedule", "constant, linear, cosine or warmup-stable-decay",
         optimizer.schedule);

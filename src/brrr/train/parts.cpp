@@ -22,10 +22,12 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                                                      .eps = config.eps,
                                                                      .weight_decay = decay,
                                                                      .state_precision = precision});
-  if (config.name == "sgd")
-    return std::make_unique<Sgd>(
-        std::move(parameters),
-        SgdOptions{.momentum = config.beta1, .weight_decay = decay, .state_precision = precision});
+  if (config.name == "sgd" || config.name == "nesterov")
+    return std::make_unique<Sgd>(std::move(parameters),
+                                 SgdOptions{.momentum = config.beta1,
+                                            .nesterov = config.name == "nesterov",
+                                            .weight_decay = decay,
+                                            .state_precision = precision});
   if (config.name == "lion")
     return std::make_unique<Lion>(std::move(parameters), LionOptions{.beta1 = config.beta1,
                                                                      .beta2 = config.beta2,
@@ -44,7 +46,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
     return std::make_unique<AdaGrad>(
         std::move(parameters), AdaGradOptions{.weight_decay = decay, .state_precision = precision});
   fail("there is no optimizer \"", config.name,
-       "\"; use adamw, adam, sgd, lion, muon, rmsprop or adagrad");
+       "\"; use adamw, adam, sgd, nesterov, lion, muon, rmsprop or adagrad");
 }
 
 Schedule make_schedule(const TrainConfig& config) {

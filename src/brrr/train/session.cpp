@@ -43,7 +43,7 @@ PlannedRun plan(const RunRequest& request, const CorpusFacts& data) {
   planned.run = resolve_sizes(request.config, sizes_of(data, request.config.data), planned.machine);
   describe_mixture(data, planned.run);
   planned.plan =
-      plan_training(planned.run.config, planned.run.model, request.rates, data.data_bytes);
+      plan_training(planned.run.config, planned.run.model, request.rates(), data.data_bytes);
   return planned;
 }
 

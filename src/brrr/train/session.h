@@ -1,11 +1,12 @@
 // From a request to a run that is ready to start: settings, data, sizes, and the plan, with everything that
 // could be refused refused before training begins.
 //
-//   PreparedRun prepared = prepare_run({.config = config, .folder = "runs/mine", .rates = rates});
+//   PreparedRun prepared = prepare_run({.config = config, .folder = "runs/mine", .rates = find});
 //   Trainer trainer(prepared.run, prepared.corpus, prepared.plan, ...);
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace brrr {
 struct RunRequest {
   TrainConfig config;  // open settings are chosen
   std::filesystem::path folder;
-  Rates rates;
+  std::function<Rates()> rates;  // asked for once there is something to plan
   bool resume = false;
 };
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -10,9 +9,9 @@
 #include "brrr/data/prefetch.h"
 #include "brrr/device/ledger.h"
 #include "brrr/text/tokenizer_file.h"
-#include "brrr/train/batch_loss.h"
 #include "brrr/train/checkpoint.h"
 #include "brrr/train/parts.h"
+#include "brrr/train/run_batches.h"
 #include "brrr/train/run_facts.h"
 #include "brrr/train/sampler.h"
 #include "brrr/train/saved_tensors.h"
@@ -26,46 +25,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-BatchOptions batch_options(const TrainConfig& config, const Corpus& corpus, WindowOrder order) {
-  return {.batch = rows_per_step(config),
-          .context = *config.model.context,
-          .seed = config.seed_of(config.seed.data),
-          .order = order,
-          .cut = *config.data.whole_documents ? WindowCut::whole_documents : WindowCut::even,
-          .documents = *config.data.document_mask,
-          .vocab_size = corpus.facts.vocab};
-}
-
-// Those that fill a row; where none does, the longest, for shorter rows.
-std::vector<BatchSource> sources_to_evaluate(const std::vector<BatchSource>& all, int64_t context) {
-  std::vector<BatchSource> enough;
-  for (const BatchSource& source : all) {
-    if (source.tokens.token_count() > context) enough.push_back(source);
-  }
-  if (!enough.empty() || all.empty()) return enough;
-  return {*std::max_element(all.begin(), all.end(), [](const BatchSource& a, const BatchSource& b) {
-    return a.tokens.token_count() < b.tokens.token_count();
-  })};
-}
-
-// The same rows at every evaluation, whatever the seed of the order. Null where there is nothing to predict.
-std::unique_ptr<BatchLoss> make_evaluation(const TrainConfig& config, const Corpus& corpus,
-                                           const std::vector<BatchSource>& all,
-                                           const LanguageModel& model) {
-  BatchOptions options = batch_options(config, corpus, WindowOrder::shuffled);
-  const std::vector<BatchSource> sources = sources_to_evaluate(all, options.context);
-  if (sources.empty() || sources.front().tokens.token_count() < 2) return nullptr;
-  options.seed = 0;
-  options.batch = *config.train.batch;
-  options.context = std::min(options.context, sources.front().tokens.token_count() - 1);
-  CrossEntropyOptions loss = loss_options(config);
-  loss.z_loss = loss.label_smoothing = 0;  // what is reported is the plain loss
-  return std::make_unique<BatchLoss>(model, Batches(sources, options),
-                                     BatchLossOptions{.batches = config.report.eval_batches,
-                                                      .document_mask = *config.data.document_mask,
-                                                      .loss = loss});
 }
 
 }  // namespace
@@ -99,7 +58,7 @@ struct Trainer::State {
         observer(std::move(watch)),
         parts(make_parts(config, resolved.model)),
         guard(config.guard),
-        batches(corpus.train, batch_options(config, corpus, WindowOrder::shuffled)) {
+        batches(training_batches(config, corpus)) {
     at.config = config;
     at.brrr_version = options.brrr_version;
     at.tokenizer_hash = corpus.tokenizer_hash;
