@@ -161,12 +161,19 @@ void add_eval(CLI::App& app) {
                       "Tokens of a window; what the model takes when not given");
   command->add_option("--max-batches", arguments->options.max_batches,
                       "At most so many batches, spread over the text");
-  command->add_flag("--document-mask,!--no-document-mask", arguments->document_mask,
-                    "A token sees its own document only, or all of its window (as the run was "
-                    "trained; else its own document)");
-  command->add_flag("--whole-documents,!--no-whole-documents", arguments->whole_documents,
-                    "Windows begin where documents do, or are cut evenly (as the run was trained; "
-                    "else where documents do)");
+  // Not add_flag of the optional itself: that counts from 0 and would always be given.
+  const auto add_choice = [&](const std::string& name, std::optional<bool>& choice,
+                              const std::string& help) {
+    command->add_flag_function(
+        join_text("--", name, ",!--no-", name), [&choice](int64_t count) { choice = count > 0; },
+        help);
+  };
+  add_choice("document-mask", arguments->document_mask,
+             "A token sees its own document only, or all of its window (as the run was trained; "
+             "else its own document)");
+  add_choice("whole-documents", arguments->whole_documents,
+             "Windows begin where documents do, or are cut evenly (as the run was trained; else "
+             "where documents do)");
   command->add_option("--tokenizer", arguments->tokenizer, "Instead of the one beside the model");
   command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(

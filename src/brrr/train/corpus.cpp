@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <source_location>
 
 #include "brrr/base/error.h"
 #include "brrr/data/prepare.h"
@@ -280,10 +281,8 @@ Corpus make_corpus(const DataConfig& config, const fs::path& run_folder, bool go
                    {"source", source_of(config)},
                    {"tokenizer", hash_text(*chosen.tokenizer)}};
   write_file_atomically(run_folder / kDataFolder / kFactsFile, facts.dump(1) + "\n");
-  std::optional<Corpus> corpus = open_prepared(config, run_folder, chosen);
-  invariant(corpus.has_value(), "the tokens of ", run_folder.string(),
-            " were made and are not what was asked for");
-  return *corpus;
+  if (std::optional<Corpus> corpus = open_prepared(config, run_folder, chosen)) return *corpus;
+  fail_invariant("tokens that were just made are those asked for", std::source_location::current());
 }
 
 std::optional<TokenSet> open_run_tokens(const fs::path& run_folder, std::string_view split) {

@@ -102,11 +102,12 @@ std::string settings_that_fit(const TrainConfig& config, const ModelConfig& mode
       tried.train.recompute = policy;
       const Bytes needed = plan_training(tried, model, any, Bytes()).memory();
       if (needed <= memory)
-        return fmt::format("--batch {} --accumulate {} --recompute {} needs {}", *tried.train.batch,
-                           tried.train.accumulate, policy_name(policy), to_text(needed));
+        return fmt::format("--batch {} --accumulate {} --recompute {} needs {}",
+                           resolved(tried.train.batch), tried.train.accumulate, policy_name(policy),
+                           to_text(needed));
     }
-    if (*tried.train.batch % 2 != 0) return {};
-    tried.train.batch = *tried.train.batch / 2;
+    if (resolved(tried.train.batch) % 2 != 0) return {};
+    tried.train.batch = resolved(tried.train.batch) / 2;
     tried.train.accumulate *= 2;
   }
 }
@@ -117,7 +118,7 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
                         Bytes data_bytes) {
   const DeviceScope scope(Device::null());
   TrainingParts parts = make_parts(config, model);
-  const int64_t rows = rows_per_step(config), context = config.model.context.value();
+  const int64_t rows = rows_per_step(config), context = resolved(config.model.context);
   const Batch batch = null_batch(rows, context);
   PipelineOptions pipeline = pipeline_options(config);
   pipeline.device = Device::null();
@@ -132,15 +133,15 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
   if (parts.average) plan.snapshot += parts.model->counts().bytes;
   const Bytes inputs = bytes_in(program.kernels, Place::input);
   // Evaluation holds the activations of one layer and the logits, of one micro-batch.
-  const Bytes logits(4 * *config.train.batch * context * vocab_of(model));
+  const Bytes logits(4 * resolved(config.train.batch) * context * vocab_of(model));
   plan.other = inputs * (kBatchesAhead + 1) + logits * 2 + kBesides;
   plan.checkpoint = plan.snapshot;
   plan.disk = plan.checkpoint * (config.checkpoint.keep + 2) + data_bytes +
-              Bytes(400 * config.train.steps.value());
+              Bytes(400 * resolved(config.train.steps));
 
-  const Batch micro = null_batch(*config.train.batch, context);
-  plan.model_flops_per_token =
-      forward_flops(*parts.model, micro) * 3.0 / static_cast<double>(*config.train.batch * context);
+  const Batch micro = null_batch(resolved(config.train.batch), context);
+  plan.model_flops_per_token = forward_flops(*parts.model, micro) * 3.0 /
+                               static_cast<double>(resolved(config.train.batch) * context);
   plan.step_seconds = prediction.seconds();
   plan.calibrated = prediction.calibrated;
   plan.memory_bandwidth = BytesPerSecond(far_bandwidth(rates));

@@ -8,13 +8,14 @@ namespace brrr {
 namespace {
 
 BatchOptions batch_options(const TrainConfig& config, const Corpus& corpus) {
-  return {.batch = rows_per_step(config),
-          .context = *config.model.context,
-          .seed = config.seed_of(config.seed.data),
-          .order = WindowOrder::shuffled,
-          .cut = *config.data.whole_documents ? WindowCut::whole_documents : WindowCut::even,
-          .documents = *config.data.document_mask,
-          .vocab_size = corpus.facts.vocab};
+  return {
+      .batch = rows_per_step(config),
+      .context = resolved(config.model.context),
+      .seed = config.seed_of(config.seed.data),
+      .order = WindowOrder::shuffled,
+      .cut = resolved(config.data.whole_documents) ? WindowCut::whole_documents : WindowCut::even,
+      .documents = resolved(config.data.document_mask),
+      .vocab_size = corpus.facts.vocab};
 }
 
 // Those that fill a row; where none does, the longest, for shorter rows.
@@ -42,14 +43,15 @@ std::unique_ptr<BatchLoss> make_evaluation(const TrainConfig& config, const Corp
   const std::vector<BatchSource> sources = sources_to_evaluate(all, options.context);
   if (sources.empty() || sources.front().tokens.token_count() < 2) return nullptr;
   options.seed = 0;
-  options.batch = *config.train.batch;
+  options.batch = resolved(config.train.batch);
   options.context = std::min(options.context, sources.front().tokens.token_count() - 1);
   CrossEntropyOptions loss = loss_options(config);
   loss.z_loss = loss.label_smoothing = 0;  // what is reported is the plain loss
-  return std::make_unique<BatchLoss>(model, Batches(sources, options),
-                                     BatchLossOptions{.batches = config.report.eval_batches,
-                                                      .document_mask = *config.data.document_mask,
-                                                      .loss = loss});
+  return std::make_unique<BatchLoss>(
+      model, Batches(sources, options),
+      BatchLossOptions{.batches = config.report.eval_batches,
+                       .document_mask = resolved(config.data.document_mask),
+                       .loss = loss});
 }
 
 }  // namespace brrr

@@ -31,10 +31,10 @@ RunFacts facts_of_run(const ResolvedRun& run, const Corpus& corpus, const TrainP
   facts.parameters = plan.parameters;
   facts.train_tokens = corpus.facts.train_tokens;
   facts.validation_tokens = corpus.facts.validation_tokens;
-  facts.batch = *config.train.batch;
-  facts.context = *config.model.context;
+  facts.batch = resolved(config.train.batch);
+  facts.context = resolved(config.model.context);
   facts.accumulate = config.train.accumulate;
-  facts.steps = *config.train.steps;
+  facts.steps = resolved(config.train.steps);
   facts.vocab = corpus.facts.vocab;
   facts.seed = static_cast<int64_t>(config.seed.all);
   facts.dropout = config.model.dropout;

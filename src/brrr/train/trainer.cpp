@@ -30,13 +30,13 @@ double seconds_since(Clock::time_point start) {
 }  // namespace
 
 struct Trainer::State {
-  ResolvedRun resolved;
+  ResolvedRun settled;
   Corpus corpus;
   TrainPlan plan;
   TrainerOptions options;
   TrainObserver observer;
 
-  TrainConfig& config = resolved.config;
+  TrainConfig& config = settled.config;
   TrainingParts parts;
   SpikeGuard guard;
   Batches batches;
@@ -51,12 +51,12 @@ struct Trainer::State {
   int64_t saved_step = -1;
 
   State(ResolvedRun run, Corpus data, TrainPlan planned, TrainerOptions given, TrainObserver watch)
-      : resolved(std::move(run)),
+      : settled(std::move(run)),
         corpus(std::move(data)),
         plan(std::move(planned)),
         options(std::move(given)),
         observer(std::move(watch)),
-        parts(make_parts(config, resolved.model)),
+        parts(make_parts(config, settled.model)),
         guard(config.guard),
         batches(training_batches(config, corpus)) {
     at.config = config;
@@ -71,7 +71,7 @@ struct Trainer::State {
                                                    .seed = config.seed_of(config.seed.sampling)});
     checkpoints = std::make_unique<CheckpointWriter>(
         options.folder, CheckpointOptions{.keep = static_cast<int>(config.checkpoint.keep)});
-    facts = facts_of_run(resolved, corpus, plan);
+    facts = facts_of_run(settled, corpus, plan);
     facts.brrr_version = options.brrr_version;
     facts.name = fs::absolute(options.folder).lexically_normal().filename().string();
     facts.peak_flops = options.peak_flops.value();
@@ -86,7 +86,7 @@ struct Trainer::State {
     at.guard = guard.history();
     SavedTensors tensors = copy_for_saving(parts, batches.at(0));
     return {.step = at.step,
-            .model_json = to_json(resolved.model),
+            .model_json = to_json(settled.model),
             .state_json = to_json(at),
             .tokenizer_json = corpus.tokenizer ? text::to_brrr_json(corpus.tokenizer->definition())
                                                : std::string("{}"),
@@ -126,9 +126,9 @@ struct Trainer::State {
     }
     const Snapshot saved = read_checkpoint(found.path);
     at = parse_training_state(saved.state_json, (found.path / "state.json").string());
-    check(model_from_json(saved.model_json) == resolved.model, found.path.string(),
+    check(model_from_json(saved.model_json) == settled.model, found.path.string(),
           " holds another model: ", saved.model_json, ", and the run is of ",
-          to_json(resolved.model));
+          to_json(settled.model));
     check(at.tokenizer_hash == corpus.tokenizer_hash, found.path.string(),
           " was trained on ids of the tokenizer ", at.tokenizer_hash,
           ", and the data has those of ", corpus.tokenizer_hash);
@@ -226,9 +226,9 @@ struct Trainer::State {
 
   // Evaluation, sample, log and checkpoint behind a step.
   void finish_step(StepRecord& record, bool is_last) {
-    const bool evaluates = is_due(*config.report.eval_every) || is_last;
+    const bool evaluates = is_due(resolved(config.report.eval_every)) || is_last;
     const bool is_best = evaluates && evaluate(record);
-    if (sampler && is_due(*config.report.sample_every) && !is_last) {
+    if (sampler && is_due(resolved(config.report.sample_every)) && !is_last) {
       record.sample = sample(at.step, config.report.sample_tokens);
       if (observer.on_sample) observer.on_sample(at.step, record.sample);
     }
@@ -236,7 +236,7 @@ struct Trainer::State {
     show_on_board(record);
     if (observer.on_step) observer.on_step(record);
     tell_failure();
-    if (is_best || is_due(*config.checkpoint.every) || is_last) save(is_best);
+    if (is_best || is_due(resolved(config.checkpoint.every)) || is_last) save(is_best);
   }
 
   void show_on_board(const StepRecord& record) {
@@ -253,7 +253,7 @@ struct Trainer::State {
   }
 
   TrainOutcome loop() {
-    const int64_t steps = *config.train.steps;
+    const int64_t steps = resolved(config.train.steps);
     TrainOutcome outcome{.status = "finished"};
     Prefetcher prefetch([this](int64_t step) { return batches.at(step); }, {.first_step = at.step});
     while (at.step < steps) {
