@@ -170,8 +170,8 @@ inline const std::vector<Rule>& rules() {
         "{hero.he} said. The {animal} (ran|came) to {friend}, and {friend} liked the {animal}."}},
 
       {"count question",
-       {"\"I have {more}. How many do we have?\" asked {friend}.",
-        "\"I have {more} {treats},\" said {friend}."}},
+       {"\"How many do we have?\" asked {friend}.",  //
+        "\"Let us count the {treats},\" said {friend}."}},
       {"gather",
        {"They looked for {treats} at the {place}. {hero} found {first} {treats}, and {friend} "
         "found {more} {treats}. <count question> \"{first.Word} and {more} make {total},\" "

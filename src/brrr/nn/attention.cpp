@@ -94,7 +94,7 @@ LayerCache SelfAttention::make_cache(int64_t batch, int64_t capacity) const {
 }
 
 // Only distances count, so documents packed behind each other need no positions of their own.
-void SelfAttention::turn(Heads& heads, const ForwardInputs& inputs) const {
+void SelfAttention::turn(Heads& heads, const RopeOptions& how, const ForwardInputs& inputs) const {
   const int64_t seq = heads.q.dim(2);
   const Device device = heads.q.device();
   Tensor where = inputs.decode ? decode_positions(*inputs.decode, seq)
@@ -102,8 +102,8 @@ void SelfAttention::turn(Heads& heads, const ForwardInputs& inputs) const {
   if (frequencies_.defined())
     where = rope_table_of(where, to(frequencies_, device),
                           heads.q.dtype() == DType::f64 ? DType::f64 : DType::f32);
-  heads.q = rope(heads.q, where, *options_.rope);
-  heads.k = rope(heads.k, where, *options_.rope);
+  heads.q = rope(heads.q, where, how);
+  heads.k = rope(heads.k, where, how);
 }
 
 // Without a cache the tokens are the whole sequence; with one they follow what it holds.
@@ -130,7 +130,7 @@ Tensor SelfAttention::forward(const Tensor& x, const ForwardInputs& inputs) cons
     heads.q = (*q_norm_)(heads.q);
     heads.k = (*k_norm_)(heads.k);
   }
-  if (options_.rope) turn(heads, inputs);
+  if (options_.rope) turn(heads, *options_.rope, inputs);
   const Tensor mixed = attend(std::move(heads), inputs);
   return (*out_)(reshape(transpose(mixed, 1, 2), {batch, seq, options_.heads * options_.head_dim}));
 }

@@ -49,7 +49,7 @@ class SelfAttention : public Layer {
     Tensor q, k, v;  // [batch, heads or kv_heads, seq, head_dim]
   };
   Heads project(const Tensor& x) const;
-  void turn(Heads& heads, const ForwardInputs& inputs) const;
+  void turn(Heads& heads, const RopeOptions& how, const ForwardInputs& inputs) const;
   Tensor attend(Heads heads, const ForwardInputs& inputs) const;
 
   SelfAttentionOptions options_;

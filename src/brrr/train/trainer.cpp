@@ -162,11 +162,11 @@ struct Trainer::State {
 
   // Fills in what an evaluation finds; true where it is the best so far.
   bool evaluate(StepRecord& record) {
+    double loss = 0;  // what the best is chosen by
     with_averages([&] {
-      record.train_loss = train_loss->run();
-      if (validation_loss) record.validation_loss = validation_loss->run();
+      record.train_loss = loss = train_loss->run();
+      if (validation_loss) record.validation_loss = loss = validation_loss->run();
     });
-    const double loss = record.validation_loss.value_or(*record.train_loss);
     if (at.best_loss && !(loss < *at.best_loss)) return false;
     at.best_loss = loss;
     at.best_step = at.step;
@@ -287,7 +287,8 @@ struct Trainer::State {
       const std::string words = fmt::format("{}; of the checkpoints {}", error.what(), last_good());
       try {
         end("failed", words);
-      } catch (const Error&) {  // a full disk has no room for the reason either
+      } catch (const Error& second) {  // a full disk has no room for the reason either
+        note(second.what());
       }
       throw Error(words);
     }
