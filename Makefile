@@ -13,7 +13,7 @@ INSTALL_PACKAGES ?= yes
 BUILD            := cmake --build $(BUILD_DIR) -j $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lecture bench deps configure format clean help
+.PHONY: all test demo demo-test lecture bench deps configure format clean help
 
 all: configure  ## build the program, build/bin/brrr
 	$(BUILD) --target brrr_cli
@@ -24,6 +24,10 @@ test: configure  ## build everything and run all tests
 
 demo: all  ## train a small model on stories, in three minutes, and let it write
 	$(BUILD_DIR)/bin/brrr train
+
+demo-test: configure  ## the same as a test: what the model writes are stories, and new ones
+	$(BUILD) --target test_train
+	ctest --test-dir $(BUILD_DIR) -C demo -L demo --verbose --no-tests=error
 
 lecture: configure  ## build and run the lecture example
 	$(BUILD) --target example_lecture_cruncher
@@ -55,4 +59,4 @@ clean:  ## remove build/, the sanitizer builds in it included
 	rm -rf $(BUILD_DIR)
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile

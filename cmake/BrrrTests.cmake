@@ -2,6 +2,7 @@
 #   <folder>.<Suite>.<Case>   unit tests, one program per folder of tests/
 #   example.<name>            each example runs and exits with 0
 #   readme.example            the first C++ block of README.md compiles and runs
+#   demo.stories              as `make demo` trains, in minutes; only where asked for: ctest -C demo -L demo
 #   house.*                   the rules of the tree, and the installed package
 
 find_package(GTest REQUIRED)
@@ -34,9 +35,17 @@ foreach(folder IN LISTS test_folders)
   endif()
   # PRE_TEST asks the program for its cases when ctest starts, so a crash in start-up is a failed
   # test and not a failed build. The limits leave room for sanitizers on a busy machine.
+  # Those of train take longest, so they begin first.
+  set(cost 0)
+  if(folder STREQUAL "train")
+    set(cost 10)
+  endif()
   gtest_discover_tests(test_${folder} TEST_PREFIX "${folder}." DISCOVERY_MODE PRE_TEST
-    DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900 LABELS ${folder})
+    DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900 LABELS ${folder} COST ${cost})
 endforeach()
+
+add_test(NAME demo.stories CONFIGURATIONS demo COMMAND test_train --gtest_filter=Demo.*)
+set_tests_properties(demo.stories PROPERTIES TIMEOUT 900 LABELS demo ENVIRONMENT BRRR_DEMO=1)
 
 # The header's other face: this folder is compiled as in a build with BRRR_SHAPE_CHECKS=OFF. The library
 # it links never checks a named shape of its own, so both may meet in one program.

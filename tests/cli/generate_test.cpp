@@ -142,6 +142,21 @@ TEST(Eval, MeasuresWhatIsKnown) {
   EXPECT_LT(own["tokens"], 34);
 }
 
+// Windows are cut and seen as they were in training, unless something else is asked for.
+TEST(Eval, TakesTheMaskOfTheRun) {
+  const TempFolder folder;
+  const std::string model = write_run(folder, Weights::zeros);
+  const Json plain = json_of("eval " + model + " --stories 3");
+  EXPECT_EQ(plain["document_mask"], true);
+  write_text(model + "/config.toml", "[data]\ndocument_mask = false\n");
+  const Json trained = json_of("eval " + model + " --stories 3");
+  EXPECT_EQ(trained["document_mask"], false);
+  EXPECT_EQ(trained["whole_documents"], true);
+  EXPECT_EQ(json_of("eval " + model + " --document-mask --stories 3")["document_mask"], true);
+  EXPECT_EQ(json_of("eval " + model + " --no-whole-documents --stories 3")["whole_documents"],
+            false);
+}
+
 TEST(Eval, SaysWhatIsWrong) {
   const TempFolder folder, data;
   const std::string model = "eval " + write_run(folder, Weights::zeros);

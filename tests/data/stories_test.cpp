@@ -11,6 +11,8 @@
 #include <sstream>
 #include <vector>
 
+#include "support/sanitized.h"
+
 namespace brrr {
 namespace {
 
@@ -53,11 +55,11 @@ TEST(Stories, AreAFunctionOfSeedSplitAndIndex) {
   // The corpus is part of every published number: it may not change unnoticed.
   EXPECT_EQ(
       story(0),
-      "Lily was a brave cat. She loved to draw with her friend Leo. One cold day Lily and Leo "
+      "Lily was a brave cat. She loved to draw with her friend Nick. One cold day Lily and Nick "
       "went to the market. Lily had a red bell at the market, but the bell flew over the wall. "
       "\"Oh no, my "
-      "bell!\" cried Lily. Lily could not reach it. Leo came with a net and got the bell back. "
-      "\"Thank you, Leo!\" said Lily. That night Lily dreamed of the market.");
+      "bell!\" cried Lily. Lily could not reach it. Nick came with a net and got the bell back. "
+      "\"Thank you, Nick!\" said Lily. That night Lily dreamed of the market.");
 }
 
 TEST(Stories, ParseByTheirOwnGrammar) {
@@ -90,7 +92,7 @@ TEST(Stories, AreShortSimpleAscii) {
 }
 
 TEST(Stories, OverAMillionAreDistinct) {
-  constexpr size_t kStories = 1'050'000;
+  constexpr auto kStories = static_cast<size_t>(tenth_if_sanitized(1'050'000));
   std::vector<uint64_t> hashes;  // of 64 bits: two different texts share one with probability 3e-8
   hashes.reserve(kStories);
   for (size_t i = 0; i < kStories; ++i)
@@ -98,7 +100,7 @@ TEST(Stories, OverAMillionAreDistinct) {
   std::ranges::sort(hashes);
   const auto repeated = std::ranges::unique(hashes);
   EXPECT_LE(repeated.size(), 10u) << "repeated among " << kStories;
-  EXPECT_GT(hashes.size() - repeated.size(), 1'000'000u);
+  EXPECT_GT(hashes.size() - repeated.size(), kStories / 105 * 100);
 }
 
 TEST(Stories, AreSplitByText) {
@@ -153,7 +155,7 @@ TEST(Stories, SumsAreRight) {
 }
 
 TEST(StoryParser, WantsTheSameNameThroughout) {
-  const std::string text = story(0);  // of Lily and Leo
+  const std::string text = story(0);  // of Lily and Nick
   const StoryVerdict verdict = parse_story(replace_once(text, "Lily", "Nora"));
   EXPECT_FALSE(verdict);
   EXPECT_EQ(verdict.position, text.rfind("Lily"));
@@ -193,8 +195,8 @@ TEST(StoryParser, WantsTheSameThingAndPlace) {
 
 TEST(StoryParser, RefusesTheHeroAsFriend) {
   std::string text = story(0);
-  for (size_t at = text.find("Leo"); at != text.npos; at = text.find("Leo"))
-    text.replace(at, 3, "Lily");
+  for (size_t at = text.find("Nick"); at != text.npos; at = text.find("Nick"))
+    text.replace(at, 4, "Lily");
   EXPECT_FALSE(parse_story(text));
 }
 
@@ -207,7 +209,7 @@ TEST(StoryParser, SaysWhereAndWhy) {
   const StoryVerdict more = parse_story(text + " And then?");
   EXPECT_EQ(more.position, text.size());
   EXPECT_THAT(more.reason, HasSubstr("expected the end"));
-  EXPECT_FALSE(parse_story(replace_once(text, "Leo came", "Leo cane")));
+  EXPECT_FALSE(parse_story(replace_once(text, "Nick came", "Nick cane")));
 }
 
 // Whatever word is put in the place of another, the result is a story of its own or is refused; here

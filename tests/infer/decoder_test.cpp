@@ -35,7 +35,8 @@ std::vector<Family> families() {
                           .heads = 4,
                           .kv_heads = 2,
                           .hidden = 40};
-  LlamaConfig window = llama, norm = llama, experts = llama, latent = llama, latent_q = llama;
+  LlamaConfig window = llama, norm = llama, experts = llama, latent = llama, latent_q = llama,
+              stretched = llama;
   window.window = 5;
   norm.qk_norm = true;
   norm.head_dim = 10;
@@ -43,6 +44,9 @@ std::vector<Family> families() {
   experts.experts = 4;
   experts.capacity_factor = 0;
   experts.shared_expert_hidden = 8;
+  stretched.rope_stretch = RopeStretch::llama3;
+  stretched.rope_factor = 8;
+  stretched.rope_trained_context = 64;
   latent.kv_rank = 12;
   latent.nope_dim = 6;
   latent.rope_dim = 4;
@@ -61,7 +65,8 @@ std::vector<Family> families() {
           {"latent", latent, SameBits::never},
           {"latent_q", latent_q, SameBits::never},
           {"lstm", lstm, SameBits::always},
-          {"gru", gru, SameBits::always}};
+          {"gru", gru, SameBits::always},
+          {"stretched", stretched}};
 }
 
 std::unique_ptr<LanguageModel> model_of(const Family& family) {

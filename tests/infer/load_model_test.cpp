@@ -11,6 +11,7 @@
 #include "brrr/io/safetensors.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/views.h"
+#include "fixtures/fixture.h"
 #include "support/counter_values.h"
 #include "support/error_of.h"
 #include "support/shared_data.h"
@@ -187,9 +188,89 @@ TEST(LoadModel, RefusesWhatItWouldComputeOtherwise) {
   EXPECT_THAT(message("model_type", "mamba"), HasSubstr("mamba is not supported"));
   EXPECT_THAT(message("hidden_act", "gelu"), HasSubstr("hidden_act is \"gelu\""));
   EXPECT_THAT(message("attention_bias", true), HasSubstr("attention_bias is true"));
-  EXPECT_THAT(message("rope_scaling", Json{{"rope_type", "llama3"}}), HasSubstr("llama3"));
+  EXPECT_THAT(message("rope_scaling", Json{{"rope_type", "yarn"}}),
+              HasSubstr("rope_scaling of type yarn is not supported; default, linear and llama3"));
+  EXPECT_THAT(message("rope_scaling", Json{{"rope_type", "llama3"}}),
+              HasSubstr("factor must be a number"));
   EXPECT_THAT(message("hidden_size", "wide"), HasSubstr("hidden_size must be a whole number"));
   EXPECT_THAT(error_of([] { config_from_huggingface("[]"); }), HasSubstr("JSON object"));
+}
+
+// The weights of a folder under the names of transformers, as tests/fixtures/make_huggingface_fixtures.py
+// makes them.
+std::vector<NamedTensor> named_by_others(const LlamaConfig& config) {
+  std::vector<NamedTensor> weights;
+  const auto add = [&](const std::string& name, const Shape& shape) {
+    weights.push_back({name, zeros(shape)});
+    fill_by_name(weights.back());
+  };
+  Random random(1);
+  for (const auto& [name, x] : make_model(config, random)->named_parameters()) {
+    const size_t part = name.find("mlp.");
+    if (config.experts == 0 || part == std::string::npos) {
+      add(name, x.shape());
+      continue;
+    }
+    const std::string mixture = name.substr(0, part) + "block_sparse_moe.";
+    if (name.ends_with("router.weight")) {
+      add(mixture + "gate.weight", x.shape());
+      continue;
+    }
+    const char* kind = name.ends_with("gate_proj") ? "w1" : name.ends_with("up_proj") ? "w3" : "w2";
+    for (int64_t expert = 0; expert < config.experts; ++expert)
+      add(join_text(mixture, "experts.", expert, ".", kind, ".weight"), {x.dim(1), x.dim(2)});
+  }
+  return weights;
+}
+
+TEST(LoadModel, FoldersHaveTheLogitsOfTransformers) {
+  const Json cases = fixture::load("huggingface").at("cases");
+  for (const Json& test : cases) {
+    SCOPED_TRACE(test.at("name").get<std::string>());
+    const TempFolder folder;
+    const std::string json = test.at("config").dump();
+    write_text(folder / "config.json", json);
+    save_safetensors(folder / "model.safetensors",
+                     named_by_others(std::get<LlamaConfig>(config_from_huggingface(json))));
+    const LoadedModel loaded = load_model(folder.path());
+    const Tensor logits = loaded.model->logits(token_batch(0, 2, 200, 64).tokens);
+    // f32 on both sides, angles of 200 positions in f32 on theirs.
+    EXPECT_TRUE(fixture::near(slice(select(logits, 1, 199), 1, {0, 64, 7}), test.at("logits"),
+                              {2e-4, 2e-4}));
+  }
+}
+
+TEST(LoadModel, ExpertsThatAreMissingAreNamed) {
+  const TempFolder folder;
+  const Json cases = fixture::load("huggingface").at("cases");
+  const std::string json = cases.back().at("config").dump();
+  write_text(folder / "config.json", json);
+  auto weights = named_by_others(std::get<LlamaConfig>(config_from_huggingface(json)));
+  std::erase_if(weights, [](const NamedTensor& each) {
+    return each.name == "model.layers.1.block_sparse_moe.experts.2.w3.weight";
+  });
+  save_safetensors(folder / "model.safetensors", weights);
+  EXPECT_THAT(error_of([&] { load_model(folder.path()); }),
+              HasSubstr("model.layers.1.mlp.up_proj: the weights of expert 2 are missing"));
+}
+
+// Llama 3.1's frequencies, by the formula of its reference code, and the table of its paper's settings.
+TEST(LoadModel, StretchedFrequenciesFollowTheirFormula) {
+  const RopeScaling llama31{.kind = RopeStretch::llama3, .factor = 8};
+  const std::vector<double> plain = scaled_frequencies(500000, 64, {}),
+                            stretched = scaled_frequencies(500000, 64, llama31);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const double wave = 2 * M_PI / plain[i], smooth = (8192 / wave - 1) / (4 - 1);
+    const double expected = wave < 8192 / 4.0 ? plain[i]
+                            : wave > 8192.0   ? plain[i] / 8
+                                              : (1 - smooth) * plain[i] / 8 + smooth * plain[i];
+    EXPECT_NEAR(stretched[i], expected, 1e-12 * expected) << i;
+  }
+  EXPECT_EQ(stretched.front(), plain.front());
+  EXPECT_EQ(stretched.back(), plain.back() / 8);
+  const std::vector<double> linear =
+      scaled_frequencies(10000, 4, {.kind = RopeStretch::linear, .factor = 4});
+  EXPECT_EQ(linear[0], 0.25);
 }
 
 TEST(LoadModel, Gpt2OfHuggingFaceHasTheLogitsOfOnnxRuntime) {

@@ -7,6 +7,7 @@
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/reduce.h"
+#include "brrr/ops/unary.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/optim/stochastic_round.h"
 #include "brrr/optim/weight_average.h"
@@ -80,6 +81,20 @@ TEST(OptimizerState, BytesOfAdaGrad) {
   const AdaGrad optimizer(parameters);
   EXPECT_EQ(optimizer.state_bytes(), Bytes(36 * 4));
   EXPECT_EQ(ledger().live(Category::optimizer) - before, Bytes(36 * 4));
+}
+
+// An eager step keeps 4 bytes of gradient a parameter until zero_grad, and none behind it.
+TEST(OptimizerState, ZeroGradFreesWhatBackwardLeft) {
+  const Tensor w = full({9, 4}, 0.5);
+  w.require_grad();
+  AdaGrad optimizer({{"w", w}});
+  const Bytes before = ledger().live(Category::gradient);
+  sum(square(w)).backward();
+  EXPECT_EQ(ledger().live(Category::gradient) - before, Bytes(36 * 4));
+  optimizer.update({w.grad()}, 0.1);
+  optimizer.zero_grad();
+  EXPECT_EQ(ledger().live(Category::gradient), before);
+  EXPECT_FALSE(w.grad().defined());
 }
 
 // Three layers of 64 x 64 and a head of 64: 12352 parameters, and with AdaGrad's state 98816 bytes.

@@ -22,6 +22,7 @@ std::string error_in(const std::string& toml) {
 TEST(Config, EverySettingGoesRound) {
   TrainConfig config;
   config.data.files = {"a b.txt", "quo\"te.txt"};
+  config.data.weights = {0.7, 3};
   config.data.separator = "<|endoftext|>";
   config.model.layers = 3;
   config.optimizer.lr = 0.1 + 0.2;  // all digits

@@ -32,7 +32,8 @@ TEST(Demo, WritesStoriesThatParseAndAreNew) {
   EXPECT_LT(log.facts.seconds, kMostTrainingSeconds);
 
   const LoadedModel loaded = load_model(run_folder);
-  Sampler sampler(*loaded.model, loaded.tokenizer, {.temperature = 0.8, .seed = 1});
+  Sampler sampler(*loaded.model, loaded.tokenizer,
+                  {.temperature = TrainConfig{}.report.temperature, .seed = 1});
   std::unordered_set<std::string> training_set;
   const auto stories = TrainConfig{}.data.stories;
   for (int64_t i = 0; i < stories; ++i) training_set.insert(story(i));

@@ -45,8 +45,10 @@ class SmallRun {
   TrainOutcome train(const std::string& name, const SmallRunOptions& extra = {}) const {
     const Rates rates = rates_from_peaks(
         "a test", {.flops_per_second = 1e10, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
-    const PreparedRun prepared = prepare_run(
-        {.config = config, .folder = folder(name), .rates = rates, .resume = extra.resume});
+    const PreparedRun prepared = prepare_run({.config = config,
+                                              .folder = folder(name),
+                                              .rates = [&] { return rates; },
+                                              .resume = extra.resume});
     Trainer trainer(prepared.run, prepared.corpus, prepared.plan,
                     {.folder = folder(name),
                      .brrr_version = "test",

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "support/run_program.h"
+#include "support/sanitized.h"
 #include "train/small_run.h"
 
 namespace brrr {
@@ -59,11 +60,7 @@ class TrainCommand : public testing::Test {
   fs::path text_;
 };
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr int kKills = 3;  // a start takes seconds there
-#else
-constexpr int kKills = 8;
-#endif
+constexpr int kKills = kIsSanitized ? 3 : 8;  // a start takes seconds there
 
 // BRRR_KILLS=50 for the long form.
 TEST_F(TrainCommand, SurvivesKillAtAnyInstant) {
@@ -148,6 +145,11 @@ TEST_F(TrainCommand, ADryRunPlansAndLeavesNothing) {
   const auto json = nlohmann::json::parse(train("a", "--steps 50 --dry-run --json").output);
   EXPECT_GT(json["memory_bytes"], 0);
   EXPECT_GT(json["seconds"], 0);
+  EXPECT_EQ(json["data"]["is_estimate"], true);
+  const fs::path more = folder_.write("more.txt", small_text(20));
+  const Outcome mixed = run(join_text("train ", text_.string(), " ", more.string(),
+                                      " --weights 1,3 --steps 50 --dry-run"));
+  EXPECT_THAT(mixed.output, HasSubstr(join_text("75 % of the rows from ", more.string(), ", ")));
 }
 
 TEST_F(TrainCommand, BadInputIsAUserErrorThatNamesTheWayOut) {
@@ -167,6 +169,10 @@ TEST_F(TrainCommand, BadInputIsAUserErrorThatNamesTheWayOut) {
   expect_error(text_.string() + " --stesp 3", "--stesp");
   expect_error("--config " + folder_.write("c.toml", "[train]\nstesp = 3\n").string(),
                "did you mean train.steps?");
+  expect_error(text_.string() + " --weights 1,2 --steps 2",
+               "data.weights has 2 numbers for 1 files");
+  expect_error(text_.string() + " --weights 0 --steps 2", "positive numbers are needed");
+  expect_error(text_.string() + " --weights half --steps 2", "data.weights = half: a number");
   expect_error("--resume", "holds no run");
   expect_error(text_.string() + " --layers 60 --width 8192 --heads 64 --batch 1 --steps 2",
                "of memory");

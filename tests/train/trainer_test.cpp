@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
+#include <cmath>
+#include <fstream>
+
 #include "brrr/base/thread_pool.h"
 #include "brrr/train/parts.h"
 #include "brrr/train/state.h"
@@ -36,6 +39,7 @@ TEST(Trainer, LearnsAndLeavesEverythingBehind) {
   EXPECT_NE(log.steps[19].sample, "");
   EXPECT_EQ(log.facts.status, "finished");
   EXPECT_GT(log.facts.best_step, 0);
+  EXPECT_EQ(log.facts.peak_bandwidth, 1e10) << "of the rates that it was planned by";
   for (const char* file : {"config.toml", "tokenizer.json", "run.json", "checkpoints/best"})
     EXPECT_TRUE(fs::exists(run.folder("a") / file)) << file;
 }
@@ -81,6 +85,23 @@ TEST(Trainer, GoesOnWithAccumulationAndDropout) {
   const TrainOutcome rest = run.train("cut", {.resume = true});
   EXPECT_EQ(run.losses("cut"), run.losses("whole"));
   EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint));
+}
+
+TEST(Trainer, RunsLayersAgainInsideMicroBatches) {
+  SmallRun run;
+  run.config.model.layers = 2;
+  run.config.train.steps = 4;
+  run.config.train.accumulate = 2;
+  const auto train = [&](RematPolicy policy) {
+    run.config.train.recompute = policy;
+    const std::string name(policy_name(policy));
+    run.train(name);
+    return std::pair(run.losses(name), read_run_log(run.folder(name)).facts.predicted_memory);
+  };
+  const auto [kept, kept_bytes] = train(RematPolicy::none);
+  const auto [again, again_bytes] = train(RematPolicy::full);
+  EXPECT_EQ(kept, again);
+  EXPECT_LT(again_bytes, kept_bytes);
 }
 
 // bf16 keeps nothing but copies; f16 has a loss scale and fp8 histories, which are part of a checkpoint.
@@ -209,6 +230,110 @@ TEST(Resume, TakesOtherDataAndSaysSo) {
                                     notes.push_back(text);
                                   }}});
   EXPECT_THAT(notes, Contains(HasSubstr("the data is other data")));
+}
+
+// ---- sources mixed by weight ---------------------------------------------------------------------
+// Two files of letters that tell them apart; a row of the one has none of the other's.
+class MixedRun : public SmallRun {
+ public:
+  MixedRun() {
+    std::ofstream(folder("a.txt")) << std::string(3000, 'a');
+    std::ofstream(folder("b.txt")) << std::string(1000, 'b');
+    config.data.files = {folder("a.txt").string(), folder("b.txt").string()};
+    config.data.weights = {1, 3};
+  }
+};
+
+TEST(Mixing, RowsComeByWeightAndGoOnBitForBit) {
+  MixedRun run;
+  const Corpus corpus = make_corpus(run.config.data, run.folder("data only"));
+  ASSERT_EQ(corpus.train.size(), 2U);
+  EXPECT_EQ(corpus.validation.size(), 2U);
+  EXPECT_GT(corpus.facts.sources[0].train_tokens, 2 * corpus.facts.sources[1].train_tokens);
+  const Batches batches(corpus.train, {.batch = 4, .context = 16});
+  for (int64_t step = 0; step < 3; ++step) {
+    int64_t of_b = 0;
+    for (int64_t row = 0; row < 4; ++row) of_b += batches.place(step, row).source;
+    EXPECT_EQ(of_b, 3) << "three rows of four";
+  }
+
+  const TrainOutcome whole = run.train("whole");
+  run.train_until("cut", 7);
+  const TrainOutcome rest = run.train("cut", {.resume = true});
+  EXPECT_EQ(run.losses("cut"), run.losses("whole"));
+  EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint));
+  EXPECT_EQ(open_run_tokens(run.folder("whole"), "train")->token_count(),
+            corpus.facts.train_tokens);
+}
+
+TEST(Mixing, OtherWeightsAreToldAndTokensAreNotMadeAgain) {
+  MixedRun run;
+  run.train_until("a", 6);
+  const fs::path shard = run.folder("a") / "data/source-2/train-00000.tokens";
+  ASSERT_TRUE(fs::exists(shard));
+  const auto made = fs::last_write_time(shard);
+  run.config.data.weights = {1, 1};
+  std::vector<std::string> notes;
+  run.train("a", {.resume = true, .observer = {.on_note = [&](const std::string& text) {
+                                    notes.push_back(text);
+                                  }}});
+  EXPECT_THAT(notes, Contains(HasSubstr("data.weights is 1,1 now, and was 1,3: weights and "
+                                        "optimizer state go on exactly; rows come by the new")));
+  EXPECT_EQ(fs::last_write_time(shard), made);
+}
+
+TEST(Mixing, TokenFilesAreMixedTooAndMustBeOfOneTokenizer) {
+  MixedRun run;
+  make_corpus(run.config.data, run.folder("a"));
+  DataConfig tokens{.files = {(run.folder("a") / "data/source-1").string(),
+                              (run.folder("a") / "data/source-2").string()},
+                    .weights = {2, 1}};
+  const Corpus mixed = make_corpus(tokens, run.folder("unused"));
+  EXPECT_EQ(mixed.train.size(), 2U);
+  EXPECT_EQ(mixed.train[0].weight, 2);
+  EXPECT_EQ(mixed.validation[1].weight, 1);
+  tokens.weights.clear();
+  const Corpus joined = make_corpus(tokens, run.folder("unused"));
+  EXPECT_EQ(joined.train.size(), 1U);
+  EXPECT_EQ(joined.facts.train_tokens, mixed.facts.train_tokens);
+  EXPECT_FALSE(fs::exists(run.folder("unused"))) << "token files stay where they are";
+
+  DataConfig others = run.config.data;
+  others.tokenizer = "byte";
+  make_corpus(others, run.folder("b"));
+  tokens.files[1] = (run.folder("b") / "data/source-2").string();
+  EXPECT_THAT(error_of([&] { make_corpus(tokens, run.folder("unused")); }),
+              HasSubstr("prepare them all with one"));
+  tokens.files[1] = run.folder("b.txt").string();
+  EXPECT_THAT(error_of([&] { make_corpus(tokens, run.folder("unused")); }),
+              HasSubstr("give files of one sort"));
+}
+
+// ---- looking before training ---------------------------------------------------------------------
+TEST(LookAtCorpus, IsNearWhatPreparingMakesAndWritesNothing) {
+  SmallRun run;
+  std::ofstream(run.folder("long.txt")) << small_text(12000);  // some 6 MB: more than is looked at
+  for (const std::string& file : {run.config.data.files[0], run.folder("long.txt").string()}) {
+    const DataConfig data{.files = {file}};
+    const CorpusFacts seen = look_at_corpus(data, run.folder("nothing"));
+    EXPECT_FALSE(fs::exists(run.folder("nothing")));
+    const CorpusFacts made = make_corpus(data, run.folder(fs::path(file).stem())).facts;
+    EXPECT_TRUE(seen.is_estimate && !made.is_estimate);
+    EXPECT_EQ(seen.vocab, made.vocab);
+    EXPECT_EQ(seen.text_bytes, made.text_bytes);
+    const auto near = [](int64_t a, int64_t b) {
+      return std::fabs(static_cast<double>(a) / static_cast<double>(b) - 1);
+    };
+    EXPECT_LT(near(seen.train_tokens, made.train_tokens), 0.05);
+    EXPECT_LT(near(seen.data_bytes.value(), made.data_bytes.value()), 0.1);
+  }
+  const DataConfig stories{.stories = 300};
+  const CorpusFacts seen = look_at_corpus(stories, run.folder("nothing"));
+  const CorpusFacts made = make_corpus(stories, run.folder("stories")).facts;
+  EXPECT_EQ(seen.documents, made.documents);
+  EXPECT_EQ(seen.longest_document, made.longest_document);
+  EXPECT_EQ(look_at_corpus(stories, run.folder("stories"), true).train_tokens, made.train_tokens)
+      << "of a run that goes on the tokens are there";
 }
 
 // ---- full disks ----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@
 #include "brrr/infer/load_model.h"
 #include "brrr/report/table.h"
 #include "brrr/text/stream.h"
+#include "brrr/train/session.h"
 
 namespace brrr::cli {
 namespace {
@@ -24,6 +25,7 @@ struct Arguments {
   int64_t stories = 0;
   uint64_t seed = 0;
   bool json = false;
+  std::optional<bool> document_mask, whole_documents;  // not given: as the run was trained
   EvaluateOptions options;
 };
 
@@ -68,21 +70,31 @@ TokenSet tokens_of_stories(int64_t count, uint64_t seed, const text::Tokenizer& 
   return whole_file(TokenFile::from_memory(std::move(memory)));
 }
 
-// The tokens that a run prepared for itself; nothing where the model is no checkpoint of such a run.
-std::optional<TokenSet> tokens_of_run(const std::filesystem::path& checkpoint,
-                                      const std::string& split) {
-  const std::filesystem::path checkpoints = checkpoint.parent_path(),
-                              data = checkpoints.parent_path() / "data";
-  if (checkpoints.filename() != "checkpoints" || !std::filesystem::is_directory(data) ||
-      find_shards(data, split).empty())
-    return {};
-  return open_tokens(data, split);
+// The run that a checkpoint belongs to; empty where the model is no checkpoint of one.
+std::filesystem::path run_of(const LoadedModel& loaded) {
+  const std::filesystem::path checkpoints = loaded.source.parent_path();
+  return checkpoints.filename() == "checkpoints" ? checkpoints.parent_path()
+                                                 : std::filesystem::path();
+}
+
+// How windows are cut and seen: as asked for, else as the model was trained, else by documents.
+EvaluateOptions options_of(const Arguments& arguments, const std::filesystem::path& run) {
+  EvaluateOptions options = arguments.options;
+  if (!run.empty() && holds_run(run)) {
+    const DataConfig trained = read_config(run / "config.toml").data;
+    options.documents = trained.document_mask.value_or(options.documents);
+    options.whole_documents = trained.whole_documents.value_or(options.whole_documents);
+  }
+  options.documents = arguments.document_mask.value_or(options.documents);
+  options.whole_documents = arguments.whole_documents.value_or(options.whole_documents);
+  return options;
 }
 
 TokenSet tokens_of(const Arguments& arguments, const LoadedModel& loaded) {
   const int ways = !arguments.files.empty() + !arguments.data.empty() + (arguments.stories != 0);
-  if (ways == 0) {
-    if (const auto own = tokens_of_run(loaded.source, arguments.split)) return *own;
+  const std::filesystem::path run = run_of(loaded);
+  if (ways == 0 && !run.empty()) {
+    if (const auto own = open_run_tokens(run, arguments.split)) return *own;
   }
   check(ways == 1,
         "eval: name what to predict, and one thing only: text FILES, --data FOLDER, or "
@@ -96,7 +108,8 @@ TokenSet tokens_of(const Arguments& arguments, const LoadedModel& loaded) {
 void run_eval(const Arguments& arguments) {
   const LoadedModel loaded = load_model(arguments.model, {.tokenizer = arguments.tokenizer});
   const TokenSet tokens = tokens_of(arguments, loaded);
-  Evaluator evaluator(*loaded.model, tokens, arguments.options, loaded.tokenizer.get());
+  const EvaluateOptions options = options_of(arguments, run_of(loaded));
+  Evaluator evaluator(*loaded.model, tokens, options, loaded.tokenizer.get());
   const Evaluation result = evaluator.run();
   if (arguments.json) {
     nlohmann::ordered_json report{{"model", loaded.source.string()},
@@ -105,7 +118,9 @@ void run_eval(const Arguments& arguments) {
                                   {"perplexity", result.perplexity},
                                   {"bits_per_byte", nullptr},
                                   {"tokens", result.tokens},
-                                  {"bytes", result.bytes}};
+                                  {"bytes", result.bytes},
+                                  {"document_mask", options.documents},
+                                  {"whole_documents", options.whole_documents}};
     if (result.bits_per_byte) report["bits_per_byte"] = *result.bits_per_byte;
     std::puts(report.dump(1).c_str());
     return;
@@ -146,10 +161,19 @@ void add_eval(CLI::App& app) {
                       "Tokens of a window; what the model takes when not given");
   command->add_option("--max-batches", arguments->options.max_batches,
                       "At most so many batches, spread over the text");
-  command->add_flag("--document-mask,!--no-document-mask", arguments->options.documents,
-                    "A token sees its own document only (the default), or all of its window");
-  command->add_flag("--whole-documents,!--no-whole-documents", arguments->options.whole_documents,
-                    "Windows begin where documents do (the default), or are cut evenly");
+  // Not add_flag of the optional itself: that counts from 0 and would always be given.
+  const auto add_choice = [&](const std::string& name, std::optional<bool>& choice,
+                              const std::string& help) {
+    command->add_flag_function(
+        join_text("--", name, ",!--no-", name), [&choice](int64_t count) { choice = count > 0; },
+        help);
+  };
+  add_choice("document-mask", arguments->document_mask,
+             "A token sees its own document only, or all of its window (as the run was trained; "
+             "else its own document)");
+  add_choice("whole-documents", arguments->whole_documents,
+             "Windows begin where documents do, or are cut evenly (as the run was trained; else "
+             "where documents do)");
   command->add_option("--tokenizer", arguments->tokenizer, "Instead of the one beside the model");
   command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(

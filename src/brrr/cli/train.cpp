@@ -67,7 +67,7 @@ void run_train(const Arguments& arguments) {
   const std::filesystem::path folder = folder_of(arguments);
   const RunRequest request{.config = config_of(arguments, folder),
                            .folder = folder,
-                           .rates = find_rates_quickly(arguments.rates),
+                           .rates = [&] { return find_rates_quickly(arguments.rates); },
                            .resume = arguments.resume};
   TrainView view({.folder = folder, .json = arguments.json});
   if (arguments.dry_run) {
@@ -123,6 +123,7 @@ void add_train(CLI::App& app) {
       "  brrr train book.txt                           sizes chosen from the text and this "
       "machine\n"
       "  brrr train book.txt --minutes 60 --out runs/book\n"
+      "  brrr train book.txt code.txt --weights 7,3    seven rows of ten from the book\n"
       "  brrr train --out runs/book --resume --steps 20000\n"
       "  brrr train book.txt --dry-run                 what it would need");
   command->callback([arguments] {

@@ -23,14 +23,27 @@ std::string model_words(const ResolvedRun& run) {
                      with_commas(parameter_count(run.model)));
 }
 
-nlohmann::json plan_json(const PreparedRun& prepared) {
-  const TrainPlan& plan = prepared.plan;
-  const auto steps = static_cast<double>(resolved(prepared.run.config.train.steps));
-  return {{"model", nlohmann::json::parse(to_json(prepared.run.model))},
+nlohmann::json data_json(const CorpusFacts& data) {
+  nlohmann::json sources = nlohmann::json::array();
+  for (const SourceFacts& source : data.sources)
+    sources.push_back(
+        {{"name", source.name}, {"share", source.share}, {"train_tokens", source.train_tokens}});
+  return {{"train_tokens", data.train_tokens},
+          {"validation_tokens", data.validation_tokens},
+          {"is_estimate", data.is_estimate},
+          {"bytes", data.data_bytes.value()},
+          {"sources", sources}};
+}
+
+nlohmann::json plan_json(const PlannedRun& planned) {
+  const TrainPlan& plan = planned.plan;
+  const auto steps = static_cast<double>(resolved(planned.run.config.train.steps));
+  return {{"model", nlohmann::json::parse(to_json(planned.run.model))},
+          {"data", data_json(planned.data)},
           {"parameters", plan.parameters},
-          {"steps", resolved(prepared.run.config.train.steps)},
+          {"steps", resolved(planned.run.config.train.steps)},
           {"memory_bytes", plan.memory().value()},
-          {"memory_available", prepared.machine.memory.value()},
+          {"memory_available", planned.machine.memory.value()},
           {"disk_bytes", plan.disk.value()},
           {"checkpoint_bytes", plan.checkpoint.value()},
           {"step_seconds", plan.step_seconds},
@@ -38,8 +51,8 @@ nlohmann::json plan_json(const PreparedRun& prepared) {
           {"calibrated", plan.calibrated},
           {"flops_per_token", plan.model_flops_per_token.value()},
           {"speed_regime", plan.speed_regime},
-          {"reasons", prepared.run.reasons},
-          {"config", to_toml(prepared.run.config)}};
+          {"reasons", planned.run.reasons},
+          {"config", to_toml(planned.run.config)}};
 }
 
 // "loss 2.31  12,345 tok/s  MFU 31 %  210 MiB"
@@ -61,49 +74,49 @@ void TrainView::say(const std::string& text) {
   std::fflush(stdout);
 }
 
-void TrainView::show_plan(const PreparedRun& prepared) const {
+void TrainView::show_plan(const PlannedRun& planned) const {
   if (options_.json) {
-    std::puts(plan_json(prepared).dump(1).c_str());
+    std::puts(plan_json(planned).dump(1).c_str());
     return;
   }
-  const TrainPlan& plan = prepared.plan;
-  const auto steps = static_cast<double>(resolved(prepared.run.config.train.steps));
+  const TrainPlan& plan = planned.plan;
+  const auto steps = static_cast<double>(resolved(planned.run.config.train.steps));
   Table table({"", "needed", "", "there is"});
   table.row("parameters and optimizer", plan.states, "", "");
   table.row("a step at its fullest", plan.arena, "", "");
   table.row("copy for a checkpoint", plan.snapshot, "", "");
   table.row("batches, evaluation, program", plan.other, "", "");
   table.rule();
-  table.row("memory", plan.memory(), "", prepared.machine.memory);
+  table.row("memory", plan.memory(), "", planned.machine.memory);
   table.row("disk", plan.disk, fmt::format("{} a checkpoint", to_text(plan.checkpoint)),
             available_disk(options_.folder));
   table.row("time", Seconds(plan.step_seconds * steps),
             fmt::format("{} a step{}", to_text(Seconds(plan.step_seconds)),
                         plan.calibrated ? "" : ", uncalibrated"),
             "");
-  fmt::print("data   {}, {} training tokens\nmodel  {}\n", prepared.corpus.words,
-             with_commas(prepared.corpus.train.token_count()), model_words(prepared.run));
-  for (const std::string& reason : prepared.run.reasons) fmt::print("       {}\n", reason);
+  const CorpusFacts& data = planned.data;
+  fmt::print("data   {}, {}{} training tokens\nmodel  {}\n", data.words,
+             data.is_estimate ? "about " : "", with_commas(data.train_tokens),
+             model_words(planned.run));
+  for (const std::string& reason : planned.run.reasons) fmt::print("       {}\n", reason);
   fmt::print("\n{}\n{}; {}\n", table.text(), plan.speed_regime, plan.speed_advice);
 }
 
-void TrainView::show_start(const PreparedRun& prepared) {
-  const Corpus& corpus = prepared.corpus;
-  say(fmt::format("data       {}: {} tokens to train on, {} held out", corpus.words,
-                  with_commas(corpus.train.token_count()),
-                  with_commas(corpus.validation.token_count())));
-  if (corpus.tokenizer)
-    say(fmt::format("tokenizer  {} ({})", corpus.tokenizer->description(),
-                    corpus.tokenizer_reason));
-  say(fmt::format("model      {}", model_words(prepared.run)));
-  for (const std::string& reason : prepared.run.reasons) say(fmt::format("           {}", reason));
-  say(fmt::format("machine    {} thread{}, {} free of which {} are needed", prepared.machine.cores,
-                  prepared.machine.cores == 1 ? "" : "s", to_text(prepared.machine.memory),
-                  to_text(prepared.plan.memory())));
-  say(fmt::format("MFU        {}: {}", to_text(prepared.machine.peak_flops), kMfuConvention));
+void TrainView::show_start(const PlannedRun& planned) {
+  const CorpusFacts& data = planned.data;
+  say(fmt::format("data       {}: {} tokens to train on, {} held out", data.words,
+                  with_commas(data.train_tokens), with_commas(data.validation_tokens)));
+  if (!data.tokenizer.empty())
+    say(fmt::format("tokenizer  {} ({})", data.tokenizer, data.tokenizer_reason));
+  say(fmt::format("model      {}", model_words(planned.run)));
+  for (const std::string& reason : planned.run.reasons) say(fmt::format("           {}", reason));
+  say(fmt::format("machine    {} thread{}, {} free of which {} are needed", planned.machine.cores,
+                  planned.machine.cores == 1 ? "" : "s", to_text(planned.machine.memory),
+                  to_text(planned.plan.memory())));
+  say(fmt::format("MFU        {}: {}", to_text(planned.machine.peak_flops), kMfuConvention));
   say(fmt::format("run        {}\n", options_.folder.string()));
   if (!options_.json)
-    progress_ = std::make_unique<Progress>(resolved(prepared.run.config.train.steps), stdout);
+    progress_ = std::make_unique<Progress>(resolved(planned.run.config.train.steps), stdout);
 }
 
 TrainObserver TrainView::observer() {

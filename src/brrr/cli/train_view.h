@@ -20,8 +20,8 @@ class TrainView {
  public:
   explicit TrainView(const TrainViewOptions& options) : options_(options) {}
 
-  void show_plan(const PreparedRun& prepared) const;
-  void show_start(const PreparedRun& prepared);
+  void show_plan(const PlannedRun& planned) const;
+  void show_start(const PlannedRun& planned);
   TrainObserver observer();
   // `write` makes the text of a number.
   void show_end(const TrainOutcome& outcome,

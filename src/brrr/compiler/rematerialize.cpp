@@ -23,6 +23,12 @@ NodeSet selective_choice(const Graph& graph, const StepParts& parts, CutCosts co
   return cheapest_choice(graph, parts, costs, kByteAboveAll);
 }
 
+// Bodies of repeats are graphs of their own, and have been through this pass already.
+bool has_bodies(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const Node& node) { return node.body != nullptr; });
+}
+
 }  // namespace
 
 std::string_view policy_name(RematPolicy policy) {
@@ -56,6 +62,7 @@ Graph rematerialize(const Graph& graph, const RematOptions& options, const Graph
   if (options.policy == RematPolicy::selective) {
     again = selective_choice(graph, parts, costs);
   } else if (options.policy == RematPolicy::full) {
+    if (graph.segments.empty() && has_bodies(graph)) return graph;  // the layers are in there
     check(!graph.segments.empty(),
           "full recomputation runs layers again, and this program has none; ",
           "mark them with checkpoint(fn) or SegmentScope, or use another policy");

@@ -117,7 +117,6 @@ bool holds(const Constraint& constraint, const Trial& trial) {
   if (constraint.kind == ConstraintKind::adds) return can_add(constraint, trial);
   const int a = constraint.a, b = constraint.b;
   if (!trial.is_bound(a) || !trial.is_bound(b)) return true;
-  if (constraint.kind == ConstraintKind::differs) return trial.value(a) != trial.value(b);
   const Gender of_a = trial.entry_of(a).gender, of_b = trial.entry_of(b).gender;
   return of_a == Gender::none || of_b == Gender::none || of_a == of_b;
 }

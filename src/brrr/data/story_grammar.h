@@ -3,7 +3,7 @@
 // A rule is a choice between templates. In a template, <rule> stands for another rule, (a|b) for a
 // choice between words, and {variable} or {variable.form} for something of the story: the hero's name,
 // a colour, a number. A variable has one value in a whole story, so every later mention repeats the
-// first, and constraints tie variables together: the friend is not the hero, two and three make five.
+// first, and constraints tie variables together: a boy is a "he", two and three make five.
 #pragma once
 
 #include <array>
@@ -34,9 +34,8 @@ struct Variable {
 };
 
 enum class ConstraintKind : uint8_t {
-  differs,  // a and b are not the same entry
-  agrees,   // a and b do not differ in gender
-  adds,     // a + b = c
+  agrees,  // a and b do not differ in gender
+  adds,    // a + b = c
 };
 struct Constraint {
   ConstraintKind kind;

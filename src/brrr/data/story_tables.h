@@ -17,10 +17,16 @@ constexpr Entry girl(std::string_view name) {
 constexpr Entry boy(std::string_view name) {
   return {.forms = {name, "he", "He", "his", "His"}, .gender = Gender::male};
 }
-inline constexpr std::array kPersons = {
+// Friends have names that no hero has: that the two differ would be the last thing that a model learns.
+inline constexpr std::array kHeroes = {
     girl("Mia"),  girl("Lily"), girl("Anna"), girl("Sara"), girl("Emma"), girl("Zoe"),
     girl("Ruby"), girl("Nora"), boy("Tom"),   boy("Ben"),   boy("Max"),   boy("Sam"),
     boy("Leo"),   boy("Tim"),   boy("Jack"),  boy("Finn"),
+};
+inline constexpr std::array kFriends = {
+    girl("Ella"), girl("Ivy"), girl("Rosa"), girl("Kate"), girl("Jane"), girl("Amy"),
+    girl("Lucy"), girl("Eva"), boy("Dan"),   boy("Bob"),   boy("Paul"),  boy("Nick"),
+    boy("Joe"),   boy("Adam"), boy("Luke"),  boy("Owen"),
 };
 
 inline constexpr std::array<std::string_view, 1> kWordForm = {"word"};
@@ -85,15 +91,15 @@ inline constexpr std::array kTotals = {number(4, "four", "Four"), number(5, "fiv
 
 // ---- variables and what ties them together ---------------------------------------------------------
 inline constexpr std::array kVariables = {
-    Variable{"hero", kPersonForms, kPersons}, Variable{"friend", kPersonForms, kPersons},
-    Variable{"kind", kWordForm, kKinds},      Variable{"trait", kWordForm, kTraits},
-    Variable{"hobby", kWordForm, kHobbies},   Variable{"place", kWordForm, kPlaces},
-    Variable{"color", kWordForm, kColors},    Variable{"thing", kWordForm, kThings},
-    Variable{"treats", kWordForm, kTreats},   Variable{"container", kWordForm, kContainers},
-    Variable{"tool", kWordForm, kTools},      Variable{"material", kWordForm, kMaterials},
-    Variable{"animal", kWordForm, kAnimals},  Variable{"spot", kWordForm, kSpots},
-    Variable{"trap", kWordForm, kTraps},      Variable{"first", kNumberForms, kParts},
-    Variable{"more", kNumberForms, kParts},   Variable{"total", kNumberForms, kTotals},
+    Variable{"hero", kPersonForms, kHeroes}, Variable{"friend", kPersonForms, kFriends},
+    Variable{"kind", kWordForm, kKinds},     Variable{"trait", kWordForm, kTraits},
+    Variable{"hobby", kWordForm, kHobbies},  Variable{"place", kWordForm, kPlaces},
+    Variable{"color", kWordForm, kColors},   Variable{"thing", kWordForm, kThings},
+    Variable{"treats", kWordForm, kTreats},  Variable{"container", kWordForm, kContainers},
+    Variable{"tool", kWordForm, kTools},     Variable{"material", kWordForm, kMaterials},
+    Variable{"animal", kWordForm, kAnimals}, Variable{"spot", kWordForm, kSpots},
+    Variable{"trap", kWordForm, kTraps},     Variable{"first", kNumberForms, kParts},
+    Variable{"more", kNumberForms, kParts},  Variable{"total", kNumberForms, kTotals},
 };
 
 consteval int variable_index(std::string_view name) {
@@ -104,7 +110,6 @@ consteval int variable_index(std::string_view name) {
 }
 
 inline constexpr std::array kConstraints = {
-    Constraint{ConstraintKind::differs, variable_index("hero"), variable_index("friend")},
     Constraint{ConstraintKind::agrees, variable_index("hero"), variable_index("kind")},
     Constraint{ConstraintKind::adds, variable_index("first"), variable_index("more"),
                variable_index("total")},

@@ -1,10 +1,12 @@
 #include "brrr/infer/huggingface.h"
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "brrr/io/safetensors.h"
+#include "brrr/ops/join.h"
 #include "brrr/ops/views.h"
 
 namespace brrr {
@@ -22,6 +24,10 @@ int64_t integer(const Json& json, const char* key) {
   check(is_set(json, key) && json[key].is_number_integer(), "config.json: ", key,
         " must be a whole number");
   return json[key].get<int64_t>();
+}
+double number(const Json& json, const char* key) {
+  check(is_set(json, key) && json[key].is_number(), "config.json: ", key, " must be a number");
+  return json[key].get<double>();
 }
 template <typename T>
 T value_or(const Json& json, const char* key, T otherwise) {
@@ -58,18 +64,29 @@ Gpt2Config read_gpt2(const Json& json) {
           .width = width};
 }
 
-double rope_base_of(const Json& json) {
-  const Json scaling = is_set(json, "rope_scaling") ? json["rope_scaling"] : Json::object();
-  const std::string kind = value_or<std::string>(scaling, "rope_type",
-                                                 value_or<std::string>(scaling, "type", "default"));
-  check(kind == "default", "config.json: rope_scaling of type ", kind,
-        " is not supported; only plain rotary positions are");
-  return value_or(json, "rope_theta", 10000.0);
+// Rotary positions: plain, or stretched over more than the model was trained with. Older files keep the
+// base beside "rope_scaling", newer ones have all of it in "rope_parameters".
+void read_rope(const Json& json, LlamaConfig& config) {
+  const char* key = is_set(json, "rope_parameters") ? "rope_parameters" : "rope_scaling";
+  const Json rope = is_set(json, key) ? json[key] : Json::object();
+  check(rope.is_object(), "config.json: ", key, " is ", rope.dump(), ", which is no object");
+  config.rope_base = value_or(rope, "rope_theta", value_or(json, "rope_theta", 10000.0));
+  const std::string kind =
+      value_or<std::string>(rope, "rope_type", value_or<std::string>(rope, "type", "default"));
+  if (kind == "default") return;
+  check(kind == "linear" || kind == "llama3", "config.json: ", key, " of type ", kind,
+        " is not supported; default, linear and llama3 are");
+  config.rope_factor = number(rope, "factor");
+  config.rope_stretch = kind == "linear" ? RopeStretch::linear : RopeStretch::llama3;
+  if (kind == "linear") return;
+  config.rope_low_turns = number(rope, "low_freq_factor");
+  config.rope_high_turns = number(rope, "high_freq_factor");
+  config.rope_trained_context = integer(rope, "original_max_position_embeddings");
 }
 
 // The window that all layers share; 0: none.
 int64_t window_of(const Json& json, const std::string& type) {
-  if (type == "mistral") return value_or<int64_t>(json, "sliding_window", 0);
+  if (type == "mistral" || type == "mixtral") return value_or<int64_t>(json, "sliding_window", 0);
   require_setting(json, "use_sliding_window", false);
   return 0;
 }
@@ -79,20 +96,27 @@ LlamaConfig read_llama(const Json& json, const std::string& type) {
   require_setting(json, "attention_bias", false);
   require_setting(json, "mlp_bias", false);
   const int64_t heads = integer(json, "num_attention_heads");
-  return {.vocab = integer(json, "vocab_size"),
-          .context = integer(json, "max_position_embeddings"),
-          .layers = integer(json, "num_hidden_layers"),
-          .width = integer(json, "hidden_size"),
-          .heads = heads,
-          .kv_heads = value_or(json, "num_key_value_heads", heads),
-          .head_dim = value_or<int64_t>(json, "head_dim", 0),
-          .hidden = integer(json, "intermediate_size"),
-          .tied = value_or(json, "tie_word_embeddings", false),
-          .qkv_bias = type == "qwen2",
-          .qk_norm = type == "qwen3",
-          .window = window_of(json, type),
-          .rope_base = rope_base_of(json),
-          .norm_eps = value_or(json, "rms_norm_eps", 1e-6)};
+  LlamaConfig config{.vocab = integer(json, "vocab_size"),
+                     .context = integer(json, "max_position_embeddings"),
+                     .layers = integer(json, "num_hidden_layers"),
+                     .width = integer(json, "hidden_size"),
+                     .heads = heads,
+                     .kv_heads = value_or(json, "num_key_value_heads", heads),
+                     .head_dim = value_or<int64_t>(json, "head_dim", 0),
+                     .hidden = integer(json, "intermediate_size"),
+                     .tied = value_or(json, "tie_word_embeddings", false),
+                     .qkv_bias = type == "qwen2",
+                     .qk_norm = type == "qwen3",
+                     .window = window_of(json, type),
+                     .norm_eps = value_or(json, "rms_norm_eps", 1e-6)};
+  if (type == "mixtral") {
+    config.experts = integer(json, "num_local_experts");
+    config.top_k = integer(json, "num_experts_per_tok");
+    config.capacity_factor = 0;  // theirs leave no token out
+    config.balance_weight = value_or(json, "router_aux_loss_coef", 0.001);
+  }
+  read_rope(json, config);
+  return config;
 }
 
 // The files that hold the weights: one, or those that an index names.
@@ -121,6 +145,62 @@ bool is_no_parameter(const std::string& name, bool tied) {
          name.ends_with("rotary_emb.inv_freq") || (tied && name == "lm_head.weight");
 }
 
+NamedTensor from_gpt2(std::string name, const Tensor& x) {
+  constexpr std::string_view kPrefix = "transformer.";
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  // Their GPT-2 keeps projections as [in, out].
+  const bool is_projection = x.rank() == 2 && name.starts_with("h.");
+  return {std::move(name), is_projection ? transpose(x) : x};
+}
+
+// Mixtral keeps each expert's matrices apart, "model.layers.0.block_sparse_moe.experts.3.w1.weight"; ours are
+// one table a layer and kind, "model.layers.0.mlp.gate_proj" [experts, hidden, width]. Files may hold them in
+// any order.
+class ExpertTables {
+ public:
+  explicit ExpertTables(int64_t experts) : experts_(static_cast<size_t>(experts)) {}
+
+  // True where the tensor belongs to a mixture and was taken.
+  bool take(const std::string& name, const Tensor& x) {
+    constexpr std::string_view kPart = "block_sparse_moe.";
+    const size_t part = name.find(kPart);
+    if (part == std::string::npos) return false;
+    const std::string layer = name.substr(0, part), rest = name.substr(part + kPart.size());
+    if (rest == "gate.weight") {
+      routers_.push_back({layer + "mlp.router.weight", x});
+      return true;
+    }
+    for (size_t expert = 0; expert < experts_; ++expert) {
+      for (const auto& [theirs, ours] : kKinds) {
+        if (rest != join_text("experts.", expert, ".", theirs, ".weight")) continue;
+        auto& table = tables_[join_text(layer, "mlp.", ours)];
+        table.resize(experts_);
+        table[expert] = x;
+        return true;
+      }
+    }
+    fail(name, ": is no part of a mixture of ", experts_, " experts");
+  }
+
+  void append_to(std::vector<NamedTensor>& values) {
+    values.insert(values.end(), routers_.begin(), routers_.end());
+    for (auto& [name, parts] : tables_) {
+      for (size_t i = 0; i < parts.size(); ++i)
+        check(parts[i].defined(), name, ": the weights of expert ", i, " are missing");
+      values.push_back({name, stack(parts)});
+      parts.clear();  // one table is held twice, not all of them
+    }
+  }
+
+ private:
+  static constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
+      {"w1", "gate_proj"}, {"w2", "down_proj"}, {"w3", "up_proj"}};
+
+  size_t experts_;
+  std::vector<NamedTensor> routers_;
+  std::map<std::string, std::vector<Tensor>> tables_;  // by our name, an entry for each expert
+};
+
 }  // namespace
 
 ModelConfig config_from_huggingface(std::string_view config_json) {
@@ -128,31 +208,29 @@ ModelConfig config_from_huggingface(std::string_view config_json) {
   check(json.is_object(), "config.json: must be a JSON object");
   const std::string type = value_or<std::string>(json, "model_type", "none");
   if (type == "gpt2") return read_gpt2(json);
-  for (const char* known : {"llama", "mistral", "qwen2", "qwen3"}) {
+  for (const char* known : {"llama", "mistral", "mixtral", "qwen2", "qwen3"}) {
     if (type == known) return read_llama(json, type);
   }
   fail("config.json: model_type ", type,
-       " is not supported; gpt2, llama, mistral, qwen2 and qwen3 are");
+       " is not supported; gpt2, llama, mistral, mixtral, qwen2 and qwen3 are");
 }
 
 std::vector<NamedTensor> read_huggingface_weights(const fs::path& folder,
                                                   const ModelConfig& config) {
   const bool gpt2 = std::holds_alternative<Gpt2Config>(config);
-  const bool tied = gpt2 || std::get<LlamaConfig>(config).tied;
+  const LlamaConfig llama = gpt2 ? LlamaConfig{} : std::get<LlamaConfig>(config);
   std::vector<NamedTensor> values;
+  ExpertTables experts(llama.experts);
   for (const fs::path& path : weight_files(folder)) {
     const SafetensorsFile file(path);
     for (const SafetensorsFile::Entry& entry : file.entries()) {
-      if (is_no_parameter(entry.name, tied)) continue;
-      std::string name = entry.name;
-      if (gpt2 && name.starts_with("transformer."))
-        name.erase(0, std::string("transformer.").size());
+      if (is_no_parameter(entry.name, gpt2 || llama.tied)) continue;
       Tensor x = file.load(entry.name);
-      // Their GPT-2 keeps projections as [in, out].
-      if (gpt2 && x.rank() == 2 && name.starts_with("h.")) x = transpose(x);
-      values.push_back({std::move(name), x});
+      if (llama.experts > 0 && experts.take(entry.name, x)) continue;
+      values.push_back(gpt2 ? from_gpt2(entry.name, x) : NamedTensor{entry.name, x});
     }
   }
+  experts.append_to(values);
   return values;
 }
 

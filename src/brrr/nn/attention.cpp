@@ -2,6 +2,8 @@
 
 #include "brrr/ops/attention.h"
 #include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
 #include "brrr/ops/views.h"
 
 namespace brrr {
@@ -50,6 +52,13 @@ SelfAttention::SelfAttention(int64_t width, Random& random, const SelfAttentionO
     v_ = add("v_proj", width, kv_width, in);
   }
   out_ = add(options_.fused_qkv ? "c_proj" : "o_proj", q_width, width, out);
+  if (options_.rope && options_.rope_scaling.kind != RopeStretch::none) {
+    const int64_t turning =
+        options_.rope->rotary_dim > 0 ? options_.rope->rotary_dim : options_.head_dim;
+    const std::vector<double> frequencies =
+        scaled_frequencies(options_.rope->base, turning / 2, options_.rope_scaling);
+    frequencies_ = to(from_values(frequencies, {turning / 2}), out_->weight.device());
+  }
   if (options_.qk_norm) {
     q_norm_ = std::make_unique<RmsNorm>(options_.head_dim, options_.norm_eps);
     k_norm_ = std::make_unique<RmsNorm>(options_.head_dim, options_.norm_eps);
@@ -84,6 +93,19 @@ LayerCache SelfAttention::make_cache(int64_t batch, int64_t capacity) const {
   return {make(), make()};
 }
 
+// Only distances count, so documents packed behind each other need no positions of their own.
+void SelfAttention::turn(Heads& heads, const RopeOptions& how, const ForwardInputs& inputs) const {
+  const int64_t seq = heads.q.dim(2);
+  const Device device = heads.q.device();
+  Tensor where = inputs.decode ? decode_positions(*inputs.decode, seq)
+                               : arange(0, static_cast<double>(seq), 1, {DType::i64, device});
+  if (frequencies_.defined())
+    where = rope_table_of(where, to(frequencies_, device),
+                          heads.q.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  heads.q = rope(heads.q, where, how);
+  heads.k = rope(heads.k, where, how);
+}
+
 // Without a cache the tokens are the whole sequence; with one they follow what it holds.
 Tensor SelfAttention::attend(Heads heads, const ForwardInputs& inputs) const {
   AttentionOptions rule{.causal = options_.causal,
@@ -108,14 +130,7 @@ Tensor SelfAttention::forward(const Tensor& x, const ForwardInputs& inputs) cons
     heads.q = (*q_norm_)(heads.q);
     heads.k = (*k_norm_)(heads.k);
   }
-  if (options_.rope) {
-    // Only distances count, so documents packed behind each other need no positions of their own.
-    const Tensor positions = inputs.decode ? decode_positions(*inputs.decode, seq)
-                                           : arange(0, static_cast<double>(seq), 1,
-                                                    {.dtype = DType::i64, .device = x.device()});
-    heads.q = rope(heads.q, positions, *options_.rope);
-    heads.k = rope(heads.k, positions, *options_.rope);
-  }
+  if (options_.rope) turn(heads, *options_.rope, inputs);
   const Tensor mixed = attend(std::move(heads), inputs);
   return (*out_)(reshape(transpose(mixed, 1, 2), {batch, seq, options_.heads * options_.head_dim}));
 }

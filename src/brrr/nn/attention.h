@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "brrr/nn/layers.h"
-#include "brrr/ops/rope.h"
+#include "brrr/nn/rope_scaling.h"
 
 namespace brrr {
 
@@ -19,6 +19,7 @@ struct SelfAttentionOptions {
   double norm_eps = 1e-5;
   double soft_cap = 0;  // > 0: bounds the scores
   std::optional<RopeOptions> rope = {};
+  RopeScaling rope_scaling = {};
   bool qkv_bias = false, out_bias = false;
   // One projection for q, k and v under GPT-2's names c_attn and c_proj, in place of q_proj, k_proj,
   // v_proj and o_proj. Only without groups.
@@ -48,11 +49,13 @@ class SelfAttention : public Layer {
     Tensor q, k, v;  // [batch, heads or kv_heads, seq, head_dim]
   };
   Heads project(const Tensor& x) const;
+  void turn(Heads& heads, const RopeOptions& how, const ForwardInputs& inputs) const;
   Tensor attend(Heads heads, const ForwardInputs& inputs) const;
 
   SelfAttentionOptions options_;
   std::unique_ptr<Linear> qkv_, q_, k_, v_, out_;
   std::unique_ptr<RmsNorm> q_norm_, k_norm_;
+  Tensor frequencies_;  // of rotary positions that are scaled; undefined where they are not
   Dropout drop_;
 };
 

@@ -25,6 +25,11 @@ SelfAttentionOptions attention_options(const LlamaConfig& config, int64_t layer)
           .qk_norm = config.qk_norm,
           .norm_eps = config.norm_eps,
           .rope = RopeOptions{.base = config.rope_base},
+          .rope_scaling = {.kind = config.rope_stretch,
+                           .factor = config.rope_factor,
+                           .low_turns = config.rope_low_turns,
+                           .high_turns = config.rope_high_turns,
+                           .trained_context = config.rope_trained_context},
           .qkv_bias = config.qkv_bias,
           .dropout = config.attention_dropout,
           .dropout_site = 1 + 2 * config.layers + layer,
@@ -80,6 +85,8 @@ LlamaConfig checked(const LlamaConfig& config) {
   check(config.kv_rank == 0 || config.attention_dropout == 0,
         "llama: latent attention drops nothing inside; attention_dropout must be 0, not ",
         config.attention_dropout);
+  check(config.kv_rank == 0 || config.rope_stretch == RopeStretch::none,
+        "llama: latent attention has plain rotary positions; rope_stretch must be none");
   return config;
 }
 

@@ -8,6 +8,7 @@
 
 #include "brrr/nn/language_model.h"
 #include "brrr/nn/layers.h"
+#include "brrr/nn/rope_scaling.h"
 
 namespace brrr {
 
@@ -40,6 +41,11 @@ struct LlamaConfig {
   int64_t q_rank = 0, kv_rank = 0, nope_dim = 0, rope_dim = 0, value_dim = 0;
 
   double attention_dropout = 0;  // of the probabilities inside grouped attention
+
+  // Of rotary positions stretched after training; nn/rope_scaling.h has what each means.
+  RopeStretch rope_stretch = RopeStretch::none;
+  double rope_factor = 1, rope_low_turns = 1, rope_high_turns = 4;
+  int64_t rope_trained_context = 8192;
 
   // (1 or 2) V h + L (attention + network + 2 h) + h
   int64_t parameter_count() const;

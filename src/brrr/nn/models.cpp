@@ -28,6 +28,9 @@ void for_each_field(Config& c, Visit&& visit) {
     visit("q_rank", c.q_rank), visit("kv_rank", c.kv_rank), visit("nope_dim", c.nope_dim);
     visit("rope_dim", c.rope_dim), visit("value_dim", c.value_dim);
     visit("attention_dropout", c.attention_dropout);
+    visit("rope_stretch", c.rope_stretch), visit("rope_factor", c.rope_factor);
+    visit("rope_low_turns", c.rope_low_turns), visit("rope_high_turns", c.rope_high_turns);
+    visit("rope_trained_context", c.rope_trained_context);
   } else {
     visit("cell", c.cell), visit("vocab", c.vocab), visit("context", c.context);
     visit("layers", c.layers), visit("width", c.width), visit("tied", c.tied);
@@ -36,9 +39,11 @@ void for_each_field(Config& c, Visit&& visit) {
 }
 
 // Choices are words in JSON.
-constexpr std::string_view kResidualInits[] = {"scaled", "zero"}, kCells[] = {"rnn", "gru", "lstm"};
+constexpr std::string_view kResidualInits[] = {"scaled", "zero"}, kCells[] = {"rnn", "gru", "lstm"},
+                           kRopeStretches[] = {"none", "linear", "llama3"};
 std::span<const std::string_view> words_of(ResidualInit) { return kResidualInits; }
 std::span<const std::string_view> words_of(Cell) { return kCells; }
+std::span<const std::string_view> words_of(RopeStretch) { return kRopeStretches; }
 
 template <typename Field>
 Json json_of(Field value) {

@@ -30,6 +30,10 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, RuleOptions options)
   if (options_.state_precision == StatePrecision::bf16) count_steps();
 }
 
+void Optimizer::zero_grad() const {
+  for (const NamedTensor& parameter : parameters_) parameter.tensor.clear_grad();
+}
+
 std::vector<Tensor> Optimizer::parameters() const {
   std::vector<Tensor> tensors;
   for (const NamedTensor& parameter : parameters_) tensors.push_back(parameter.tensor);

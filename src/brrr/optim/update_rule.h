@@ -68,6 +68,8 @@ class Optimizer {
   // where given, is one bool: false keeps every parameter and state as it is. It is a choice between
   // values that are in registers anyway, so a guarded step touches no more memory than any other.
   void update(const std::vector<Tensor>& grads, const Arg& rate, const Tensor& applies = {});
+  // Drops the gradients that backward() has left with the parameters, and frees their bytes.
+  void zero_grad() const;
 
   virtual std::string_view name() const = 0;
   std::vector<Tensor> parameters() const;

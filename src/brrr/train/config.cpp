@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "brrr/base/error.h"
 #include "brrr/base/nearest_word.h"
@@ -31,6 +32,12 @@ std::string text_of(GuardAction value) {
 std::string text_of(const std::vector<std::string>& values) {
   std::string text;
   for (const std::string& value : values) text += join_text(text.empty() ? "" : ",", value);
+  return text;
+}
+
+std::string text_of(const std::vector<double>& values) {
+  std::string text;
+  for (double value : values) text += join_text(text.empty() ? "" : ",", text_of(value));
   return text;
 }
 
@@ -80,6 +87,12 @@ void parse_value(std::string_view, std::string_view text, std::vector<std::strin
     values.emplace_back(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+}
+void parse_value(std::string_view key, std::string_view text, std::vector<double>& values) {
+  std::vector<std::string> words;
+  parse_value(key, text, words);
+  values.clear();
+  for (const std::string& word : words) parse_value(key, word, values.emplace_back());
 }
 template <typename Value>
 std::string text_of(const std::optional<Value>& value) {
@@ -151,6 +164,13 @@ void check_config(const TrainConfig& config) {
   const auto part = [](std::string_view key, double value) {
     check(value >= 0 && value < 1, key, " = ", value, ": at least 0 and below 1 is needed");
   };
+  const DataConfig& data = config.data;
+  check(data.weights.empty() || data.weights.size() == data.files.size(), "data.weights has ",
+        data.weights.size(), " numbers for ", data.files.size(),
+        " files; give one for each, or none");
+  for (const double weight : data.weights)
+    check(std::isfinite(weight) && weight > 0,
+          "data.weights = ", get_setting(config, "data.weights"), ": positive numbers are needed");
   positive("train.steps", config.train.steps), positive("train.batch", config.train.batch);
   positive("train.accumulate", config.train.accumulate);
   positive("model.layers", config.model.layers), positive("model.heads", config.model.heads);

@@ -30,6 +30,7 @@ enum class GuardAction : uint8_t {
 
 struct DataConfig {
   std::vector<std::string> files;  // text, token files or folders of them; none: embedded stories
+  std::vector<double> weights;     // shares of the rows, one for each file; none: by their tokens
   std::string tokenizer = "auto";  // "auto", "bpe", "char", "byte", or a file
   std::optional<int64_t> vocab;    // of a BPE tokenizer that is trained
   std::string separator;           // text between documents

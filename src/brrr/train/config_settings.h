@@ -11,6 +11,8 @@ void for_each_setting(Config& c, Visit&& visit) {
   auto& data = c.data;
   visit("data.files", "", "text files, token files or folders of them; none: embedded stories",
         data.files);
+  visit("data.weights", "--weights", "mix the files by weight: 7,3; none: by their tokens",
+        data.weights);
   visit("data.tokenizer", "--tokenizer", "auto, bpe, char, byte, or a tokenizer file",
         data.tokenizer);
   visit("data.vocab", "--vocab", "ids of a bpe tokenizer that is trained", data.vocab);
@@ -48,8 +50,8 @@ void for_each_setting(Config& c, Visit&& visit) {
         train.label_smoothing);
 
   auto& optimizer = c.optimizer;
-  visit("optimizer.name", "--optimizer", "adamw, adam, sgd, lion, muon, rmsprop or adagrad",
-        optimizer.name);
+  visit("optimizer.name", "--optimizer",
+        "adamw, adam, sgd, nesterov, lion, muon, rmsprop or adagrad", optimizer.name);
   visit("optimizer.lr", "--lr", "learning rate at its highest", optimizer.lr);
   visit("optimizer.schedule", "--schedule", "constant, linear, cosine or warmup-stable-decay",
         optimizer.schedule);

@@ -28,6 +28,8 @@ std::string toml_of(const TrainConfig& config, std::string_view key, const Field
     std::string list;
     for (const std::string& each : field) list += join_text(list.empty() ? "" : ", ", quoted(each));
     return join_text("[", list, "]");
+  } else if constexpr (std::is_same_v<Field, std::vector<double>>) {
+    return join_text("[", get_setting(config, key), "]");
   } else {
     const std::string text = get_setting(config, key);
     return kIsNumber<Field> ? text : quoted(text);
@@ -45,17 +47,25 @@ std::string text_of(const toml::node& node, const std::string& key, std::string_
     out << number->get();
     return out.str();
   }
-  fail(origin, ": ", key, " is neither a text, a number, true or false, nor a list of texts");
+  fail(origin, ": ", key, " is neither a text, a number, true or false, nor a list of them");
 }
 
 void read_value(TrainConfig& config, const toml::node& node, const std::string& key,
                 std::string_view origin) {
-  if (const auto* list = node.as_array(); list && key == "data.files") {
+  const auto* list = node.as_array();
+  if (list && key == "data.files") {  // names may have commas in them
     for (const toml::node& each : *list) config.data.files.push_back(text_of(each, key, origin));
     return;
   }
+  std::string text;
+  if (list && key == "data.weights") {
+    for (const toml::node& each : *list)
+      text += join_text(text.empty() ? "" : ",", text_of(each, key, origin));
+  } else {
+    text = text_of(node, key, origin);
+  }
   try {
-    set_setting(config, key, text_of(node, key, origin));
+    set_setting(config, key, text);
   } catch (const Error& error) {
     fail(origin, ", line ", node.source().begin.line, ": ", error.what());
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -33,6 +35,15 @@ std::optional<int64_t> number_in(const char* path) {
   return {};  // "max", or no such file
 }
 
+// Measured once for each number of threads: it does not change while a program runs.
+FlopsPerSecond peak_of(int threads) {
+  static std::mutex mutex;
+  static std::map<int, FlopsPerSecond> known;
+  const std::scoped_lock lock(mutex);
+  const auto found = known.find(threads);
+  return found != known.end() ? found->second : known[threads] = measure_peak();
+}
+
 }  // namespace
 
 Bytes available_memory() {
@@ -58,8 +69,9 @@ Bytes available_disk(const fs::path& path) {
 }
 
 MachineFacts look_at_machine() {
-  return {
-      .cores = thread_pool().threads(), .memory = available_memory(), .peak_flops = measure_peak()};
+  return {.cores = thread_pool().threads(),
+          .memory = available_memory(),
+          .peak_flops = peak_of(thread_pool().threads())};
 }
 
 }  // namespace brrr

@@ -22,10 +22,12 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                                                      .eps = config.eps,
                                                                      .weight_decay = decay,
                                                                      .state_precision = precision});
-  if (config.name == "sgd")
-    return std::make_unique<Sgd>(
-        std::move(parameters),
-        SgdOptions{.momentum = config.beta1, .weight_decay = decay, .state_precision = precision});
+  if (config.name == "sgd" || config.name == "nesterov")
+    return std::make_unique<Sgd>(std::move(parameters),
+                                 SgdOptions{.momentum = config.beta1,
+                                            .nesterov = config.name == "nesterov",
+                                            .weight_decay = decay,
+                                            .state_precision = precision});
   if (config.name == "lion")
     return std::make_unique<Lion>(std::move(parameters), LionOptions{.beta1 = config.beta1,
                                                                      .beta2 = config.beta2,
@@ -44,14 +46,14 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
     return std::make_unique<AdaGrad>(
         std::move(parameters), AdaGradOptions{.weight_decay = decay, .state_precision = precision});
   fail("there is no optimizer \"", config.name,
-       "\"; use adamw, adam, sgd, lion, muon, rmsprop or adagrad");
+       "\"; use adamw, adam, sgd, nesterov, lion, muon, rmsprop or adagrad");
 }
 
 Schedule make_schedule(const TrainConfig& config) {
   return Schedule({.shape = config.optimizer.schedule,
-                   .rate = config.optimizer.lr.value(),
-                   .steps = config.train.steps.value(),
-                   .warmup = config.optimizer.warmup.value(),
+                   .rate = resolved(config.optimizer.lr),
+                   .steps = resolved(config.train.steps),
+                   .warmup = resolved(config.optimizer.warmup),
                    .final_share = config.optimizer.final_share});
 }
 
@@ -59,7 +61,7 @@ CrossEntropyOptions loss_options(const TrainConfig& config) {
   CrossEntropyOptions options{.label_smoothing = config.train.label_smoothing,
                               .soft_cap = config.train.soft_cap,
                               .z_loss = config.train.z_loss};
-  if (config.data.whole_documents.value()) options.ignore_index = kIgnoredTarget;
+  if (resolved(config.data.whole_documents)) options.ignore_index = kIgnoredTarget;
   return options;
 }
 
@@ -71,7 +73,7 @@ PipelineOptions pipeline_options(const TrainConfig& config) {
 }
 
 int64_t rows_per_step(const TrainConfig& config) {
-  return config.train.batch.value() * config.train.accumulate;
+  return resolved(config.train.batch) * config.train.accumulate;
 }
 
 TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model) {
@@ -88,7 +90,7 @@ TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model) {
                        .accumulate = config.train.accumulate,
                        .clip = config.optimizer.clip,
                        .activations = config.report.activations_every > 0,
-                       .document_mask = config.data.document_mask.value(),
+                       .document_mask = resolved(config.data.document_mask),
                        .dropout_seed = config.seed_of(config.seed.dropout),
                        .pipeline = pipeline_options(config)});
   return parts;

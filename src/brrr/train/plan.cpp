@@ -40,6 +40,12 @@ Bytes bytes_in(const KernelList& list, Place place) {
   return Bytes(bytes);
 }
 
+// Of data that no cache holds any more.
+double far_bandwidth(const Rates& rates) {
+  constexpr double kFarAway[] = {1e12};  // bytes touched since
+  return rates.grid("bandwidth").at(kFarAway);
+}
+
 std::vector<KernelFact> facts_of(const KernelList& list, const Prediction& prediction) {
   std::map<std::pair<std::string, Regime>, KernelFact> by_name;  // a family may have two regimes
   for (size_t i = 0; i < list.kernels.size(); ++i) {
@@ -93,16 +99,15 @@ std::string settings_that_fit(const TrainConfig& config, const ModelConfig& mode
   TrainConfig tried = config;
   for (;;) {
     for (const RematPolicy policy : {config.train.recompute, RematPolicy::full}) {
-      if (policy == RematPolicy::full && tried.train.accumulate > 1)
-        continue;  // layers of a body stay
       tried.train.recompute = policy;
       const Bytes needed = plan_training(tried, model, any, Bytes()).memory();
       if (needed <= memory)
-        return fmt::format("--batch {} --accumulate {} --recompute {} needs {}", *tried.train.batch,
-                           tried.train.accumulate, policy_name(policy), to_text(needed));
+        return fmt::format("--batch {} --accumulate {} --recompute {} needs {}",
+                           resolved(tried.train.batch), tried.train.accumulate, policy_name(policy),
+                           to_text(needed));
     }
-    if (*tried.train.batch % 2 != 0) return {};
-    tried.train.batch = *tried.train.batch / 2;
+    if (resolved(tried.train.batch) % 2 != 0) return {};
+    tried.train.batch = resolved(tried.train.batch) / 2;
     tried.train.accumulate *= 2;
   }
 }
@@ -113,7 +118,7 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
                         Bytes data_bytes) {
   const DeviceScope scope(Device::null());
   TrainingParts parts = make_parts(config, model);
-  const int64_t rows = rows_per_step(config), context = config.model.context.value();
+  const int64_t rows = rows_per_step(config), context = resolved(config.model.context);
   const Batch batch = null_batch(rows, context);
   PipelineOptions pipeline = pipeline_options(config);
   pipeline.device = Device::null();
@@ -128,17 +133,18 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
   if (parts.average) plan.snapshot += parts.model->counts().bytes;
   const Bytes inputs = bytes_in(program.kernels, Place::input);
   // Evaluation holds the activations of one layer and the logits, of one micro-batch.
-  const Bytes logits(4 * *config.train.batch * context * vocab_of(model));
+  const Bytes logits(4 * resolved(config.train.batch) * context * vocab_of(model));
   plan.other = inputs * (kBatchesAhead + 1) + logits * 2 + kBesides;
   plan.checkpoint = plan.snapshot;
   plan.disk = plan.checkpoint * (config.checkpoint.keep + 2) + data_bytes +
-              Bytes(400 * config.train.steps.value());
+              Bytes(400 * resolved(config.train.steps));
 
-  const Batch micro = null_batch(*config.train.batch, context);
-  plan.model_flops_per_token =
-      forward_flops(*parts.model, micro) * 3.0 / static_cast<double>(*config.train.batch * context);
+  const Batch micro = null_batch(resolved(config.train.batch), context);
+  plan.model_flops_per_token = forward_flops(*parts.model, micro) * 3.0 /
+                               static_cast<double>(resolved(config.train.batch) * context);
   plan.step_seconds = prediction.seconds();
   plan.calibrated = prediction.calibrated;
+  plan.memory_bandwidth = BytesPerSecond(far_bandwidth(rates));
   plan.kernels = facts_of(program.kernels, prediction);
   plan.memory_timeline = memory_moments(program.kernels, program.plan);
   describe_speed(plan, prediction);

@@ -1,7 +1,6 @@
 #include "brrr/train/session.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "brrr/base/error.h"
 #include "brrr/io/atomic_file.h"
@@ -14,33 +13,38 @@ namespace {
 
 const fs::path kConfigFile = "config.toml";
 
-DataFacts facts_of(const Corpus& corpus, const DataConfig& config) {
-  return {.train_tokens = corpus.train.token_count(),
-          .vocab = corpus.vocab,
-          .documents = corpus.documents,
-          .longest_document = corpus.longest_document,
+DataFacts sizes_of(const CorpusFacts& data, const DataConfig& config) {
+  return {.train_tokens = data.train_tokens,
+          .vocab = data.vocab,
+          .documents = data.documents,
+          .longest_document = data.longest_document,
           .is_stories = config.files.empty()};
 }
 
-Bytes bytes_below(const fs::path& folder) {
-  Bytes total;
-  std::error_code missing;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, missing)) {
-    if (entry.is_regular_file()) total += Bytes(static_cast<int64_t>(entry.file_size()));
-  }
-  return total;
+// "70 % of the rows from a.txt, 1.3 passes over it"
+void describe_mixture(const CorpusFacts& data, ResolvedRun& run) {
+  if (data.sources.size() < 2) return;
+  const TrainConfig& config = run.config;
+  const double tokens = static_cast<double>(resolved(config.train.steps)) *
+                        static_cast<double>(resolved(config.train.batch)) *
+                        static_cast<double>(config.train.accumulate) *
+                        static_cast<double>(resolved(config.model.context));
+  for (const SourceFacts& source : data.sources)
+    run.reasons.push_back(fmt::format(
+        "{:.3g} % of the rows from {}, {:.2g} passes over its {} tokens", 100 * source.share,
+        source.name, tokens * source.share / static_cast<double>(source.train_tokens),
+        with_commas(source.train_tokens)));
 }
 
-PreparedRun prepare(const RunRequest& request, const fs::path& folder) {
-  check_config(request.config);
-  PreparedRun prepared;
-  prepared.corpus = make_corpus(request.config.data, folder, request.resume);
-  prepared.machine = look_at_machine();
-  prepared.run = resolve_sizes(request.config, facts_of(prepared.corpus, request.config.data),
-                               prepared.machine);
-  prepared.plan = plan_training(prepared.run.config, prepared.run.model, request.rates,
-                                bytes_below(folder / "data"));
-  return prepared;
+PlannedRun plan(const RunRequest& request, const CorpusFacts& data) {
+  PlannedRun planned;
+  planned.data = data;
+  planned.machine = look_at_machine();
+  planned.run = resolve_sizes(request.config, sizes_of(data, request.config.data), planned.machine);
+  describe_mixture(data, planned.run);
+  planned.plan =
+      plan_training(planned.run.config, planned.run.model, request.rates(), data.data_bytes);
+  return planned;
 }
 
 // Refuses a folder with files of somebody else; what preparing a run left behind does not count.
@@ -54,24 +58,6 @@ void require_free(const fs::path& folder) {
           " is no run and not empty (it has ", name, "); name another folder with --out");
   }
 }
-
-// A folder that is gone with its owner.
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_(fs::temp_directory_path() / fmt::format("brrr-plan-{}", ::getpid())) {
-    fs::create_directories(path_);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 }  // namespace
 
@@ -87,8 +73,10 @@ TrainConfig settings_of_run(const fs::path& folder) {
 }
 
 PreparedRun prepare_run(const RunRequest& request) {
+  check_config(request.config);
   if (!request.resume) require_free(request.folder);
-  PreparedRun prepared = prepare(request, request.folder);
+  Corpus corpus = make_corpus(request.config.data, request.folder, request.resume);
+  PreparedRun prepared{plan(request, corpus.facts), std::move(corpus)};
   require_room(prepared.run.config, prepared.run.model, prepared.plan, prepared.machine.memory,
                available_disk(request.folder));
   fs::create_directories(request.folder);
@@ -96,9 +84,9 @@ PreparedRun prepare_run(const RunRequest& request) {
   return prepared;
 }
 
-PreparedRun plan_run(const RunRequest& request) {
-  const TemporaryFolder folder;
-  return prepare(request, folder.path());
+PlannedRun plan_run(const RunRequest& request) {
+  check_config(request.config);
+  return plan(request, look_at_corpus(request.config.data, request.folder, request.resume));
 }
 
 fs::path free_run_folder(const DataConfig& data) {

@@ -1,11 +1,12 @@
 // From a request to a run that is ready to start: settings, data, sizes, and the plan, with everything that
 // could be refused refused before training begins.
 //
-//   PreparedRun prepared = prepare_run({.config = config, .folder = "runs/mine", .rates = rates});
+//   PreparedRun prepared = prepare_run({.config = config, .folder = "runs/mine", .rates = find});
 //   Trainer trainer(prepared.run, prepared.corpus, prepared.plan, ...);
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,21 +19,25 @@ namespace brrr {
 struct RunRequest {
   TrainConfig config;  // open settings are chosen
   std::filesystem::path folder;
-  Rates rates;
+  std::function<Rates()> rates;  // asked for once there is something to plan
   bool resume = false;
 };
 
-struct PreparedRun {
+struct PlannedRun {
   ResolvedRun run;
-  Corpus corpus;
+  CorpusFacts data;
   MachineFacts machine;
   TrainPlan plan;
+};
+struct PreparedRun : PlannedRun {
+  Corpus corpus;
 };
 // Makes RUN/data, RUN/tokenizer.json and RUN/config.toml. Throws Error for settings, data, memory or disk
 // that will not do.
 PreparedRun prepare_run(const RunRequest& request);
-// The same for looking only: nothing of it stays on disk, and a lack of memory or disk is not refused.
-PreparedRun plan_run(const RunRequest& request);
+// The same for looking only: nothing is written, texts are judged by a part of them, and a lack of memory or
+// disk is not refused.
+PlannedRun plan_run(const RunRequest& request);
 
 // The settings that a run has been started with, and the ones given now on top of them. Throws Error where
 // the folder holds no run.

@@ -30,6 +30,9 @@ constexpr std::string_view kDataDiffers =
     "losses cannot be compared with those before";
 constexpr Consequence kConsequences[] = {
     {"data.files", kDataDiffers},
+    {"data.weights",
+     "weights and optimizer state go on exactly; rows come by the new shares, so of each source "
+     "some come again and others not"},
     {"data.stories", kDataDiffers},
     {"data.separator", kDataDiffers},
     {"data.validation", kDataDiffers},

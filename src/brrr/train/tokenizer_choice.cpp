@@ -30,8 +30,18 @@ text::TokenizerDefinition story_tokenizer(int64_t vocab) {
   return text::train_bpe(views, {.vocab_size = vocab});
 }
 
-text::TokenizerDefinition char_tokenizer(const std::vector<std::string>& files) {
+text::TokenizerDefinition bpe_tokenizer(const std::vector<std::string>& files,
+                                        std::span<const std::string> sample, int64_t vocab) {
+  if (sample.empty()) return text::train_bpe_on_files(files, {.vocab_size = vocab});
+  const std::vector<std::string_view> views(sample.begin(), sample.end());
+  return text::train_bpe(views, {.vocab_size = vocab});
+}
+
+text::TokenizerDefinition char_tokenizer(std::vector<std::string> files,
+                                         std::span<const std::string> sample) {
   text::CharSet characters;
+  for (const std::string& part : sample) characters.add_part(part, text::TextEnd::here);
+  if (!sample.empty()) files.clear();
   for (const std::string& path : files) {
     text::read_file_in_parts(path, [&](std::string_view part, text::TextEnd end) {
       return characters.add_part(part, end);
@@ -40,21 +50,21 @@ text::TokenizerDefinition char_tokenizer(const std::vector<std::string>& files) 
   return characters.define(text::UnknownCharacters::as_bytes, end_of_text());
 }
 
-ChosenTokenizer file_tokenizer(const DataConfig& config, Bytes bytes) {
+ChosenTokenizer file_tokenizer(const DataConfig& config, Bytes bytes,
+                               std::span<const std::string> sample) {
   TokenizerChoice choice = choose_tokenizer(bytes);
   if (config.tokenizer != "auto") choice = {config.tokenizer, choice.vocab, "as asked for"};
   if (choice.kind == "byte")
     return {text::make_tokenizer(text::define_byte_tokenizer(end_of_text())), choice.reason};
   if (choice.kind == "char") {
-    text::TokenizerDefinition characters = char_tokenizer(config.files);
+    text::TokenizerDefinition characters = char_tokenizer(config.files, sample);
     const int64_t ids = text::vocab_size(characters);
     if (config.tokenizer != "auto" || ids <= kMostCharacters)
       return {text::make_tokenizer(std::move(characters)), choice.reason};
     choice.reason = fmt::format("{} different characters are too many for so little text", ids);
   }
   const int64_t vocab = config.vocab.value_or(std::max<int64_t>(choice.vocab, 1024));
-  return {text::make_tokenizer(text::train_bpe_on_files(config.files, {.vocab_size = vocab})),
-          choice.reason};
+  return {text::make_tokenizer(bpe_tokenizer(config.files, sample, vocab)), choice.reason};
 }
 
 }  // namespace
@@ -73,7 +83,8 @@ TokenizerChoice choose_tokenizer(Bytes text_bytes) {
           fmt::format("{} of text are enough to learn {} byte pairs", to_text(text_bytes), vocab)};
 }
 
-ChosenTokenizer make_tokenizer_for(const DataConfig& config, Bytes text_bytes) {
+ChosenTokenizer make_tokenizer_for(const DataConfig& config, Bytes text_bytes,
+                                   std::span<const std::string> sample) {
   const std::string& wanted = config.tokenizer;
   const bool is_kind = wanted == "auto" || wanted == "bpe" || wanted == "char" || wanted == "byte";
   if (!is_kind) {
@@ -82,7 +93,7 @@ ChosenTokenizer make_tokenizer_for(const DataConfig& config, Bytes text_bytes) {
           "tokenize train`");
     return {text::load_tokenizer(wanted), join_text("from ", wanted)};
   }
-  if (!config.files.empty()) return file_tokenizer(config, text_bytes);
+  if (!config.files.empty()) return file_tokenizer(config, text_bytes, sample);
   check(wanted == "auto" || wanted == "bpe", "tokenizer ", wanted,
         ": the embedded stories have one of byte pairs; use auto or bpe");
   const int64_t vocab = config.vocab.value_or(kStoryVocab);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "brrr/base/units.h"
@@ -26,7 +27,9 @@ struct ChosenTokenizer {
   std::shared_ptr<const text::Tokenizer> tokenizer;
   std::string reason;  // for people
 };
-// Reads the files of the configuration, or the stories where there are none.
-ChosenTokenizer make_tokenizer_for(const DataConfig& config, Bytes text_bytes);
+// Reads the files of the configuration, or the stories where there are none; with a sample of their text
+// only that, for looking.
+ChosenTokenizer make_tokenizer_for(const DataConfig& config, Bytes text_bytes,
+                                   std::span<const std::string> sample = {});
 
 }  // namespace brrr

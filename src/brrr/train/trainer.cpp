@@ -9,9 +9,9 @@
 #include "brrr/data/prefetch.h"
 #include "brrr/device/ledger.h"
 #include "brrr/text/tokenizer_file.h"
-#include "brrr/train/batch_loss.h"
 #include "brrr/train/checkpoint.h"
 #include "brrr/train/parts.h"
+#include "brrr/train/run_batches.h"
 #include "brrr/train/run_facts.h"
 #include "brrr/train/sampler.h"
 #include "brrr/train/saved_tensors.h"
@@ -27,41 +27,16 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-BatchOptions batch_options(const TrainConfig& config, const Corpus& corpus, WindowOrder order) {
-  return {.batch = rows_per_step(config),
-          .context = *config.model.context,
-          .seed = config.seed_of(config.seed.data),
-          .order = order,
-          .cut = *config.data.whole_documents ? WindowCut::whole_documents : WindowCut::even,
-          .documents = *config.data.document_mask,
-          .vocab_size = corpus.vocab};
-}
-
-// The same rows at every evaluation, whatever the seed of the order.
-std::unique_ptr<BatchLoss> make_evaluation(const TrainConfig& config, const Corpus& corpus,
-                                           const TokenSet& tokens, const LanguageModel& model) {
-  BatchOptions options = batch_options(config, corpus, WindowOrder::shuffled);
-  options.seed = 0;
-  options.batch = *config.train.batch;
-  options.context = std::min(options.context, tokens.token_count() - 1);
-  CrossEntropyOptions loss = loss_options(config);
-  loss.z_loss = loss.label_smoothing = 0;  // what is reported is the plain loss
-  return std::make_unique<BatchLoss>(model, Batches({{.tokens = tokens}}, options),
-                                     BatchLossOptions{.batches = config.report.eval_batches,
-                                                      .document_mask = *config.data.document_mask,
-                                                      .loss = loss});
-}
-
 }  // namespace
 
 struct Trainer::State {
-  ResolvedRun resolved;
+  ResolvedRun settled;
   Corpus corpus;
   TrainPlan plan;
   TrainerOptions options;
   TrainObserver observer;
 
-  TrainConfig& config = resolved.config;
+  TrainConfig& config = settled.config;
   TrainingParts parts;
   SpikeGuard guard;
   Batches batches;
@@ -76,20 +51,19 @@ struct Trainer::State {
   int64_t saved_step = -1;
 
   State(ResolvedRun run, Corpus data, TrainPlan planned, TrainerOptions given, TrainObserver watch)
-      : resolved(std::move(run)),
+      : settled(std::move(run)),
         corpus(std::move(data)),
         plan(std::move(planned)),
         options(std::move(given)),
         observer(std::move(watch)),
-        parts(make_parts(config, resolved.model)),
+        parts(make_parts(config, settled.model)),
         guard(config.guard),
-        batches({{.tokens = corpus.train}}, batch_options(config, corpus, WindowOrder::shuffled)) {
+        batches(training_batches(config, corpus)) {
     at.config = config;
     at.brrr_version = options.brrr_version;
     at.tokenizer_hash = corpus.tokenizer_hash;
     train_loss = make_evaluation(config, corpus, corpus.train, *parts.model);
-    if (corpus.validation.token_count() > 1)
-      validation_loss = make_evaluation(config, corpus, corpus.validation, *parts.model);
+    validation_loss = make_evaluation(config, corpus, corpus.validation, *parts.model);
     if (corpus.tokenizer && corpus.tokenizer->end_of_text())
       sampler =
           std::make_unique<Sampler>(*parts.model, corpus.tokenizer,
@@ -97,7 +71,7 @@ struct Trainer::State {
                                                    .seed = config.seed_of(config.seed.sampling)});
     checkpoints = std::make_unique<CheckpointWriter>(
         options.folder, CheckpointOptions{.keep = static_cast<int>(config.checkpoint.keep)});
-    facts = facts_of_run(resolved, corpus, plan);
+    facts = facts_of_run(settled, corpus, plan);
     facts.brrr_version = options.brrr_version;
     facts.name = fs::absolute(options.folder).lexically_normal().filename().string();
     facts.peak_flops = options.peak_flops.value();
@@ -114,7 +88,7 @@ struct Trainer::State {
     SavedTensors tensors = tensors_to_save(parts, batches.at(0));
     if (!is_last) tensors = copy_of(tensors);
     return {.step = at.step,
-            .model_json = to_json(resolved.model),
+            .model_json = to_json(settled.model),
             .state_json = to_json(at),
             .tokenizer_json = corpus.tokenizer ? text::to_brrr_json(corpus.tokenizer->definition())
                                                : std::string("{}"),
@@ -154,9 +128,9 @@ struct Trainer::State {
     }
     const Snapshot saved = read_checkpoint(found.path);
     at = parse_training_state(saved.state_json, (found.path / "state.json").string());
-    check(model_from_json(saved.model_json) == resolved.model, found.path.string(),
+    check(model_from_json(saved.model_json) == settled.model, found.path.string(),
           " holds another model: ", saved.model_json, ", and the run is of ",
-          to_json(resolved.model));
+          to_json(settled.model));
     check(at.tokenizer_hash == corpus.tokenizer_hash, found.path.string(),
           " was trained on ids of the tokenizer ", at.tokenizer_hash,
           ", and the data has those of ", corpus.tokenizer_hash);
@@ -190,11 +164,11 @@ struct Trainer::State {
 
   // Fills in what an evaluation finds; true where it is the best so far.
   bool evaluate(StepRecord& record) {
+    double loss = 0;  // what the best is chosen by
     with_averages([&] {
-      record.train_loss = train_loss->run();
-      if (validation_loss) record.validation_loss = validation_loss->run();
+      record.train_loss = loss = train_loss->run();
+      if (validation_loss) record.validation_loss = loss = validation_loss->run();
     });
-    const double loss = record.validation_loss.value_or(*record.train_loss);
     if (at.best_loss && !(loss < *at.best_loss)) return false;
     at.best_loss = loss;
     at.best_step = at.step;
@@ -254,9 +228,9 @@ struct Trainer::State {
 
   // Evaluation, sample, log and checkpoint behind a step.
   void finish_step(StepRecord& record, bool is_last) {
-    const bool evaluates = is_due(*config.report.eval_every) || is_last;
+    const bool evaluates = is_due(resolved(config.report.eval_every)) || is_last;
     const bool is_best = evaluates && evaluate(record);
-    if (sampler && is_due(*config.report.sample_every) && !is_last) {
+    if (sampler && is_due(resolved(config.report.sample_every)) && !is_last) {
       record.sample = sample(at.step, config.report.sample_tokens);
       if (observer.on_sample) observer.on_sample(at.step, record.sample);
     }
@@ -264,7 +238,7 @@ struct Trainer::State {
     show_on_board(record);
     if (observer.on_step) observer.on_step(record);
     tell_failure();
-    if (is_best || is_due(*config.checkpoint.every) || is_last) save(is_best, is_last);
+    if (is_best || is_due(resolved(config.checkpoint.every)) || is_last) save(is_best, is_last);
   }
 
   void show_on_board(const StepRecord& record) {
@@ -281,7 +255,7 @@ struct Trainer::State {
   }
 
   TrainOutcome loop() {
-    const int64_t steps = *config.train.steps;
+    const int64_t steps = resolved(config.train.steps);
     TrainOutcome outcome{.status = "finished"};
     Prefetcher prefetch([this](int64_t step) { return batches.at(step); }, {.first_step = at.step});
     while (at.step < steps) {
@@ -315,7 +289,8 @@ struct Trainer::State {
       const std::string words = fmt::format("{}; of the checkpoints {}", error.what(), last_good());
       try {
         end("failed", words);
-      } catch (const Error&) {  // a full disk has no room for the reason either
+      } catch (const Error& second) {  // a full disk has no room for the reason either
+        note(second.what());
       }
       throw Error(words);
     }
