@@ -74,7 +74,9 @@ int64_t window_of(const Json& json, const std::string& type) {
   return 0;
 }
 
-LlamaConfig read_llama(const Json& json, const std::string& type) {
+enum class Use : uint8_t { load, plan };
+
+LlamaConfig read_llama(const Json& json, const std::string& type, Use use) {
   require_setting<std::string>(json, "hidden_act", "silu");
   require_setting(json, "attention_bias", false);
   require_setting(json, "mlp_bias", false);
@@ -91,8 +93,34 @@ LlamaConfig read_llama(const Json& json, const std::string& type) {
           .qkv_bias = type == "qwen2",
           .qk_norm = type == "qwen3",
           .window = window_of(json, type),
-          .rope_base = rope_base_of(json),
+          .rope_base = use == Use::load ? rope_base_of(json) : value_or(json, "rope_theta", 10000.0),
           .norm_eps = value_or(json, "rms_norm_eps", 1e-6)};
+}
+
+LlamaConfig read_mixtral(const Json& json) {
+  LlamaConfig config = read_llama(json, "llama", Use::plan);
+  config.window = value_or<int64_t>(json, "sliding_window", 0);
+  config.experts = integer(json, "num_local_experts");
+  config.top_k = integer(json, "num_experts_per_tok");
+  return config;
+}
+
+// Mixtures of DeepSeek: shared experts are one network of their widths together.
+LlamaConfig read_deepseek(const Json& json) {
+  LlamaConfig config = read_llama(json, "llama", Use::plan);
+  config.kv_heads = 0;
+  config.experts = integer(json, "n_routed_experts");
+  config.top_k = integer(json, "num_experts_per_tok");
+  config.expert_hidden = integer(json, "moe_intermediate_size");
+  config.shared_expert_hidden =
+      value_or<int64_t>(json, "n_shared_experts", 0) * config.expert_hidden;
+  config.dense_layers = value_or<int64_t>(json, "first_k_dense_replace", 0);
+  config.q_rank = value_or<int64_t>(json, "q_lora_rank", 0);
+  config.kv_rank = integer(json, "kv_lora_rank");
+  config.nope_dim = integer(json, "qk_nope_head_dim");
+  config.rope_dim = integer(json, "qk_rope_head_dim");
+  config.value_dim = integer(json, "v_head_dim");
+  return config;
 }
 
 // The files that hold the weights: one, or those that an index names.
@@ -129,10 +157,24 @@ ModelConfig config_from_huggingface(std::string_view config_json) {
   const std::string type = value_or<std::string>(json, "model_type", "none");
   if (type == "gpt2") return read_gpt2(json);
   for (const char* known : {"llama", "mistral", "qwen2", "qwen3"}) {
-    if (type == known) return read_llama(json, type);
+    if (type == known) return read_llama(json, type, Use::load);
   }
   fail("config.json: model_type ", type,
        " is not supported; gpt2, llama, mistral, qwen2 and qwen3 are");
+}
+
+ModelConfig shape_from_huggingface(std::string_view config_json) {
+  const Json json = Json::parse(config_json, nullptr, false);
+  check(json.is_object(), "config.json: must be a JSON object");
+  const std::string type = value_or<std::string>(json, "model_type", "none");
+  if (type == "mixtral") return read_mixtral(json);
+  if (type == "deepseek_v3" || type == "deepseek_v2") return read_deepseek(json);
+  for (const char* known : {"llama", "mistral", "qwen2", "qwen3"}) {
+    if (type == known) return read_llama(json, type, Use::plan);
+  }
+  check(type == "gpt2", "config.json: model_type ", type,
+        " is not known; gpt2, llama, mistral, qwen2, qwen3, mixtral and deepseek_v3 are");
+  return read_gpt2(json);
 }
 
 std::vector<NamedTensor> read_huggingface_weights(const fs::path& folder,

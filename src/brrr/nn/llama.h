@@ -40,6 +40,7 @@ struct LlamaConfig {
   int64_t q_rank = 0, kv_rank = 0, nope_dim = 0, rope_dim = 0, value_dim = 0;
 
   double attention_dropout = 0;  // of the probabilities inside grouped attention
+  int64_t dense_layers = 0;      // of a mixture: so many first layers have one network of `hidden`
 
   // (1 or 2) V h + L (attention + network + 2 h) + h
   int64_t parameter_count() const;
