@@ -14,8 +14,15 @@ namespace {
 constexpr std::array<std::string_view, kArithmetics> kNames = {"fp32", "tf32", "fp16", "bf16",
                                                                "fp8",  "fp4",  "int8"};
 
+// Devices never move: what find_gpu returned stays where it is, so room for all that may come is made at once.
+constexpr size_t kMostDevices = 1024;
 std::vector<GpuSpec>& registry() {
-  static std::vector<GpuSpec> gpus = builtin_gpus();
+  static std::vector<GpuSpec> gpus = [] {
+    std::vector<GpuSpec> all;
+    all.reserve(kMostDevices);
+    for (GpuSpec& gpu : builtin_gpus()) all.push_back(std::move(gpu));
+    return all;
+  }();
   return gpus;
 }
 
@@ -28,7 +35,8 @@ std::string lower(std::string_view text) {
 
 bool is_called(const GpuSpec& gpu, const std::string& name) {
   const auto same = [&](const std::string& alias) { return lower(alias) == name; };
-  return same(gpu.name) || same(gpu.title) || std::any_of(gpu.aliases.begin(), gpu.aliases.end(), same);
+  return same(gpu.name) || same(gpu.title) ||
+         std::any_of(gpu.aliases.begin(), gpu.aliases.end(), same);
 }
 
 std::string all_names() {
@@ -58,9 +66,7 @@ std::string_view to_text(Headline headline) {
 }
 
 Arithmetic parse_arithmetic(std::string_view name) {
-  const std::string wanted = name == "f32"   ? "fp32"
-                             : name == "f16" ? "fp16"
-                                             : std::string(name);
+  const std::string wanted = name == "f32" ? "fp32" : name == "f16" ? "fp16" : std::string(name);
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] == wanted) return static_cast<Arithmetic>(i);
   }
@@ -75,7 +81,8 @@ Arithmetic arithmetic_of(DType dtype) {
     case DType::f8e4m3:
     case DType::f8e5m2: return Arithmetic::fp8;
     case DType::i8: return Arithmetic::int8;
-    default: fail("no promised speed of ", dtype, "; the table has f32, f16, bf16, 8-bit floats, i8");
+    default:
+      fail("no promised speed of ", dtype, "; the table has f32, f16, bf16, 8-bit floats, i8");
   }
 }
 
@@ -133,6 +140,8 @@ void register_gpu(GpuSpec gpu) {
   check(std::none_of(registry().begin(), registry().end(),
                      [&](const GpuSpec& known) { return is_called(known, lower(gpu.name)); }),
         "the name \"", gpu.name, "\" is taken by a device of the table; choose another");
+  check(registry().size() < kMostDevices, "there is room for ", kMostDevices,
+        " devices and no more");
   require_consistent(gpu);
   registry().push_back(std::move(gpu));
 }

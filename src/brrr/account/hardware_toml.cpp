@@ -55,7 +55,8 @@ class Entry {
 Headline read_headline(Entry& entry) {
   const std::string word = entry.text("headline");
   check(word == "dense" || word == "sparse", entry.where(), ": headline is \"", word,
-        "\"; say \"dense\" where the rates are dense, or \"sparse\" where they are with 2:4 sparsity and "
+        "\"; say \"dense\" where the rates are dense, or \"sparse\" where they are with 2:4 "
+        "sparsity and "
         "have to be halved");
   return word == "dense" ? Headline::dense : Headline::sparse_halved;
 }
@@ -81,7 +82,8 @@ GpuSpec read_gpu(const std::string& name, const toml::table& table, std::string_
   gpu.memory = Bytes(static_cast<int64_t>(entry.required("memory_gb") * 1e9));
   gpu.bandwidth = BytesPerSecond(entry.required("bandwidth_gb_s") * 1e9);
   gpu.memory_source = source;
-  gpu.link = {.name = "link", .both_ways = BytesPerSecond(entry.number("link_gb_s").value_or(0) * 1e9)};
+  gpu.link = {.name = "link",
+              .both_ways = BytesPerSecond(entry.number("link_gb_s").value_or(0) * 1e9)};
   gpu.watts = entry.number("watts").value_or(0);
   gpu.multiprocessors = static_cast<int>(entry.number("multiprocessors").value_or(0));
   gpu.best_matmul = FlopsPerSecond(entry.number("best_matmul_tflops").value_or(0) * 1e12);
@@ -91,11 +93,11 @@ GpuSpec read_gpu(const std::string& name, const toml::table& table, std::string_
   check(mhz.has_value() == units.has_value() && mhz.has_value() == fma.has_value(), entry.where(),
         ": clock_mhz, units and fma_per_cycle belong together");
   if (mhz)
-    gpu.clock = ClockPeak{.arithmetic = gpu.find(Arithmetic::bf16) ? Arithmetic::bf16
-                                                                  : gpu.peaks.front().arithmetic,
-                          .clock_hertz = *mhz * 1e6,
-                          .units = static_cast<int64_t>(*units),
-                          .fma_per_cycle = static_cast<int64_t>(*fma)};
+    gpu.clock = ClockPeak{
+        .arithmetic = gpu.find(Arithmetic::bf16) ? Arithmetic::bf16 : gpu.peaks.front().arithmetic,
+        .clock_hertz = *mhz * 1e6,
+        .units = static_cast<int64_t>(*units),
+        .fma_per_cycle = static_cast<int64_t>(*fma)};
   entry.require_all_used();
   return gpu;
 }

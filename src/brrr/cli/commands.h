@@ -17,7 +17,6 @@ void add_eval(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_models(CLI::App& app);
-void add_napkin(CLI::App& app);
 void add_ops(CLI::App& app);
 void add_profile(CLI::App& app);
 void add_sweep(CLI::App& app);

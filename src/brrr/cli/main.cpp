@@ -6,6 +6,11 @@
 #include "brrr/cli/commands.h"
 #include "brrr/cli/exit_codes.h"
 
+namespace brrr::cli {
+void add_ladder(CLI::App& app);
+void add_napkin(CLI::App& app);
+}  // namespace brrr::cli
+
 int main(int argc, char** argv) {
   CLI::App app{"brrr trains and runs neural networks and can say what the work costs"};
   app.set_version_flag("--version", BRRR_VERSION);
@@ -41,6 +46,7 @@ int main(int argc, char** argv) {
   brrr::cli::add_eval(app);
   brrr::cli::add_explain(app);
   brrr::cli::add_generate(app);
+  brrr::cli::add_ladder(app);
   brrr::cli::add_models(app);
   brrr::cli::add_napkin(app);
   brrr::cli::add_ops(app);

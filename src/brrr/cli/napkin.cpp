@@ -14,7 +14,8 @@ void add_model_choice(CLI::App& command, ModelChoice& choice, bool takes_params)
   command.add_option("--model", choice.model,
                      "A preset (`brrr models`), a TOML file, or a config.json of Hugging Face");
   if (takes_params)
-    command.add_option("--params", choice.params, "A bare number of parameters in place of a model");
+    command.add_option("--params", choice.params,
+                       "A bare number of parameters in place of a model");
   ShapeOptions& shape = choice.shape;
   command.add_option("--family", shape.family, "Free shape: gpt2 or llama");
   command.add_option("--layers", shape.layers, "Layers, in place of the model's");
@@ -54,7 +55,9 @@ std::string chosen_gpu(const GpuChoice& choice) {
   return find_gpu(choice.gpu).name;
 }
 
-NapkinTable napkin_table(const std::string& title) { return Table({"what", "value", "how"}, title); }
+NapkinTable napkin_table(const std::string& title) {
+  return Table({"what", "value", "how"}, title);
+}
 
 void print_assumptions(const std::vector<std::string>& assumptions) {
   std::puts("\nAssumptions");

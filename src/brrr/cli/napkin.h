@@ -50,6 +50,7 @@ void print_assumptions(const std::vector<std::string>& assumptions);
 // "GB" throughout: 80e9 B is 80 GB, as data sheets have it.
 std::string gb_text(double bytes);
 std::string flops_text(double flops);  // "6.3e24 FLOP"
-std::string count_text(double number);  // "70e9" -> "70.00 B", exact below 1e15 where asked by with_commas
+std::string count_text(
+    double number);  // "70e9" -> "70.00 B", exact below 1e15 where asked by with_commas
 
 }  // namespace brrr::cli

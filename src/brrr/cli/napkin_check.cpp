@@ -35,11 +35,13 @@ void print_table(const std::vector<PublishedCase>& cases) {
     const bool is_bound = c.kind == CaseClass::bound;
     table.row(join_text(c.id, c.holds() ? "" : " !"), c.what, fmt::format("{:.5g}", c.published),
               fmt::format("{:.5g}", c.predicted), c.unit, fmt::format("{:+.1f} %", 100 * c.error()),
-              is_bound ? std::string("at least") : fmt::format("{:g} %", 100 * c.band), to_text(c.kind), c.source);
+              is_bound ? std::string("at least") : fmt::format("{:g} %", 100 * c.band),
+              to_text(c.kind), c.source);
   }
   std::fputs(table.text().c_str(), stdout);
   for (const PublishedCase& c : cases) {
-    if (!c.reason.empty()) std::printf("%s, %s: %s\n", c.id.c_str(), c.what.c_str(), c.reason.c_str());
+    if (!c.reason.empty())
+      std::printf("%s, %s: %s\n", c.id.c_str(), c.what.c_str(), c.reason.c_str());
   }
 }
 
@@ -48,17 +50,21 @@ void run(bool json) {
   json ? print_json(cases) : print_table(cases);
   int outside = 0;
   for (const PublishedCase& c : cases) outside += c.holds() ? 0 : 1;
-  if (outside > 0) throw CheckFailed(fmt::format("{} of {} published cases are outside their band", outside, cases.size()));
+  if (outside > 0)
+    throw CheckFailed(
+        fmt::format("{} of {} published cases are outside their band", outside, cases.size()));
   if (!json) std::printf("\nAll %zu hold.\n", cases.size());
 }
 
 }  // namespace
 
 void add_napkin_check(CLI::App& napkin) {
-  CLI::App* command = napkin.add_subcommand("check", "Every published run against what brrr says of it");
+  CLI::App* command =
+      napkin.add_subcommand("check", "Every published run against what brrr says of it");
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print JSON");
-  command->footer("Bands: exact 1 %, formulas and memory 3 %, predictions 15 %, where no reason is named.");
+  command->footer(
+      "Bands: exact 1 %, formulas and memory 3 %, predictions 15 %, where no reason is named.");
   command->callback([json] { run(*json); });
 }
 

@@ -23,8 +23,8 @@ struct Options {
 
 std::string layout_text(const RunAnswer& a) {
   const ParallelLayout& l = a.question.layout;
-  return fmt::format("tp {} pp {} cp {} ep {} dp {}, ZeRO {}, recompute {}", l.tp, l.pp, l.cp, l.ep, a.dp, l.zero,
-                     policy_name(a.question.recompute));
+  return fmt::format("tp {} pp {} cp {} ep {} dp {}, ZeRO {}, recompute {}", l.tp, l.pp, l.cp, l.ep,
+                     a.dp, l.zero, policy_name(a.question.recompute));
 }
 
 struct Question {
@@ -49,7 +49,8 @@ void print(const Options& options, const RunQuestion& q, const FitResult& result
   for (const Question& each : kQuestions) {
     if (options.find == each.name) unit = each.unit;
   }
-  check(result.best.has_value(), "nothing fits: ", result.binding, " (", result.tried, " plans tried)");
+  check(result.best.has_value(), "nothing fits: ", result.binding, " (", result.tried,
+        " plans tried)");
   const FitPlan& best = *result.best;
   if (options.json) {
     Json json = Json::parse(to_json(best.answer));
@@ -68,7 +69,8 @@ void print(const Options& options, const RunQuestion& q, const FitResult& result
   }
   Table table = napkin_table(fmt::format("{} on {}", options.find, q.gpu));
   table.row(options.find, fmt::format("{:.6g} {}", best.value, unit), layout_text(best.answer));
-  table.row("step", to_text(Seconds(best.answer.step_seconds)), fmt::format("MFU {:.1f} %", 100 * best.answer.mfu));
+  table.row("step", to_text(Seconds(best.answer.step_seconds)),
+            fmt::format("MFU {:.1f} %", 100 * best.answer.mfu));
   table.row("memory of a device", gb_text(best.answer.memory.total()),
             fmt::format("of {}", to_text_decimal(find_gpu(q.gpu).memory)));
   table.row("devices", best.answer.question.count,
@@ -90,11 +92,16 @@ void run_largest_model(const Options& options, const RunQuestion& q) {
   const FitResult real = largest_model(q);
   const std::vector<std::string> assumptions{
       "states alone, cut evenly over all devices; activations are not counted in the first number",
-      "bf16 with f32 master weights is 2 + 2 + 4 + 8 = 16 B a parameter with AdamW, as f32 is: speed, not memory",
+      "bf16 with f32 master weights is 2 + 2 + 4 + 8 = 16 B a parameter with AdamW, as f32 is: "
+      "speed, not memory",
       "the second number is a model of Llama's proportions with activations, logits and overhead"};
   if (options.json) {
-    Json json{{"find", "model"}, {"gpu", q.gpu}, {"count", q.count}, {"params", by_states},
-              {"bytes_per_param", recipe.total()}, {"binding", "memory"}};
+    Json json{{"find", "model"},
+              {"gpu", q.gpu},
+              {"count", q.count},
+              {"params", by_states},
+              {"bytes_per_param", recipe.total()},
+              {"binding", "memory"}};
     if (real.best)
       json["with_activations"] = {{"params", real.best->value},
                                   {"layout", layout_text(real.best->answer)},
@@ -105,10 +112,12 @@ void run_largest_model(const Options& options, const RunQuestion& q) {
   }
   Table table = napkin_table(fmt::format("Largest model on {} x {}", q.count, q.gpu));
   table.row("by states alone", fmt::format("{:.4g} parameters", by_states),
-            fmt::format("{} x {} / ({:g} + {:g} + {:g} + {:g} B)", q.count, to_text_decimal(find_gpu(q.gpu).memory),
-                        recipe.params, recipe.grads, recipe.master, recipe.optimizer));
+            fmt::format("{} x {} / ({:g} + {:g} + {:g} + {:g} B)", q.count,
+                        to_text_decimal(find_gpu(q.gpu).memory), recipe.params, recipe.grads,
+                        recipe.master, recipe.optimizer));
   if (real.best) {
-    table.row("with activations", fmt::format("{:.4g} parameters", real.best->value), layout_text(real.best->answer));
+    table.row("with activations", fmt::format("{:.4g} parameters", real.best->value),
+              layout_text(real.best->answer));
     if (real.runner_up)
       table.row("runner-up", to_text(Seconds(real.runner_up->answer.step_seconds)),
                 layout_text(real.runner_up->answer));
@@ -129,7 +138,8 @@ void run(const Options& options) {
 }  // namespace
 
 void add_napkin_fit(CLI::App& napkin) {
-  CLI::App* command = napkin.add_subcommand("fit", "Largest model, longest context, fewest devices, cheapest plan");
+  CLI::App* command =
+      napkin.add_subcommand("fit", "Largest model, longest context, fewest devices, cheapest plan");
   const auto options = std::make_shared<Options>();
   add_run_options(*command, options->run);
   command->add_option("--find", options->find, "model, context, batch, gpus or plan")
@@ -143,7 +153,8 @@ void add_napkin_fit(CLI::App& napkin) {
       "Examples:\n"
       "  brrr napkin fit --gpu h100 --count 8 --precision f32\n"
       "  brrr napkin fit --find context --model llama3-8b --gpu h100 --count 8\n"
-      "  brrr napkin fit --find plan --model llama3-8b --tokens 1e12 --days 30 --gpu h100 --price 2");
+      "  brrr napkin fit --find plan --model llama3-8b --tokens 1e12 --days 30 --gpu h100 --price "
+      "2");
   command->callback([options] { run(*options); });
 }
 

@@ -37,9 +37,9 @@ Json json_of(const GpuSpec& gpu) {
             {"watts", gpu.watts},
             {"estimated", gpu.is_estimated},
             {"peaks", peaks}};
-  if (gpu.clock)
-    json["clock_flops_per_second"] = gpu.clock->rate().value();
-  if (gpu.best_matmul > FlopsPerSecond(0)) json["best_matmul_flops_per_second"] = gpu.best_matmul.value();
+  if (gpu.clock) json["clock_flops_per_second"] = gpu.clock->rate().value();
+  if (gpu.best_matmul > FlopsPerSecond(0))
+    json["best_matmul_flops_per_second"] = gpu.best_matmul.value();
   return json;
 }
 
@@ -49,13 +49,13 @@ std::string tflops(const GpuSpec& gpu, Arithmetic arithmetic) {
 }
 
 void print_all() {
-  Table table({"device", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "GB", "GB/s", "link GB/s",
-               "ridge", "headline"},
+  Table table({"device", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "GB", "GB/s",
+               "link GB/s", "ridge", "headline"},
               "Dense TFLOP/s; links both ways together; ridge in FLOP a byte of the 16-bit peak");
   for (const GpuSpec& gpu : known_gpus()) {
-    const PeakRate& half = gpu.peak(Arithmetic::fp16 < Arithmetic::bf16 && gpu.find(Arithmetic::bf16)
-                                        ? Arithmetic::bf16
-                                        : Arithmetic::fp16);
+    const PeakRate& half = gpu.peak(
+        Arithmetic::fp16 < Arithmetic::bf16 && gpu.find(Arithmetic::bf16) ? Arithmetic::bf16
+                                                                          : Arithmetic::fp16);
     std::vector<std::string> cells{gpu.name};
     for (int i = 0; i < kArithmetics; ++i) cells.push_back(tflops(gpu, static_cast<Arithmetic>(i)));
     cells.push_back(fmt::format("{:g}", static_cast<double>(gpu.memory.value()) / 1e9));
@@ -66,15 +66,18 @@ void print_all() {
     table.add_row(std::move(cells));
   }
   std::fputs(table.text().c_str(), stdout);
-  std::puts("\n`brrr napkin gpu NAME` has the sources. A headline \"sparse, halved\" counts zeros on the data\n"
-            "sheet; the rates here are dense.");
+  std::puts(
+      "\n`brrr napkin gpu NAME` has the sources. A headline \"sparse, halved\" counts zeros on the "
+      "data\n"
+      "sheet; the rates here are dense.");
 }
 
 void print_one(const GpuSpec& gpu) {
   Table table({"arithmetic", "dense", "sums in", "headline", "source"},
               join_text(gpu.title, " (", gpu.name, ")"));
   for (const PeakRate& peak : gpu.peaks)
-    table.row(to_text(peak.arithmetic), peak.dense, peak.accumulate, to_text(peak.headline), peak.source);
+    table.row(to_text(peak.arithmetic), peak.dense, peak.accumulate, to_text(peak.headline),
+              peak.source);
   std::fputs(table.text().c_str(), stdout);
   Table rest({"", "", "source"});
   rest.row("memory", to_text_decimal(gpu.memory), gpu.memory_source);

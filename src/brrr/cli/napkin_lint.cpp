@@ -33,20 +33,22 @@ void run(const Options& options) {
     std::printf("%s has no sizes that waste a %s.\n", model.name.c_str(), gpu.name.c_str());
     return;
   }
-  Table table({"what", "why", "better", "gain of all products"},
-              fmt::format("{} on {}, {} tokens at a time", model.name, gpu.name, options.lint.tokens));
+  Table table(
+      {"what", "why", "better", "gain of all products"},
+      fmt::format("{} on {}, {} tokens at a time", model.name, gpu.name, options.lint.tokens));
   for (const LintFinding& f : findings)
     table.row(f.what, f.rule, f.change, f.gain > 0 ? fmt::format("{:.1f} %", 100 * f.gain) : "-");
   std::fputs(table.text().c_str(), stdout);
-  print_assumptions({"tiles of 128 x 128, 128 x 256 from Hopper on, one a multiprocessor; rows that do not start "
-                     "on 16 bytes at 50 to 80 % of the rate",
-                     "`brrr train` pads vocabularies by itself: losses stay the same to the bit"});
+  print_assumptions(
+      {"tiles of 128 x 128, 128 x 256 from Hopper on, one a multiprocessor; rows that do not start "
+       "on 16 bytes at 50 to 80 % of the rate (a rule of thumb, not measured)"});
 }
 
 }  // namespace
 
 void add_napkin_lint(CLI::App& napkin) {
-  CLI::App* command = napkin.add_subcommand("lint", "Sizes of a model that waste a device, with the gain of better ones");
+  CLI::App* command = napkin.add_subcommand(
+      "lint", "Sizes of a model that waste a device, with the gain of better ones");
   const auto options = std::make_shared<Options>();
   add_model_choice(*command, options->model, false);
   add_gpu_choice(*command, options->gpu);

@@ -57,11 +57,12 @@ void run(const Options& options) {
                         to_text(gpu.bandwidth), a.arithmetic));
   table.row("arithmetic", to_text(Seconds(a.compute_seconds)), "FLOPs / peak");
   table.row("memory", to_text(Seconds(a.memory_seconds)), "bytes / bandwidth");
-  table.row("floor", to_text(Seconds(a.floor_seconds)), join_text("the larger: ", a.regime, "-bound"));
+  table.row("floor", to_text(Seconds(a.floor_seconds)),
+            join_text("the larger: ", a.regime, "-bound"));
   if (q.tiles > 0)
     table.row("tiles and waves", fmt::format("{:.1f} %", 100 * q.efficiency),
-              fmt::format("{} tiles of {} x {} in {} waves of {}", q.tiles, q.tile_rows, q.tile_columns, q.waves,
-                          gpu.multiprocessors));
+              fmt::format("{} tiles of {} x {} in {} waves of {}", q.tiles, q.tile_rows,
+                          q.tile_columns, q.waves, gpu.multiprocessors));
   std::fputs(table.text().c_str(), stdout);
 }
 
@@ -78,8 +79,9 @@ void add_napkin_op(CLI::App& napkin) {
   command->add_option("--dtype", options->dtype, "f32, f16, bf16 or fp8")->capture_default_str();
   add_gpu_choice(*command, options->gpu);
   command->add_flag("--json", options->json, "Print JSON");
-  command->footer("Examples:\n  brrr napkin op matmul 16384 8192 32768 --gpu h100\n"
-                  "  brrr napkin op gelu 100000000 --gpu a100-80");
+  command->footer(
+      "Examples:\n  brrr napkin op matmul 16384 8192 32768 --gpu h100\n"
+      "  brrr napkin op gelu 100000000 --gpu a100-80");
   command->callback([options] { run(*options); });
 }
 

@@ -27,7 +27,9 @@ struct Options {
 void print_json(const Verification& v, const Options& options) {
   Json memory = Json::array(), kernels = Json::array();
   for (const MemoryLine& line : v.memory)
-    memory.push_back({{"what", line.what}, {"predicted_bytes", line.predicted}, {"measured_bytes", line.measured}});
+    memory.push_back({{"what", line.what},
+                      {"predicted_bytes", line.predicted},
+                      {"measured_bytes", line.measured}});
   for (const ProfileRow& row : rows_by_label(v.profile))
     kernels.push_back({{"kernel", row.label},
                        {"calls", row.calls},
@@ -49,8 +51,8 @@ void print_json(const Verification& v, const Options& options) {
 
 void print_tables(const Verification& v, const Options& options) {
   Table memory({"memory", "predicted B", "measured B", "residual B"},
-               fmt::format("{}, batch {}: {} parameters", options.model.model, options.model.step.batch,
-                           with_commas(v.parameters)));
+               fmt::format("{}, batch {}: {} parameters", options.model.model,
+                           options.model.step.batch, with_commas(v.parameters)));
   for (const MemoryLine& line : v.memory)
     memory.row(line.what, with_commas(line.predicted), with_commas(line.measured),
                with_commas(line.measured - line.predicted));
@@ -64,12 +66,15 @@ void print_tables(const Verification& v, const Options& options) {
       rest_predicted += row.predicted, rest_measured += row.seconds;
       continue;
     }
-    time.row(row.label, row.calls, fmt::format("{:.3f}", 1e3 * row.predicted), fmt::format("{:.3f}", 1e3 * row.seconds),
+    time.row(row.label, row.calls, fmt::format("{:.3f}", 1e3 * row.predicted),
+             fmt::format("{:.3f}", 1e3 * row.seconds),
              fmt::format("{:+.3f}", 1e3 * (row.seconds - row.predicted)),
-             fmt::format("{:+.1f} %", 100 * (row.seconds - row.predicted) / all), regime_name(row.regime()));
+             fmt::format("{:+.1f} %", 100 * (row.seconds - row.predicted) / all),
+             regime_name(row.regime()));
   }
   const auto line = [&](const char* name, double predicted, double measured) {
-    time.row(name, "", fmt::format("{:.3f}", 1e3 * predicted), fmt::format("{:.3f}", 1e3 * measured),
+    time.row(name, "", fmt::format("{:.3f}", 1e3 * predicted),
+             fmt::format("{:.3f}", 1e3 * measured),
              fmt::format("{:+.3f}", 1e3 * (measured - predicted)),
              fmt::format("{:+.1f} %", 100 * (measured - predicted) / all), "");
   };
@@ -78,8 +83,9 @@ void print_tables(const Verification& v, const Options& options) {
   time.rule();
   line("step", v.predicted_seconds, v.measured_seconds);
   std::printf("\n%s\nStep: predicted %s, measured %s, %+.1f %%. Memory: %s.\n", time.text().c_str(),
-              to_text(Seconds(v.predicted_seconds)).c_str(), to_text(Seconds(v.measured_seconds)).c_str(),
-              100 * v.error(), v.memory_is_exact() ? "exact to the byte" : "differs");
+              to_text(Seconds(v.predicted_seconds)).c_str(),
+              to_text(Seconds(v.measured_seconds)).c_str(), 100 * v.error(),
+              v.memory_is_exact() ? "exact to the byte" : "differs");
 }
 
 void run(const Options& options) {
@@ -90,26 +96,31 @@ void run(const Options& options) {
   options.json ? print_json(v, options) : print_tables(v, options);
   if (!v.memory_is_exact()) throw CheckFailed("the memory of the step is not what was predicted");
   if (std::abs(v.error()) > options.band)
-    throw CheckFailed(fmt::format("the step time is {:+.1f} % from the prediction, outside +-{:.0f} %",
-                                  100 * v.error(), 100 * options.band));
+    throw CheckFailed(
+        fmt::format("the step time is {:+.1f} % from the prediction, outside +-{:.0f} %",
+                    100 * v.error(), 100 * options.band));
 }
 
 }  // namespace
 
 void add_napkin_verify(CLI::App& napkin) {
-  CLI::App* command = napkin.add_subcommand("verify", "Predict a step, run it here, and reconcile the two");
+  CLI::App* command =
+      napkin.add_subcommand("verify", "Predict a step, run it here, and reconcile the two");
   const auto options = std::make_shared<Options>();
   add_model_options(*command, options->model)->required();
   command->add_option("--steps", options->steps, "Steps to measure; medians count")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_option("--rates", options->rates, "File of `brrr calibrate`; measured between the steps by default");
-  command->add_option("--band", options->band, "Largest error of the step time")->capture_default_str();
+  command->add_option("--rates", options->rates,
+                      "File of `brrr calibrate`; measured between the steps by default");
+  command->add_option("--band", options->band, "Largest error of the step time")
+      ->capture_default_str();
   command->add_option("--rows", options->rows, "Kinds of kernels to list")->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON");
-  command->footer("Ends with 1 when memory differs by a byte or time by more than the band.\nExamples:\n"
-                  "  brrr napkin verify --model char-gpt --batch 8 --seq 128\n"
-                  "  brrr napkin verify --model cnn --batch 64");
+  command->footer(
+      "Ends with 1 when memory differs by a byte or time by more than the band.\nExamples:\n"
+      "  brrr napkin verify --model char-gpt --batch 8 --seq 128\n"
+      "  brrr napkin verify --model cnn --batch 64");
   command->callback([options] { run(*options); });
 }
 

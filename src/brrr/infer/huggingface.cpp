@@ -81,20 +81,21 @@ LlamaConfig read_llama(const Json& json, const std::string& type, Use use) {
   require_setting(json, "attention_bias", false);
   require_setting(json, "mlp_bias", false);
   const int64_t heads = integer(json, "num_attention_heads");
-  return {.vocab = integer(json, "vocab_size"),
-          .context = integer(json, "max_position_embeddings"),
-          .layers = integer(json, "num_hidden_layers"),
-          .width = integer(json, "hidden_size"),
-          .heads = heads,
-          .kv_heads = value_or(json, "num_key_value_heads", heads),
-          .head_dim = value_or<int64_t>(json, "head_dim", 0),
-          .hidden = integer(json, "intermediate_size"),
-          .tied = value_or(json, "tie_word_embeddings", false),
-          .qkv_bias = type == "qwen2",
-          .qk_norm = type == "qwen3",
-          .window = window_of(json, type),
-          .rope_base = use == Use::load ? rope_base_of(json) : value_or(json, "rope_theta", 10000.0),
-          .norm_eps = value_or(json, "rms_norm_eps", 1e-6)};
+  return {
+      .vocab = integer(json, "vocab_size"),
+      .context = integer(json, "max_position_embeddings"),
+      .layers = integer(json, "num_hidden_layers"),
+      .width = integer(json, "hidden_size"),
+      .heads = heads,
+      .kv_heads = value_or(json, "num_key_value_heads", heads),
+      .head_dim = value_or<int64_t>(json, "head_dim", 0),
+      .hidden = integer(json, "intermediate_size"),
+      .tied = value_or(json, "tie_word_embeddings", false),
+      .qkv_bias = type == "qwen2",
+      .qk_norm = type == "qwen3",
+      .window = window_of(json, type),
+      .rope_base = use == Use::load ? rope_base_of(json) : value_or(json, "rope_theta", 10000.0),
+      .norm_eps = value_or(json, "rms_norm_eps", 1e-6)};
 }
 
 LlamaConfig read_mixtral(const Json& json) {

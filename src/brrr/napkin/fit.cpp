@@ -24,7 +24,8 @@ std::vector<ParallelLayout> layouts_of(const RunQuestion& q) {
     for (int64_t pp = 1; pp <= std::min<int64_t>(shape.layers, 32); ++pp) {
       if (!divides(pp, shape.layers) || !divides(tp * pp, q.count)) continue;
       for (int64_t cp : {1, 2, 4, 8, 16}) {
-        if (!divides(tp * pp * cp, q.count) || !divides(cp, q.seq) || (cp > 1 && q.seq / cp < 4096)) continue;
+        if (!divides(tp * pp * cp, q.count) || !divides(cp, q.seq) || (cp > 1 && q.seq / cp < 4096))
+          continue;
         const int64_t ranks = q.count / (tp * pp);
         for (int zero : {1, 3}) {
           if (ranks == 1 && zero == 3) continue;
@@ -87,12 +88,13 @@ FitResult largest_that_fits(const std::vector<int64_t>& sizes,
       keep(result, std::move(search), static_cast<double>(sizes[middle]));
       low = middle + 1;
     } else {
-      result.binding = fmt::format("memory: at {} the leanest plan needs {:.1f} GB a device", sizes[middle],
-                                   search.least_memory / 1e9);
+      result.binding = fmt::format("memory: at {} the leanest plan needs {:.1f} GB a device",
+                                   sizes[middle], search.least_memory / 1e9);
       high = middle;
     }
   }
-  if (result.best && high == sizes.size()) result.binding = "nothing: the largest size that was tried fits";
+  if (result.best && high == sizes.size())
+    result.binding = "nothing: the largest size that was tried fits";
   return result;
 }
 
@@ -110,7 +112,8 @@ LlamaConfig llama_of_layers(int64_t layers) {
 }  // namespace
 
 std::vector<RunQuestion> possible_plans(const RunQuestion& question) {
-  check(question.model.has_value(), "a search over layouts needs the shape of the model; give --model");
+  check(question.model.has_value(),
+        "a search over layouts needs the shape of the model; give --model");
   RunQuestion base = question;
   if (base.seq == 0) base.seq = std::min<int64_t>(8192, context_of(*base.model));
   std::vector<RunQuestion> plans;
@@ -130,8 +133,8 @@ std::vector<RunQuestion> possible_plans(const RunQuestion& question) {
 
 double largest_model_by_states(const RunQuestion& question) {
   const StateRecipe recipe = state_recipe(question.precision, question.optimizer, question.grads);
-  return static_cast<double>(find_gpu(question.gpu).memory.value()) * static_cast<double>(question.count) /
-         recipe.total();
+  return static_cast<double>(find_gpu(question.gpu).memory.value()) *
+         static_cast<double>(question.count) / recipe.total();
 }
 
 FitResult largest_model(const RunQuestion& question) {
@@ -208,7 +211,8 @@ FitResult cheapest_plan(const RunQuestion& question, double days, int64_t most) 
     }
     if (search.best->days > days) {
       if (!result.best)
-        result.binding = fmt::format("the deadline: {} devices take {:.1f} days", count, search.best->days);
+        result.binding =
+            fmt::format("the deadline: {} devices take {:.1f} days", count, search.best->days);
       continue;
     }
     const double cost = q.price_per_hour > 0 ? search.best->cost_usd : search.best->gpu_hours;

@@ -9,7 +9,8 @@
 namespace brrr {
 
 struct FitPlan {
-  double value = 0;  // what was asked for: parameters, tokens of context, sequences, devices or dollars
+  double value =
+      0;  // what was asked for: parameters, tokens of context, sequences, devices or dollars
   RunAnswer answer;
 };
 

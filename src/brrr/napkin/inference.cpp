@@ -11,7 +11,8 @@ namespace {
 
 void check_question(const InferQuestion& q) {
   check(q.count >= 1, q.count, " devices make no sense; use at least 1");
-  check(q.batch >= 1 && q.batch <= 1'000'000, "a batch of ", q.batch, " makes no sense; use 1 to 1,000,000");
+  check(q.batch >= 1 && q.batch <= 1'000'000, "a batch of ", q.batch,
+        " makes no sense; use 1 to 1,000,000");
   check(q.context >= 1, "a context of ", q.context, " tokens is empty");
   check(q.weight_bytes > 0 && q.kv_bytes > 0, "bytes of weights and caches must be positive");
 }
@@ -32,7 +33,8 @@ double weight_bytes_of(std::string_view format) {
     double bytes;
   };
   // Groups of 32 with a scale and a zero of 16 bits each: 4 bytes more for 32 elements.
-  constexpr Row kRows[] = {{"f32", 4}, {"bf16", 2}, {"f16", 2}, {"fp8", 1}, {"int8", 1}, {"int4", 0.625}};
+  constexpr Row kRows[] = {{"f32", 4}, {"bf16", 2}, {"f16", 2},
+                           {"fp8", 1}, {"int8", 1}, {"int4", 0.625}};
   for (const Row& row : kRows) {
     if (row.name == format) return row.bytes;
   }
@@ -54,9 +56,10 @@ InferAnswer answer(const InferQuestion& q) {
   const GpuSpec& gpu = find_gpu(q.gpu);
   const PeakRate* half = gpu.find(Arithmetic::bf16);
   const double peak = (half ? *half : gpu.peak(Arithmetic::fp16)).dense.value();
-  const StepCost cost = model_cost(q.model, {.seq = q.context}, gpu_rates(gpu, half ? Precision::bf16_mixed
-                                                                                   : Precision::f16_mixed))
-                            .total();
+  const StepCost cost =
+      model_cost(q.model, {.seq = q.context},
+                 gpu_rates(gpu, half ? Precision::bf16_mixed : Precision::f16_mixed))
+          .total();
   const FlopFacts facts = flop_facts(q.model, cost, q.context);
   const auto n = static_cast<double>(q.count), b = static_cast<double>(q.batch),
              t = static_cast<double>(q.context);
@@ -75,17 +78,17 @@ InferAnswer answer(const InferQuestion& q) {
   a.memory_bytes = a.weight_bytes + a.kv_bytes;
   const double room = n * static_cast<double>(gpu.memory.value());
   a.fits = a.memory_bytes <= room;
-  a.largest_batch =
-      static_cast<int64_t>(std::max(0.0, std::floor((room - a.weight_bytes) / a.kv_bytes_per_sequence)));
+  a.largest_batch = static_cast<int64_t>(
+      std::max(0.0, std::floor((room - a.weight_bytes) / a.kv_bytes_per_sequence)));
   a.prefill_seconds = b * t * (2 * facts.products + facts.attention) / (n * peak);
   a.decode_bandwidth_seconds = (a.touched_bytes + a.kv_bytes) / (n * gpu.bandwidth.value());
   // A new token looks at the whole context: twice the mean over a causal prompt.
   a.decode_compute_seconds = b * (2 * facts.products + facts.attention_full) / (n * peak);
   a.decode_seconds = std::max(a.decode_bandwidth_seconds, a.decode_compute_seconds);
   a.tokens_per_second = b / a.decode_seconds;
-  a.binding = !a.fits                                                   ? "memory: weights and caches do not fit"
+  a.binding = !a.fits ? "memory: weights and caches do not fit"
               : a.decode_bandwidth_seconds >= a.decode_compute_seconds ? "memory bandwidth"
-                                                                        : "compute";
+                                                                       : "compute";
   return a;
 }
 

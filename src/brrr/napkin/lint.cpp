@@ -19,7 +19,9 @@ struct Product {
   double times;
 };
 
-int64_t round_up(int64_t size, int64_t multiple) { return (size + multiple - 1) / multiple * multiple; }
+int64_t round_up(int64_t size, int64_t multiple) {
+  return (size + multiple - 1) / multiple * multiple;
+}
 
 std::vector<Product> products_of(const ModelConfig& config) {
   const ModelShape s = shape_of(config);
@@ -39,7 +41,8 @@ std::vector<Product> products_of(const ModelConfig& config) {
 double seconds_of(const Product& p, int64_t tokens, const GpuSpec& gpu) {
   const PeakRate* half = gpu.find(Arithmetic::bf16);
   const double peak = (half ? *half : gpu.peak(Arithmetic::fp16)).dense.value();
-  const double flops = 2.0 * static_cast<double>(tokens) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const double flops =
+      2.0 * static_cast<double>(tokens) * static_cast<double>(p.n) * static_cast<double>(p.k);
   const double align = std::min(alignment_share(p.n), alignment_share(p.k));
   const double forward = flops / (peak * align * quantise(tokens, p.n, gpu).efficiency),
                to_input = flops / (peak * align * quantise(tokens, p.k, gpu).efficiency),
@@ -61,8 +64,7 @@ class Linter {
   // Useful work is the same after the change: padding costs its own FLOPs, which are in both numbers.
   void add(std::string what, std::string rule, std::string change, const ModelConfig& changed) {
     const double gain = 1 - seconds_of(changed, options_.tokens, gpu_) / now_;
-    if (gain > 0)
-      findings_.push_back({std::move(what), std::move(rule), std::move(change), gain});
+    if (gain > 0) findings_.push_back({std::move(what), std::move(rule), std::move(change), gain});
   }
   void note(std::string what, std::string rule, std::string change) {
     findings_.push_back({std::move(what), std::move(rule), std::move(change), 0});
@@ -84,8 +86,8 @@ void lint_vocab(Linter& linter, const ModelConfig& model) {
   const int64_t vocab = vocab_of(model), padded = padded_vocab(vocab);
   if (padded != vocab)
     linter.add(fmt::format("vocabulary {}", vocab),
-               fmt::format("rows of the logits do not start on 16 bytes: {} is no multiple of {}", vocab,
-                           kVocabMultiple),
+               fmt::format("rows of the logits do not start on 16 bytes: {} is no multiple of {}",
+                           vocab, kVocabMultiple),
                fmt::format("pad to {}", padded), with_vocab(model, padded));
 }
 
@@ -96,9 +98,11 @@ void lint_width(Linter& linter, const ModelConfig& model, const ModelShape& s) {
   const int64_t wide = round_up(s.hidden, kTile);
   if (s.hidden == wide || s.hidden == 0) return;
   ModelConfig changed = model;
-  std::visit([&](auto& c) {
-    if constexpr (requires { c.hidden; }) c.hidden = wide;
-  }, changed);
+  std::visit(
+      [&](auto& c) {
+        if constexpr (requires { c.hidden; }) c.hidden = wide;
+      },
+      changed);
   linter.add(fmt::format("ffn {}", s.hidden), fmt::format("no multiple of a tile's {}", kTile),
              fmt::format("{}", wide), changed);
 }
@@ -107,13 +111,16 @@ void lint_heads(Linter& linter, const ModelShape& s, int64_t tp) {
   if (s.heads == 0) return;
   const auto head = static_cast<int64_t>(s.pair_width) / s.heads;
   if (head % 64 != 0)
-    linter.note(fmt::format("heads of {}", head), "attention kernels are tuned for 64 and 128; others are padded "
-                "to the next", fmt::format("{} elements", round_up(head, 64)));
+    linter.note(fmt::format("heads of {}", head),
+                "attention kernels are tuned for 64 and 128; others are padded "
+                "to the next",
+                fmt::format("{} elements", round_up(head, 64)));
   if (s.heads % tp != 0)
-    linter.note(fmt::format("{} heads", s.heads), fmt::format("tensor parallelism of {} does not divide them", tp),
-                "another degree");
+    linter.note(fmt::format("{} heads", s.heads),
+                fmt::format("tensor parallelism of {} does not divide them", tp), "another degree");
   if (s.heads % 8 != 0)
-    linter.note(fmt::format("{} heads", s.heads), "no multiple of 8: eight devices of a node cannot share them",
+    linter.note(fmt::format("{} heads", s.heads),
+                "no multiple of 8: eight devices of a node cannot share them",
                 fmt::format("{}", round_up(s.heads, 8)));
 }
 
@@ -127,7 +134,8 @@ double alignment_share(int64_t elements) {
   return elements % 4 == 0 ? 0.8 : elements % 2 == 0 ? 0.65 : 0.5;
 }
 
-std::vector<LintFinding> lint(const ModelConfig& model, const GpuSpec& gpu, const LintOptions& options) {
+std::vector<LintFinding> lint(const ModelConfig& model, const GpuSpec& gpu,
+                              const LintOptions& options) {
   check(options.tokens >= 1, "a micro-batch of ", options.tokens, " tokens is empty");
   check(options.tp >= 1, "a tensor-parallel degree of ", options.tp, " is none");
   const ModelShape shape = shape_of(model);
@@ -140,8 +148,8 @@ std::vector<LintFinding> lint(const ModelConfig& model, const GpuSpec& gpu, cons
     const Quantisation q = quantise(options.tokens, p.n, gpu);
     if (q.waves <= 4 && q.efficiency < 0.8)
       linter.note(fmt::format("{} [{} x {}]", p.name, options.tokens, p.n),
-                  fmt::format("{} tiles in {} waves leave {:.0f} % of the device idle", q.tiles, q.waves,
-                              100 * (1 - q.efficiency)),
+                  fmt::format("{} tiles in {} waves leave {:.0f} % of the device idle", q.tiles,
+                              q.waves, 100 * (1 - q.efficiency)),
                   "a larger micro-batch");
   }
   return linter.take();

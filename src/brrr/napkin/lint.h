@@ -22,7 +22,8 @@ struct LintOptions {
   int64_t tp = 1;
 };
 // The largest gain first; empty where nothing is wrong.
-std::vector<LintFinding> lint(const ModelConfig& model, const GpuSpec& gpu, const LintOptions& options = {});
+std::vector<LintFinding> lint(const ModelConfig& model, const GpuSpec& gpu,
+                              const LintOptions& options = {});
 
 // The vocabulary rounded up to where products are quick: a multiple of 64.
 int64_t padded_vocab(int64_t vocab);

@@ -12,14 +12,16 @@ namespace brrr {
 namespace {
 
 // All numbers of a cost in one order, so that sums and differences are written once.
-constexpr double StepCost::*kFields[] = {
-    &StepCost::products,         &StepCost::head,           &StepCost::attention,
-    &StepCost::attention_all,    &StepCost::recomputed,     &StepCost::activations,
-    &StepCost::logits,           &StepCost::transient,      &StepCost::forward_traffic,
-    &StepCost::backward_traffic, &StepCost::forward_seconds, &StepCost::backward_seconds,
-    &StepCost::update_seconds,   &StepCost::kernels,        &StepCost::matrices,
-    &StepCost::experts,          &StepCost::vectors,        &StepCost::embedding,
-    &StepCost::positions,        &StepCost::head_table};
+constexpr double StepCost::*kFields[] = {&StepCost::products,        &StepCost::head,
+                                         &StepCost::attention,       &StepCost::attention_all,
+                                         &StepCost::recomputed,      &StepCost::activations,
+                                         &StepCost::logits,          &StepCost::transient,
+                                         &StepCost::forward_traffic, &StepCost::backward_traffic,
+                                         &StepCost::forward_seconds, &StepCost::backward_seconds,
+                                         &StepCost::update_seconds,  &StepCost::kernels,
+                                         &StepCost::matrices,        &StepCost::experts,
+                                         &StepCost::vectors,         &StepCost::embedding,
+                                         &StepCost::positions,       &StepCost::head_table};
 
 // Biases add a FLOP an element to a linear op; by convention a product is 2 m n k.
 double product_flops(const Graph& graph, const Node& node) {
@@ -41,8 +43,8 @@ void add_flops(const Graph& graph, int64_t vocab, StepCost& cost) {
   for (const Node& node : graph.nodes) {
     if (node.op->kind != OpKind::contraction) continue;
     const bool is_attention = node.op == &attention_op;
-    const double flops = is_attention ? static_cast<double>(cost_of(graph, node).flops)
-                                      : product_flops(graph, node);
+    const double flops =
+        is_attention ? static_cast<double>(cost_of(graph, node).flops) : product_flops(graph, node);
     if (node.phase == Phase::recompute) cost.recomputed += flops;
     if (node.phase != Phase::forward) continue;
     if (is_attention) {
@@ -63,8 +65,9 @@ void add_parameters(const std::vector<NamedTensor>& parameters, StepCost& cost) 
     const bool in_layer = p.name.starts_with("h.") || p.name.starts_with("model.layers.") ||
                           p.name.starts_with("layers.");
     if (in_layer) {
-      (p.tensor.rank() == 3 ? cost.experts : p.tensor.rank() == 2 ? cost.matrices : cost.vectors) +=
-          count;
+      (p.tensor.rank() == 3   ? cost.experts
+       : p.tensor.rank() == 2 ? cost.matrices
+                              : cost.vectors) += count;
     } else if (p.name == "wte.weight" || p.name == "wpe.weight" ||
                p.name.find("embed") != std::string::npos) {
       cost.embedding += count;

@@ -24,9 +24,10 @@ ModelShape shape_of(const ModelConfig& config) {
   }
   if (const auto* llama = std::get_if<LlamaConfig>(&config)) {
     const int64_t head = llama->head_dim > 0 ? llama->head_dim : llama->width / llama->heads;
-    const double pair = llama->kv_rank > 0
-                            ? static_cast<double>(llama->nope_dim + llama->rope_dim + llama->value_dim) / 2
-                            : static_cast<double>(head);
+    const double pair =
+        llama->kv_rank > 0
+            ? static_cast<double>(llama->nope_dim + llama->rope_dim + llama->value_dim) / 2
+            : static_cast<double>(head);
     return {.layers = llama->layers,
             .width = llama->width,
             .heads = llama->heads,

@@ -68,7 +68,8 @@ ModelConfig base_of(const std::string& model) {
   for (std::string_view name : model_presets()) names.emplace_back(name);
   const std::string near = nearest_word(model, names);
   if (std::find(names.begin(), names.end(), model) == names.end() && !near.empty())
-    fail("there is no model named \"", model, "\"; did you mean ", near, "? `brrr models` lists all");
+    fail("there is no model named \"", model, "\"; did you mean ", near,
+         "? `brrr models` lists all");
   return model_preset(model);
 }
 
@@ -87,8 +88,8 @@ void set_sizes(LlamaConfig& config, const ShapeOptions& shape) {
   config.qkv_bias = config.qkv_bias || shape.qkv_bias;
 }
 void set_sizes(Gpt2Config& config, const ShapeOptions& shape) {
-  check(!shape.kv_heads || *shape.kv_heads == config.heads, "gpt2 has as many key heads as heads, not ",
-        shape.kv_heads.value_or(0));
+  check(!shape.kv_heads || *shape.kv_heads == config.heads,
+        "gpt2 has as many key heads as heads, not ", shape.kv_heads.value_or(0));
   check(!shape.experts && !shape.top_k, "gpt2 has no experts; use --family llama");
   config.head_dim = shape.head_dim.value_or(config.head_dim);
   config.hidden = shape.ffn.value_or(config.hidden);
@@ -100,25 +101,28 @@ void set_sizes(RecurrentLmConfig&, const ShapeOptions& shape) {
 
 void check_sizes(const ModelConfig& config) {
   const auto positive = [](std::string_view what, int64_t size) {
-    check(size >= 1 && size <= 100'000'000, what, " of ", size, " makes no sense; use 1 to 100,000,000");
+    check(size >= 1 && size <= 100'000'000, what, " of ", size,
+          " makes no sense; use 1 to 100,000,000");
   };
   std::visit(
       [&](const auto& c) {
         positive("a vocabulary", c.vocab), positive("a width", c.width);
-        check(c.layers >= 1 && c.layers <= 10'000, c.layers, " layers make no sense; use 1 to 10,000");
+        check(c.layers >= 1 && c.layers <= 10'000, c.layers,
+              " layers make no sense; use 1 to 10,000");
         if constexpr (requires { c.heads; }) {
           positive("heads", c.heads);
           const int64_t head = c.head_dim;
-          check(head > 0 || c.width % c.heads == 0, c.heads, " heads do not divide a width of ", c.width,
-                "; give --head-dim");
+          check(head > 0 || c.width % c.heads == 0, c.heads, " heads do not divide a width of ",
+                c.width, "; give --head-dim");
         }
         if constexpr (requires { c.kv_heads; })
           check(c.kv_heads == 0 || (c.kv_heads > 0 && c.heads % c.kv_heads == 0), c.kv_heads,
                 " key heads do not divide ", c.heads, " heads");
-        if constexpr (requires { c.hidden; }) check(c.hidden >= 0, "ffn of ", c.hidden, " is negative");
+        if constexpr (requires { c.hidden; })
+          check(c.hidden >= 0, "ffn of ", c.hidden, " is negative");
         if constexpr (requires { c.experts; })
-          check(c.experts == 0 || (c.top_k >= 1 && c.top_k <= c.experts), "a token cannot choose ", c.top_k,
-                " of ", c.experts, " experts");
+          check(c.experts == 0 || (c.top_k >= 1 && c.top_k <= c.experts), "a token cannot choose ",
+                c.top_k, " of ", c.experts, " experts");
       },
       config);
 }
@@ -133,13 +137,16 @@ bool ShapeOptions::any() const {
 NamedModel find_model(const std::string& model, const ShapeOptions& shape) {
   NamedModel found{.name = model, .config = {}};
   if (model.empty()) {
-    check(shape.family == "gpt2" || shape.family == "llama", "give --model, or a free shape: --family "
-          "gpt2 or llama with --layers, --hidden and --heads (the family is \"", shape.family, "\")");
+    check(shape.family == "gpt2" || shape.family == "llama",
+          "give --model, or a free shape: --family "
+          "gpt2 or llama with --layers, --hidden and --heads (the family is \"",
+          shape.family, "\")");
     const int64_t width = require_size("--hidden", shape.hidden);
     require_size("--layers", shape.layers), require_size("--heads", shape.heads);
     found.name = join_text(shape.family, " of a free shape");
     // Llama's rule: two thirds of 4 h, rounded up to 256.
-    if (shape.family == "llama") found.config = LlamaConfig{.hidden = (8 * width / 3 + 255) / 256 * 256};
+    if (shape.family == "llama")
+      found.config = LlamaConfig{.hidden = (8 * width / 3 + 255) / 256 * 256};
   } else {
     found.config = base_of(model);
   }

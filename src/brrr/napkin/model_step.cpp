@@ -87,7 +87,9 @@ struct ModelStep::State {
     std::unique_ptr<LanguageModel> net = make_model(config, random);
     data = make_ids({options.batch, options.seq}, vocab_of(config), 0);
     targets = make_ids({options.batch, options.seq}, vocab_of(config), 1);
-    loss = [language = net.get()](const Tensor& x, const Tensor& y) { return language->loss(x, y); };
+    loss = [language = net.get()](const Tensor& x, const Tensor& y) {
+      return language->loss(x, y);
+    };
     model = std::move(net);
   }
 

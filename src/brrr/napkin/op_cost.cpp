@@ -7,8 +7,8 @@
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
-#include "brrr/ops/matmul.h"
 #include "brrr/ops/layer_norm.h"
+#include "brrr/ops/matmul.h"
 #include "brrr/ops/rms_norm.h"
 #include "brrr/ops/softmax.h"
 #include "brrr/ops/unary.h"
@@ -38,7 +38,9 @@ const OpInfo& find_info(std::string_view name) {
 
 // What the op's own rule counts, without memory.
 Cost cost_on_null(std::string_view op, std::span<const int64_t> n, DType dtype) {
-  const auto make = [&](const Shape& shape, DType type) { return empty(shape, type, Device::null()); };
+  const auto make = [&](const Shape& shape, DType type) {
+    return empty(shape, type, Device::null());
+  };
   const auto of = [&](const Shape& shape) { return make(shape, dtype); };
   NoGrad forward_only;
   if (op == "adamw") {
@@ -80,12 +82,14 @@ Quantisation quantise(int64_t m, int64_t n, const GpuSpec& gpu) {
   q.tiles = ceil_div(m, q.tile_rows) * ceil_div(n, q.tile_columns);
   q.waves = ceil_div(q.tiles, units);
   const double useful = static_cast<double>(m) * static_cast<double>(n);
-  const double spent = static_cast<double>(q.waves * units) * static_cast<double>(q.tile_rows * q.tile_columns);
+  const double spent =
+      static_cast<double>(q.waves * units) * static_cast<double>(q.tile_rows * q.tile_columns);
   q.efficiency = gpu.multiprocessors > 0 ? useful / spent : 1;
   return q;
 }
 
-OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dtype, const GpuSpec& gpu) {
+OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dtype,
+                   const GpuSpec& gpu) {
   const OpInfo& info = find_info(op);
   check(static_cast<int>(sizes.size()) >= info.least && static_cast<int>(sizes.size()) <= info.most,
         "napkin op ", op, " takes ", info.sizes, ", not ", sizes.size(), " sizes");

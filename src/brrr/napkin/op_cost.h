@@ -37,6 +37,7 @@ struct OpInfo {
 std::span<const OpInfo> napkin_ops();
 
 // Throws Error on an unknown op, with the list, and on sizes that do not fit it.
-OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dtype, const GpuSpec& gpu);
+OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dtype,
+                   const GpuSpec& gpu);
 
 }  // namespace brrr

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "brrr/account/mfu.h"
 #include "brrr/napkin/gpu_rates.h"
@@ -15,19 +16,24 @@ constexpr double kDaySeconds = 86400, kHourSeconds = 3600;
 constexpr int64_t kLongestDefaultSeq = 8192;
 
 void check_sizes(const RunQuestion& q) {
-  check(q.model || (q.parameters >= 1 && std::isfinite(q.parameters)), "the model has ", q.parameters,
-        " parameters; give --model, or --params of at least 1");
-  check(q.parameters <= 1e16, "a model of ", q.parameters, " parameters is beyond reason; 1e16 at most");
+  check(q.model || (q.parameters >= 1 && std::isfinite(q.parameters)), "the model has ",
+        q.parameters, " parameters; give --model, or --params of at least 1");
+  check(q.parameters <= 1e16, "a model of ", q.parameters,
+        " parameters is beyond reason; 1e16 at most");
   check(q.tokens >= 1 && q.tokens <= 1e18, "a run over ", q.tokens,
         " tokens makes no sense; use 1 to 1e18");
-  check(q.count >= 1 && q.count <= 10'000'000, q.count, " devices make no sense; use 1 to 10,000,000");
-  check(!q.mfu || (*q.mfu > 0 && *q.mfu <= 1), "an mfu of ", q.mfu.value_or(0),
-        " is not in (0, 1]: nothing runs above its peak. Is the peak that of sparse products, or the "
-        "mfu in per cent?");
+  check(q.count >= 1 && q.count <= 10'000'000, q.count,
+        " devices make no sense; use 1 to 10,000,000");
+  check(
+      !q.mfu || (*q.mfu > 0 && *q.mfu <= 1), "an mfu of ", q.mfu.value_or(0),
+      " is not in (0, 1]: nothing runs above its peak. Is the peak that of sparse products, or the "
+      "mfu in per cent?");
   check(q.goodput > 0 && q.goodput <= 1, "a goodput of ", q.goodput, " is not in (0, 1]");
-  check(q.pue >= 1, "a PUE of ", q.pue, " is below 1; a building takes at least what its devices do");
+  check(q.pue >= 1, "a PUE of ", q.pue,
+        " is below 1; a building takes at least what its devices do");
   check(q.micro_batch >= 1 && q.seq >= 0 && q.global_batch >= 0, "micro-batch (", q.micro_batch,
-        "), sequence (", q.seq, ") and global batch (", q.global_batch, ") cannot be negative or empty");
+        "), sequence (", q.seq, ") and global batch (", q.global_batch,
+        ") cannot be negative or empty");
   check(q.seq <= 100'000'000, "a sequence of ", q.seq, " tokens is beyond reason");
   check(q.price_per_hour >= 0 && q.watts >= 0, "price and watts cannot be negative");
 }
@@ -38,20 +44,22 @@ void check_peak(const RunQuestion& q, double table) {
   check(*q.peak_tflops > 0, "a peak of ", *q.peak_tflops, " TFLOP/s is none");
   check(ratio < 1.5, "--peak ", *q.peak_tflops, " TFLOP/s is ", ratio, " times the dense ",
         table / 1e12, " of the ", q.gpu,
-        ": that is the headline with 2:4 sparsity, which dense training does not reach; leave --peak out");
+        ": that is the headline with 2:4 sparsity, which dense training does not reach; leave "
+        "--peak out");
 }
 
 void check_layout(const RunQuestion& q) {
   const ParallelLayout& l = q.layout;
   check(l.tp >= 1 && l.pp >= 1 && l.cp >= 1 && l.ep >= 1 && l.interleave >= 1,
-        "degrees of parallelism are 1 or more: tp ", l.tp, ", pp ", l.pp, ", cp ", l.cp, ", ep ", l.ep,
-        ", interleave ", l.interleave);
+        "degrees of parallelism are 1 or more: tp ", l.tp, ", pp ", l.pp, ", cp ", l.cp, ", ep ",
+        l.ep, ", interleave ", l.interleave);
   check(l.zero >= 0 && l.zero <= 3, "ZeRO has stages 0 to 3, not ", l.zero);
   const int64_t cut = l.tp * l.pp * l.cp;
   check(q.count % cut == 0, "tp ", l.tp, " x pp ", l.pp, " x cp ", l.cp, " = ", cut,
         " does not divide ", q.count, " devices");
   if (!q.model) {
-    check(cut == 1 && l.ep == 1, "a layout needs the shape of the model; give --model, not --params");
+    check(cut == 1 && l.ep == 1,
+          "a layout needs the shape of the model; give --model, not --params");
     return;
   }
   const ModelShape shape = shape_of(*q.model);
@@ -86,8 +94,9 @@ void close_open_settings(RunAnswer& a) {
   const bool is_chosen = q.global_batch == 0;
   if (is_chosen) q.global_batch = choose_batch(q, a.params, a.dp);
   const int64_t unit = a.dp * q.micro_batch;
-  check(q.global_batch % unit == 0, "a global batch of ", q.global_batch, " sequences is not a multiple of ",
-        a.dp, " data-parallel devices x micro-batch ", q.micro_batch);
+  check(q.global_batch % unit == 0, "a global batch of ", q.global_batch,
+        " sequences is not a multiple of ", a.dp, " data-parallel devices x micro-batch ",
+        q.micro_batch);
   a.micro_batches = q.global_batch / unit;
   a.step_tokens = static_cast<double>(q.global_batch) * static_cast<double>(q.seq);
   if (is_chosen)
@@ -109,6 +118,20 @@ void add_flops(RunAnswer& a, const RunCost& cost) {
                                       info_of(convention).formula));
 }
 
+// Searches ask for the same model again and again; tracing it is most of the time of an answer.
+const ModelCost& known_cost(const ModelConfig& config, const CostOptions& options,
+                            const Rates& rates) {
+  constexpr size_t kMostKnown = 256;
+  thread_local std::map<std::string, ModelCost> known;
+  const std::string key =
+      fmt::format("{} {} {} {} {} {} {}", to_json(config), options.batch, options.seq,
+                  static_cast<int>(options.precision), static_cast<int>(options.recompute),
+                  rates.machine, rates.source);
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+  if (known.size() >= kMostKnown) known.clear();
+  return known.emplace(key, model_cost(config, options, rates)).first->second;
+}
+
 // One pipeline stage runs m micro-batches; the others wait at the ends.
 void predict_step(RunAnswer& a, const RunCost& cost) {
   const RunQuestion& q = a.question;
@@ -117,7 +140,8 @@ void predict_step(RunAnswer& a, const RunCost& cost) {
   const auto m = static_cast<double>(a.micro_batches), p = static_cast<double>(l.pp);
   const double cp = static_cast<double>(l.cp), v = static_cast<double>(l.interleave);
   const double mean = total.seconds() / p / cp;
-  const double slowest = (cost.shard.all_layers().seconds() / p + cost.shard.outside.seconds()) / cp;
+  const double slowest =
+      (cost.shard.all_layers().seconds() / p + cost.shard.outside.seconds()) / cp;
   const double shared = l.zero > 0 ? static_cast<double>(a.dp * l.cp) : 1;
   const double update = total.update_seconds / p / shared;
   const double work = m * slowest + (p - 1) * mean / v;
@@ -132,7 +156,7 @@ void predict_step(RunAnswer& a, const RunCost& cost) {
 
 std::string largest_part(const RunMemory& m) {
   const std::pair<double, const char*> parts[] = {
-      {m.params, "parameters"},   {m.grads, "gradients"}, {m.master, "master weights"},
+      {m.params, "parameters"},   {m.grads, "gradients"},         {m.master, "master weights"},
       {m.optimizer, "optimizer"}, {m.activations, "activations"}, {m.logits, "logits"},
       {m.buffers, "buffers"}};
   return std::max_element(std::begin(parts), std::end(parts))->second;
@@ -167,7 +191,8 @@ void add_time_and_cost(RunAnswer& a, const GpuSpec& gpu) {
   if (watts > 0)
     a.assumptions.push_back(fmt::format("{:.0f} W a device{}, PUE {}", watts,
                                         q.watts > 0 ? "" : " (the board's limit)", q.pue));
-  if (q.goodput == 1) a.assumptions.emplace_back("goodput 1: no restarts, checkpoints or evaluation");
+  if (q.goodput == 1)
+    a.assumptions.emplace_back("goodput 1: no restarts, checkpoints or evaluation");
 }
 
 // Nothing but a count of parameters: states by recipe, cut by ZeRO, and nothing known of activations.
@@ -201,28 +226,33 @@ RunAnswer answer(const RunQuestion& question) {
   close_open_settings(a);
   RunCost cost;
   if (q.model) {
-    const Rates rates = gpu_rates(gpu, q.precision);
-    const CostOptions options{.batch = q.micro_batch,
-                              .seq = q.seq,
-                              .precision = q.precision,
-                              .recompute = q.recompute};
-    cost.whole = model_cost(*q.model, options, rates);
+    const Rates rates = q.rates ? *q.rates : gpu_rates(gpu, q.precision);
+    const CostOptions options{
+        .batch = q.micro_batch, .seq = q.seq, .precision = q.precision, .recompute = q.recompute};
+    cost.whole = known_cost(*q.model, options, rates);
     cost.shard = q.layout.tp == 1 ? cost.whole
-                                  : model_cost(tensor_shard(*q.model, q.layout.tp), options, rates);
+                                  : known_cost(tensor_shard(*q.model, q.layout.tp), options, rates);
     a.memory = run_memory(q, cost, a.dp, a.micro_batches);
     a.traffic = run_traffic(q, cost, a.dp, a.micro_batches);
   } else {
     a.memory = states_only(q, a.dp);
-    a.assumptions.emplace_back("only a number of parameters is known: no attention, no activations, no "
-                               "traffic; memory is that of the states");
-    check(q.mfu.has_value(), "a bare number of parameters has no graph to predict from; give --mfu, or --model");
+    a.assumptions.emplace_back(
+        "only a number of parameters is known: no attention, no activations, no "
+        "traffic; memory is that of the states");
+    check(q.mfu.has_value(),
+          "a bare number of parameters has no graph to predict from; give --mfu, or --model");
   }
   add_flops(a, cost);
   a.active_params = a.facts.parameters;
   if (q.model && !q.mfu) {
     predict_step(a, cost);
-    for (std::string& line : gpu_rate_assumptions(gpu, q.precision))
-      a.assumptions.push_back(std::move(line));
+    if (q.rates) {
+      a.assumptions.push_back(join_text(q.rates->calibrated ? "calibrated: " : "uncalibrated: ",
+                                        q.rates->machine, ", ", q.rates->source));
+    } else {
+      for (std::string& line : gpu_rate_assumptions(gpu, q.precision))
+        a.assumptions.push_back(std::move(line));
+    }
   }
   add_time_and_cost(a, gpu);
   a.fits = a.memory.total() <= static_cast<double>(gpu.memory.value());

@@ -42,8 +42,9 @@ std::string to_json(const RunAnswer& a) {
                           {"buffers", m.buffers},         {"overhead", m.overhead},
                           {"total", m.total()},           {"stage", m.stage}};
   const RunTraffic& t = a.traffic;
-  json["communication_bytes"] = {{"data", t.data},       {"tensor", t.tensor}, {"pipeline", t.pipeline},
-                                 {"context", t.context}, {"expert", t.expert}, {"total", t.bytes()}};
+  json["communication_bytes"] = {{"data", t.data},         {"tensor", t.tensor},
+                                 {"pipeline", t.pipeline}, {"context", t.context},
+                                 {"expert", t.expert},     {"total", t.bytes()}};
   json["communication_seconds"] = t.seconds();
   json["exposed_seconds"] = t.exposed_seconds;
   json["bubble"] = t.bubble;

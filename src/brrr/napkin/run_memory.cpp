@@ -17,9 +17,9 @@ double optimizer_bytes(std::string_view name) {
     double bytes;
   };
   // States of a parameter in f32. Adafactor keeps a row and a column of a matrix: next to nothing.
-  constexpr Row kRows[] = {{"adamw", 8},   {"adam", 8},   {"sgd", 0},  {"momentum", 4}, {"adagrad", 4},
-                           {"rmsprop", 4}, {"lion", 4},   {"muon", 4}, {"adamw8bit", 2},
-                           {"adamw-bf16", 4}, {"adafactor", 0.02}};
+  constexpr Row kRows[] = {{"adamw", 8},     {"adam", 8},       {"sgd", 0},         {"momentum", 4},
+                           {"adagrad", 4},   {"rmsprop", 4},    {"lion", 4},        {"muon", 4},
+                           {"adamw8bit", 2}, {"adamw-bf16", 4}, {"adafactor", 0.02}};
   std::string known;
   for (const Row& row : kRows) {
     if (row.name == name) return row.bytes;
@@ -33,7 +33,8 @@ struct StageParameters {
   double dense = 0, experts = 0;
 };
 
-StageParameters stage_parameters(const RunQuestion& question, const ModelCost& shard, int64_t stage) {
+StageParameters stage_parameters(const RunQuestion& question, const ModelCost& shard,
+                                 int64_t stage) {
   const int64_t stages = question.layout.pp, layers = shard.layer_count();
   StageParameters held;
   int64_t first = layers / stages * stage, count = layers / stages;
@@ -49,13 +50,15 @@ StageParameters stage_parameters(const RunQuestion& question, const ModelCost& s
   const bool is_last = stage == stages - 1;
   if (stage == 0) held.dense += shard.outside.embedding + shard.outside.vectors;
   if (is_last) held.dense += shard.outside.head_table;
-  if (is_last && is_tied && stages > 1) held.dense += shard.outside.embedding - shard.outside.positions;
+  if (is_last && is_tied && stages > 1)
+    held.dense += shard.outside.embedding - shard.outside.positions;
   held.experts /= static_cast<double>(question.layout.ep);
   return held;
 }
 
 // The largest layer and what ZeRO-3 has at hand of it: itself and the next, gathered.
-double gathered_bytes(const RunQuestion& question, const ModelCost& shard, const StateRecipe& recipe) {
+double gathered_bytes(const RunQuestion& question, const ModelCost& shard,
+                      const StateRecipe& recipe) {
   if (question.layout.zero < 3) return 0;
   double largest = shard.outside.embedding;
   for (const ModelCost::Layers& kind : shard.layers)
@@ -76,13 +79,11 @@ double in_flight(const ParallelLayout& layout, int64_t stage, int64_t micro_batc
 
 StateRecipe state_recipe(Precision precision, std::string_view optimizer, GradType grads) {
   const double states = optimizer_bytes(optimizer);
-  if (precision == Precision::f32) return {.params = 4, .grads = 4, .master = 0, .optimizer = states};
-  if (optimizer == "adamw-bf16")
-    return {.params = 2, .grads = 2, .master = 0, .optimizer = states};
-  return {.params = 2,
-          .grads = grads == GradType::f32 ? 4.0 : 2.0,
-          .master = 4,
-          .optimizer = states};
+  if (precision == Precision::f32)
+    return {.params = 4, .grads = 4, .master = 0, .optimizer = states};
+  if (optimizer == "adamw-bf16") return {.params = 2, .grads = 2, .master = 0, .optimizer = states};
+  return {
+      .params = 2, .grads = grads == GradType::f32 ? 4.0 : 2.0, .master = 4, .optimizer = states};
 }
 
 RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t dp,
@@ -94,10 +95,10 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
   // With sequence parallelism all that a layer keeps is split; without it the residual stream and the norms
   // stay whole, as in the traced share.
   const bool all_split = layout.sequence_parallel;
-  const StepCost kept = all_split ? cost.whole.total() * (1 / static_cast<double>(layout.tp))
-                                  : cost.shard.total();
-  const StepCost outside = all_split ? cost.whole.outside * (1 / static_cast<double>(layout.tp))
-                                     : cost.shard.outside;
+  const StepCost kept =
+      all_split ? cost.whole.total() * (1 / static_cast<double>(layout.tp)) : cost.shard.total();
+  const StepCost outside =
+      all_split ? cost.whole.outside * (1 / static_cast<double>(layout.tp)) : cost.shard.outside;
   const double of_layers = kept.activations - outside.activations;
   const ModelCost& shard = cost.shard;
   RunMemory worst;
@@ -105,8 +106,8 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
     const StageParameters held = stage_parameters(question, shard, stage);
     const auto shared = [&](double bytes, int from_stage) {
       const bool is_split = layout.zero >= from_stage;
-      return bytes * (held.dense / (is_split ? ranks : 1) +
-                      held.experts / (is_split ? expert_ranks : 1));
+      return bytes *
+             (held.dense / (is_split ? ranks : 1) + held.experts / (is_split ? expert_ranks : 1));
     };
     RunMemory memory{.params = shared(recipe.params, 3),
                      .grads = shared(recipe.grads, 2),

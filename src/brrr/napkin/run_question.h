@@ -15,8 +15,8 @@ namespace brrr {
 // How a run is cut: count = tp * pp * cp * dp, and experts lie over ep of the dp * cp devices.
 struct ParallelLayout {
   int64_t tp = 1, pp = 1, cp = 1, ep = 1;
-  int zero = 0;            // 0: all have everything; 1 optimizer, 2 also gradients, 3 also parameters
-  int64_t interleave = 1;  // virtual pipeline stages of a device
+  int zero = 0;  // 0: all have everything; 1 optimizer, 2 also gradients, 3 also parameters
+  int64_t interleave = 1;         // virtual pipeline stages of a device
   bool sequence_parallel = true;  // with tp: what tp does not split is split along the sequence
 };
 
@@ -30,8 +30,9 @@ struct RunQuestion {
   double tokens = 0;
   std::string gpu;
   int64_t count = 1;
-  std::optional<double> mfu;  // none: predicted
+  std::optional<double> mfu;          // none: predicted
   std::optional<double> peak_tflops;  // in place of the table's
+  std::optional<Rates> rates;  // measured on the target itself, in place of the table's shares
 
   int64_t seq = 0;           // 0: the model's context, 8192 at most
   int64_t global_batch = 0;  // sequences; 0: chosen

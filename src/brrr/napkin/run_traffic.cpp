@@ -22,7 +22,9 @@ double network_rate(const RunQuestion& question, const GpuSpec& gpu) {
   return gpu.bandwidth.value() > 3e12 ? 50e9 : 25e9;
 }
 
-double fast_link(const GpuSpec& gpu) { return std::max(1e9, gpu.link.one_way().value()) * kLinkShare; }
+double fast_link(const GpuSpec& gpu) {
+  return std::max(1e9, gpu.link.one_way().value()) * kLinkShare;
+}
 
 double ring(int64_t ranks) { return static_cast<double>(ranks - 1) / static_cast<double>(ranks); }
 
@@ -35,20 +37,24 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
   const ModelShape shape = shape_of(*question.model);
   const auto m = static_cast<double>(micro_batches), p = static_cast<double>(layout.pp),
              c = static_cast<double>(layout.cp), v = static_cast<double>(layout.interleave);
-  const double rows = static_cast<double>(question.micro_batch * question.seq) / c;  // tokens of a micro-batch
+  const double rows =
+      static_cast<double>(question.micro_batch * question.seq) / c;  // tokens of a micro-batch
   const double layers = static_cast<double>(shape.layers) / p;
   const double stream = rows * static_cast<double>(shape.width) * kElementBytes;
   const double slow = network_rate(question, gpu) * kLinkShare, fast = fast_link(gpu);
-  const auto rate_over = [&](int64_t devices) { return devices <= question.node_size ? fast : slow; };
+  const auto rate_over = [&](int64_t devices) {
+    return devices <= question.node_size ? fast : slow;
+  };
 
   RunTraffic traffic;
   const StateRecipe recipe = state_recipe(question.precision, question.optimizer, question.grads);
   const int64_t ranks = dp * layout.cp;
   const StepCost total = cost.shard.total();
-  const double held = (total.parameters() - total.experts) / p +
-                      total.experts / p / static_cast<double>(layout.ep);
-  const double gathers = layout.zero == 3 ? (2 * m * recipe.params + m * recipe.grads)
-                                          : recipe.grads + (layout.zero > 0 ? recipe.params : recipe.grads);
+  const double held =
+      (total.parameters() - total.experts) / p + total.experts / p / static_cast<double>(layout.ep);
+  const double gathers = layout.zero == 3
+                             ? (2 * m * recipe.params + m * recipe.grads)
+                             : recipe.grads + (layout.zero > 0 ? recipe.params : recipe.grads);
   traffic.data = held * gathers * ring(ranks);
   traffic.data_seconds = traffic.data / rate_over(layout.tp * ranks);
 

@@ -56,7 +56,8 @@ bool Verification::memory_is_exact() const {
                      [](const MemoryLine& line) { return line.predicted == line.measured; });
 }
 
-Verification verify_step(std::string_view model, const StepOptions& options, const VerifyOptions& verify) {
+Verification verify_step(std::string_view model, const StepOptions& options,
+                         const VerifyOptions& verify) {
   check(options.device == Device::cpu(), "verify runs on the cpu, not on ", options.device);
   const PlannedMemory planned = plan_memory_of(model, options);
   const Account empty_machine = live_on(Device::cpu());
@@ -74,7 +75,8 @@ Verification verify_step(std::string_view model, const StepOptions& options, con
       result.memory.push_back(
           {std::string(category_name(static_cast<Category>(i))), planned.made[c], made[c]});
   }
-  result.memory.push_back({"the program: arena and low copies", planned.arena + planned.low_copies, program_bytes});
+  result.memory.push_back(
+      {"the program: arena and low copies", planned.arena + planned.low_copies, program_bytes});
 
   std::unique_ptr<Calibrator> calibrator;
   MeasureOptions measure{.steps = verify.steps};

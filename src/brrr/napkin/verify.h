@@ -31,6 +31,7 @@ struct Verification {
 };
 
 // On the cpu. The memory of everything else that lives there is left out.
-Verification verify_step(std::string_view model, const StepOptions& options, const VerifyOptions& verify = {});
+Verification verify_step(std::string_view model, const StepOptions& options,
+                         const VerifyOptions& verify = {});
 
 }  // namespace brrr
