@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "brrr/graph/call.h"
 #include "brrr/napkin/op_cost.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/unary.h"
 
 namespace brrr {
 namespace {
@@ -89,6 +93,56 @@ TEST(OpCost, ProductsAndAttentionAreTheFormulas) {
   // A square bf16 product has an intensity of n / 3.
   const int64_t square[] = {3000, 3000, 3000};
   EXPECT_NEAR(op_answer("matmul", square, DType::bf16, h100).intensity, 1000, 1e-6);
+}
+
+// Y = (silu(X Wg) * (X Wu)) Wd with B T rows: 6 B T D F FLOPs; the lecture reads X once and the product of the two
+// halves once, so 4 B T D + 4 B T F + 6 D F bytes.
+TEST(OpCost, AGatedNetworkIsTheLecturesSum) {
+  const GpuSpec& h100 = find_gpu("h100");
+  const double rows = 512, d = 1024, f = 4096;
+  const int64_t up[] = {512, 4096, 1024}, down[] = {512, 1024, 4096};
+  const OpAnswer first = op_answer("matmul", up, DType::bf16, h100),
+                 last = op_answer("matmul", down, DType::bf16, h100);
+  EXPECT_EQ(2 * first.flops + last.flops, 6 * rows * d * f);
+  EXPECT_EQ(2 * first.bytes + last.bytes - 2 * rows * d - 2 * rows * f,
+            4 * rows * d + 4 * rows * f + 6 * d * f);
+}
+
+// One query against T keys: 4 B S T D FLOPs, 4 B S D + 4 B T D bytes (and an f32 a query and head): below 1 FLOP/B.
+TEST(OpCost, DecodingAttentionHasAnIntensityBelowOne) {
+  const GpuSpec& h100 = find_gpu("h100");
+  const double b = 8, heads = 16, dim = 128, keys = 1024;
+  const int64_t decode[] = {8, 16, 1, 128, 1024};
+  const OpAnswer one = op_answer("attention", decode, DType::bf16, h100);
+  EXPECT_EQ(one.flops, 4 * b * keys * heads * dim);
+  EXPECT_EQ(one.bytes - 4 * b * heads, 4 * b * heads * dim + 4 * b * keys * heads * dim);
+  EXPECT_LT(one.intensity, 1);
+  // A causal prompt of S has half the pairs of the square: S / 4 instead of the lecture's S / 2.
+  const int64_t prefill[] = {8, 16, 1024, 128};
+  EXPECT_NEAR(op_answer("attention", prefill, DType::bf16, h100).intensity, 1024 / 4.0, 5);
+}
+
+// Five ops one by one read 5 M N + 2 M and write 3 M N + 2 M elements; the fused op reads and writes M N.
+TEST(OpCost, SoftmaxInPiecesMovesFourTimesAsMuch) {
+  const int64_t m = 64, n = 4096;
+  const Tensor x = empty({m, n}, DType::f32, Device::null());
+  NoGrad forward_only;
+  CostCounter pieces;
+  const Tensor e = exp(x - max(x, {1}, KeepDims::yes));
+  e / sum(e, {1}, KeepDims::yes);
+  EXPECT_EQ(pieces.total().bytes_read, 4 * (5 * m * n + 2 * m));
+  EXPECT_EQ(pieces.total().bytes_written, 4 * (3 * m * n + 2 * m));
+  const int64_t sizes[] = {m, n};
+  const OpAnswer fused = op_answer("softmax", sizes, DType::f32, find_gpu("a100"));
+  EXPECT_EQ(fused.bytes, 8.0 * m * n);
+  const auto moved = static_cast<double>(pieces.total().bytes_read + pieces.total().bytes_written);
+  EXPECT_NEAR(moved / fused.bytes, 4, 0.01);
+}
+
+TEST(OpCost, ASquareOfBlocksLoadsLessThanARow) {
+  EXPECT_EQ(block_loads(1, 9, 9), 90);
+  EXPECT_EQ(block_loads(3, 3, 9), 54);
+  EXPECT_EQ(find_gpu("a100").multiprocessors, 108);
 }
 
 TEST(OpCost, AdamwAndCopyMoveWhatTheyMove) {

@@ -20,6 +20,12 @@ struct Quantisation {
 };
 Quantisation quantise(int64_t m, int64_t n, const GpuSpec& gpu);
 
+// Blocks of the operands that computing a group of rows x columns blocks of a product loads, each product `depth`
+// blocks deep: a square group shares more of them than a row.
+constexpr int64_t block_loads(int64_t rows, int64_t columns, int64_t depth) {
+  return (rows + columns) * depth;
+}
+
 struct OpAnswer {
   std::string op;
   double flops = 0, bytes = 0;
