@@ -88,8 +88,9 @@ FitResult largest_that_fits(const std::vector<int64_t>& sizes,
       keep(result, std::move(search), static_cast<double>(sizes[middle]));
       low = middle + 1;
     } else {
-      result.binding = fmt::format("memory: at {} the leanest plan needs {:.1f} GB a device",
-                                   sizes[middle], search.least_memory / 1e9);
+      result.binding =
+          fmt::format("memory: at a size of {} the leanest plan needs {:.1f} GB a device",
+                      sizes[middle], search.least_memory / 1e9);
       high = middle;
     }
   }

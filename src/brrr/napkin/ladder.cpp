@@ -99,9 +99,10 @@ class Climber {
                 ladder::loop_order);
     add_product({"4 x 4 registers", "16 sums at a time", "f32", 1, Cause::registers}, slow,
                 ladder::register_block);
-    add_product({"6 x 8 registers", "48 sums at a time", "f32", 1, Cause::registers}, slow,
-                ladder::wide_block);
-    add_product({"packing", "panels of B in order", "f32", 1, Cause::cache}, n, ladder::packed);
+    add_product(
+        {"6 x 8 registers", "48 sums: more than registers hold", "f32", 1, Cause::registers}, slow,
+        ladder::wide_block);
+    add_product({"packing", "4 x 4 again, B in panels", "f32", 1, Cause::cache}, n, ladder::packed);
     add_product({"tiling", "k in pieces of 192", "f32", 1, Cause::cache}, n, ladder::tiled);
     const Rung vectors{"SIMD", "AVX2 and FMA, 6 x 16", "f32", 1, Cause::simd},
         threads{"threads", "rows dealt out", "f32", thread_pool().threads(), Cause::cores};

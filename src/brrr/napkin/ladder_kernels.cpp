@@ -20,7 +20,7 @@
 namespace brrr::ladder {
 namespace {
 
-constexpr int64_t kDepth = 192;  // of k in one tile: panels of 6 and 16 columns fit the caches
+constexpr int64_t kDepth = 192;  // of k in one tile: panels of 4 and 16 columns fit the caches
 
 // A number as an interpreter has it.
 class Boxed {
@@ -72,7 +72,7 @@ void blocks_in_place(const Matrices& m) {
 }
 
 void packed_pieces(const Matrices& m, int64_t depth) {
-  constexpr int kRows = 6, kColumns = 8;
+  constexpr int kRows = 4, kColumns = 4;
   clear(m);
   std::vector<float> panel(static_cast<size_t>(depth * kColumns));
   for (int64_t k = 0; k < m.n; k += depth) {

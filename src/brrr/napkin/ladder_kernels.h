@@ -20,7 +20,7 @@ double boxed_products(int64_t count);
 void naive(const Matrices& m);           // i j k: B is walked down its columns
 void loop_order(const Matrices& m);      // i k j: every array along its rows
 void register_block(const Matrices& m);  // 4 x 4 results stay in registers along all of k
-void wide_block(const Matrices& m);      // 6 x 8 of them
+void wide_block(const Matrices& m);      // 6 x 8 of them: more than there are registers
 void packed(const Matrices& m);          // B copied into panels that are read in order
 void tiled(const Matrices& m);           // and k in pieces whose panels stay in the cache
 bool has_simd();                         // AVX2 and fused multiply-add

@@ -163,7 +163,7 @@ std::string largest_part(const RunMemory& m) {
 }
 
 std::string binding_of(const RunAnswer& a) {
-  if (!a.fits) return join_text("memory: ", largest_part(a.memory), " are the largest part");
+  if (!a.fits) return join_text("memory: the largest part is ", largest_part(a.memory));
   if (!a.is_predicted) return "compute, at the given MFU";
   const double bubble = a.traffic.bubble * a.step_seconds;
   const std::pair<double, const char*> parts[] = {

@@ -12,6 +12,8 @@ struct Lifetime {
   Phase made = Phase::forward, read = Phase::forward;
 };
 
+// Scratch of kernels is left out: it is that of the CPU's (f32 copies of low operands for one), and libraries of
+// other devices have a fixed amount, counted with their context.
 std::vector<Lifetime> lifetimes(const KernelList& list) {
   std::vector<Lifetime> lives(list.buffers.size());
   const auto touch = [&](BufferId id, int kernel, Phase phase) {
@@ -25,7 +27,6 @@ std::vector<Lifetime> lifetimes(const KernelList& list) {
     for (const auto* refs : {&kernel.inputs, &kernel.outputs}) {
       for (const OperandRef& ref : *refs) touch(ref.buffer, static_cast<int>(k), kernel.phase);
     }
-    if (kernel.workspace.valid()) touch(kernel.workspace, static_cast<int>(k), kernel.phase);
   }
   return lives;
 }
