@@ -132,10 +132,10 @@ TEST(OpCost, SoftmaxInPiecesMovesFourTimesAsMuch) {
   e / sum(e, {1}, KeepDims::yes);
   EXPECT_EQ(pieces.total().bytes_read, 4 * (5 * m * n + 2 * m));
   EXPECT_EQ(pieces.total().bytes_written, 4 * (3 * m * n + 2 * m));
+  const auto moved = static_cast<double>(pieces.total().bytes_read + pieces.total().bytes_written);
   const int64_t sizes[] = {m, n};
   const OpAnswer fused = op_answer("softmax", sizes, DType::f32, find_gpu("a100"));
   EXPECT_EQ(fused.bytes, 8.0 * m * n);
-  const auto moved = static_cast<double>(pieces.total().bytes_read + pieces.total().bytes_written);
   EXPECT_NEAR(moved / fused.bytes, 4, 0.01);
 }
 
