@@ -6,11 +6,6 @@
 #include "brrr/cli/commands.h"
 #include "brrr/cli/exit_codes.h"
 
-namespace brrr::cli {
-void add_ladder(CLI::App& app);
-void add_napkin(CLI::App& app);
-}  // namespace brrr::cli
-
 int main(int argc, char** argv) {
   CLI::App app{"brrr trains and runs neural networks and can say what the work costs"};
   app.set_version_flag("--version", BRRR_VERSION);
