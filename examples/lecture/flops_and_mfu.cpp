@@ -85,9 +85,9 @@ bool linear_model() {
 
 void promises() {
   Table table({"device", "dtype", "promised", "source"}, "What vendors promise (dense)");
-  for (const PromisedRate& rate : promised_rates()) {
-    if (rate.device == "A100" || rate.device == "H100")
-      table.row(rate.device, rate.dtype, rate.dense, rate.source);
+  for (const char* device : {"A100", "H100"}) {
+    for (const PeakRate& rate : find_gpu(device).peaks)
+      table.row(device, to_text(rate.arithmetic), rate.dense, rate.source);
   }
   fmt::print("{}\n", table.text());
 }

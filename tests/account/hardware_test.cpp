@@ -36,22 +36,94 @@ TEST(Hardware, AnH200IsAnH100WithMoreMemory) {
 }
 
 TEST(Hardware, EveryNumberSaysWhereItComesFrom) {
-  for (const PromisedRate& row : promised_rates()) EXPECT_FALSE(row.source.empty()) << row.device;
-  for (const DeviceMemory& row : device_memories()) EXPECT_FALSE(row.source.empty()) << row.device;
+  for (const GpuSpec& gpu : known_gpus()) {
+    EXPECT_FALSE(gpu.memory_source.empty()) << gpu.name;
+    std::set<Arithmetic> seen;
+    for (const PeakRate& peak : gpu.peaks) {
+      EXPECT_FALSE(peak.source.empty()) << gpu.name;
+      EXPECT_FALSE(peak.accumulate.empty()) << gpu.name;
+      EXPECT_TRUE(seen.insert(peak.arithmetic).second)
+          << gpu.name << " " << to_text(peak.arithmetic);
+    }
+  }
 }
 
-TEST(Hardware, EveryDeviceHasOneMemoryAndOneRateADtype) {
-  std::set<std::pair<std::string_view, DType>> rates;
-  for (const PromisedRate& row : promised_rates()) {
-    EXPECT_TRUE(rates.emplace(row.device, row.dtype).second)
-        << row.device << " " << to_text(row.dtype);
-    EXPECT_GT(device_memory(row.device).size, 0_B);
+TEST(Hardware, StableNamesAreThere) {
+  for (const char* name :
+       {"v100-sxm2", "t4",        "a10",      "a100-40", "a100-80",  "a100-80-pcie", "l4",
+        "l40s",      "h100-pcie", "h100-sxm", "h100",    "h100-nvl", "h200",         "b100",
+        "b200",      "gb200",     "rtx3090",  "rtx4090", "rtx5090",  "mi250x",       "mi300x",
+        "tpu-v4",    "tpu-v5e",   "tpu-v5p",  "tpu-v6e", "m1",       "m1-max",       "m2-ultra",
+        "m3-max",    "m4-max",    "m3-ultra"})
+    EXPECT_NO_THROW(find_gpu(name)) << name;
+}
+
+TEST(Hardware, TheTableAgreesWithClockTimesUnits) {
+  int checked = 0;
+  for (const GpuSpec& gpu : known_gpus()) {
+    EXPECT_NO_THROW(require_consistent(gpu)) << gpu.name;
+    checked += gpu.clock ? 1 : 0;
   }
-  std::set<std::string_view> memories;
-  for (const DeviceMemory& row : device_memories()) {
-    EXPECT_TRUE(memories.insert(row.device).second) << row.device;
-    EXPECT_GT(promised_rate(row.device, DType::f32).dense, FlopsPerSecond(0));
-  }
+  EXPECT_GE(checked, 20);
+  EXPECT_NEAR(find_gpu("h100").clock->rate().value(), 989.4e12, 0.1e12);
+  EXPECT_NEAR(find_gpu("a100").clock->rate().value(), 311.9e12, 0.1e12);
+}
+
+TEST(Hardware, RidgesAreThoseOfTheNotes) {
+  const std::pair<const char*, double> known[] = {
+      {"a100-40", 201},   {"a10", 208},    {"l4", 403},     {"l40s", 419},
+      {"h100-pcie", 378}, {"b200", 281},   {"gb200", 313},  {"rtx4090", 164},
+      {"mi300x", 247},    {"tpu-v4", 229}, {"tpu-v5p", 166}};
+  for (const auto& [name, ridge] : known)
+    EXPECT_NEAR(ridge_flops_per_byte(name, DType::bf16), ridge, 1) << name;
+}
+
+constexpr const char* kCard = R"([gpu.my-card]
+bf16_tflops = 200
+fp32_tflops = 50
+memory_gb = 48
+bandwidth_gb_s = 1000
+headline = "dense"
+source = "a leaflet"
+clock_mhz = 1953.125
+units = 400
+fma_per_cycle = 128
+)";
+
+TEST(HardwareToml, AUserAddsADevice) {
+  add_gpus_from_toml(kCard, "cards.toml");
+  const GpuSpec& card = find_gpu("my-card");
+  EXPECT_DOUBLE_EQ(card.peak(Arithmetic::bf16).dense.value(), 200e12);
+  EXPECT_EQ(card.memory, 48_GB);
+  EXPECT_THAT([] { add_gpus_from_toml(kCard, "cards.toml"); },
+              ThrowsMessage<Error>(HasSubstr("is taken")));
+}
+
+TEST(HardwareToml, SparsePeaksGivenAsDenseAreRefused) {
+  std::string text = kCard;
+  text.replace(text.find("= 200"), 5, "= 400");
+  text.replace(text.find("my-card"), 7, "my-next");
+  EXPECT_THAT([&] { add_gpus_from_toml(text, "cards.toml"); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("sparsity"), HasSubstr("half of it"))));
+  text.replace(text.find("\"dense\""), 7, "\"sparse\"");
+  add_gpus_from_toml(text, "cards.toml");
+  EXPECT_DOUBLE_EQ(find_gpu("my-next").peak(Arithmetic::bf16).dense.value(), 200e12);
+}
+
+TEST(HardwareToml, SaysWhatIsMissingOrWrong) {
+  const auto refuse = [](const std::string& text) {
+    return [text] { add_gpus_from_toml(text, "x.toml"); };
+  };
+  EXPECT_THAT(refuse("[gpu.a]\nbf16_tflops = 1\n"),
+              ThrowsMessage<Error>(HasSubstr("needs source")));
+  EXPECT_THAT(refuse("[gpu.a]\nsource = \"s\"\nheadline = \"fast\"\n"),
+              ThrowsMessage<Error>(HasSubstr("halved")));
+  EXPECT_THAT(refuse("hello = 1\n"), ThrowsMessage<Error>(HasSubstr("[gpu.NAME]")));
+  EXPECT_THAT(refuse("[gpu.a\n"), ThrowsMessage<Error>(HasSubstr("line 1")));
+  EXPECT_THAT(
+      refuse("[gpu.a]\nsource = \"s\"\nheadline = \"dense\"\nbf16_tflops = 1\nmemory_gb = 1\n"
+             "bandwidth_gb_s = 1\ncolour = 3\n"),
+      ThrowsMessage<Error>(HasSubstr("no setting \"colour\"")));
 }
 
 TEST(Hardware, SparseHeadlinesAreHalved) {
@@ -66,20 +138,20 @@ TEST(Hardware, SparseHeadlinesAreHalved) {
 TEST(Hardware, RefusesUnknownDevicesAndDtypesWithWhatIsKnown) {
   EXPECT_THAT([] { promised_rate("H1000", DType::bf16); },
               ThrowsMessage<Error>(
-                  AllOf(HasSubstr("\"H1000\""), HasSubstr("\"A100\""), HasSubstr("\"H100\""))));
+                  AllOf(HasSubstr("\"H1000\""), HasSubstr("near are"), HasSubstr("h100-sxm"))));
   EXPECT_THAT([] { promised_rate("A100", DType::f8e4m3); },
               ThrowsMessage<Error>(
-                  AllOf(HasSubstr("f8e4m3"), HasSubstr("A100"), HasSubstr("bf16 312 TFLOP/s"))));
-  EXPECT_THAT([] { promised_rate("", DType::f32); }, ThrowsMessage<Error>(HasSubstr("\"H200\"")));
+                  AllOf(HasSubstr("fp8"), HasSubstr("a100-80"), HasSubstr("bf16 312 TFLOP/s"))));
+  EXPECT_THAT([] { promised_rate("", DType::f32); }, ThrowsMessage<Error>(HasSubstr("h200")));
   EXPECT_THAT([] { device_memory("TPU"); }, ThrowsMessage<Error>(HasSubstr("\"TPU\"")));
 }
 
 TEST(Hardware, KnowsWhatDriversReportAndGuessesNothing) {
-  EXPECT_EQ(device_from_driver_name("NVIDIA H100 80GB HBM3"), "H100");
-  EXPECT_EQ(device_from_driver_name("NVIDIA H100 PCIe"), "H100 PCIe")
+  EXPECT_EQ(device_from_driver_name("NVIDIA H100 80GB HBM3"), "h100-sxm");
+  EXPECT_EQ(device_from_driver_name("NVIDIA H100 PCIe"), "h100-pcie")
       << "a third slower than the SXM board";
-  EXPECT_EQ(device_from_driver_name("NVIDIA A100-SXM4-40GB"), "A100 40GB");
-  EXPECT_EQ(device_from_driver_name("NVIDIA H200"), "H200");
+  EXPECT_EQ(device_from_driver_name("NVIDIA A100-SXM4-40GB"), "a100-40");
+  EXPECT_EQ(device_from_driver_name("NVIDIA H200"), "h200");
   EXPECT_THAT(
       [] { device_from_driver_name("NVIDIA H100 SuperDuper"); },
       ThrowsMessage<Error>(AllOf(HasSubstr("NVIDIA H100 SuperDuper"), HasSubstr("measure"))));

@@ -1,216 +1,173 @@
 #include "brrr/account/hardware.h"
 
 #include <algorithm>
-#include <iterator>
+#include <array>
+#include <cmath>
 
+#include "brrr/account/hardware_table.h"
 #include "brrr/base/error.h"
+#include "brrr/base/nearest_word.h"
 
 namespace brrr {
 namespace {
 
-// The H100 and H200 sheets print 1,979 TFLOP/s for bf16 "with sparsity". The lecture halves that
-// rounded number to 989.5; clock x units gives 1.83 GHz * 528 * 512 * 2 = 989.4.
-constexpr std::string_view kHalvedSparse =
-    "half of 1,979 with sparsity, the lecture's rounding of 989.4";
-constexpr std::string_view kH100Single = "the lecture's 67.5; data sheet 67 (SXM, no tensor cores)";
-constexpr std::string_view kHalvedSparse8 = "half of the data sheet's 3,958 with sparsity";
-constexpr std::string_view kA100Sheet = "A100 data sheet, dense column";
-constexpr std::string_view kA100Single = "A100 data sheet, FP32 without tensor cores";
+constexpr std::array<std::string_view, kArithmetics> kNames = {"fp32", "tf32", "fp16", "bf16",
+                                                               "fp8",  "fp4",  "int8"};
 
-constexpr PromisedRate kRates[] = {
-    {.device = "V100",
-     .dtype = DType::f32,
-     .dense = FlopsPerSecond(15.7e12),
-     .source = "V100 SXM2 data sheet"},
-    {.device = "V100",
-     .dtype = DType::f16,
-     .dense = FlopsPerSecond(125e12),
-     .source = "V100 SXM2 data sheet; the card has no bf16"},
-    {.device = "T4",
-     .dtype = DType::f32,
-     .dense = FlopsPerSecond(8.1e12),
-     .source = "T4 data sheet"},
-    {.device = "T4",
-     .dtype = DType::f16,
-     .dense = FlopsPerSecond(65e12),
-     .source = "T4 data sheet; the card has no bf16"},
-    {.device = "A100",
-     .dtype = DType::f32,
-     .dense = FlopsPerSecond(19.5e12),
-     .source = kA100Single},
-    {.device = "A100", .dtype = DType::f16, .dense = FlopsPerSecond(312e12), .source = kA100Sheet},
-    {.device = "A100", .dtype = DType::bf16, .dense = FlopsPerSecond(312e12), .source = kA100Sheet},
-    {.device = "A100 40GB",
-     .dtype = DType::f32,
-     .dense = FlopsPerSecond(19.5e12),
-     .source = kA100Single},
-    {.device = "A100 40GB",
-     .dtype = DType::f16,
-     .dense = FlopsPerSecond(312e12),
-     .source = kA100Sheet},
-    {.device = "A100 40GB",
-     .dtype = DType::bf16,
-     .dense = FlopsPerSecond(312e12),
-     .source = kA100Sheet},
-    {.device = "L4",
-     .dtype = DType::f32,
-     .dense = FlopsPerSecond(30.3e12),
-     .source = "L4 data sheet"},
-    {.device = "L4",
-     .dtype = DType::f16,
-     .dense = FlopsPerSecond(121e12),
-     .source = "half of the L4 data sheet's 242 with sparsity"},
-    {.device = "L4",
-     .dtype = DType::bf16,
-     .dense = FlopsPerSecond(121e12),
-     .source = "half of the L4 data sheet's 242 with sparsity"},
-    {.device = "H100 PCIe",
-     .dtype = DType::f32,
-     .dense = FlopsPerSecond(51e12),
-     .source = "H100 PCIe data sheet"},
-    {.device = "H100 PCIe",
-     .dtype = DType::f16,
-     .dense = FlopsPerSecond(756e12),
-     .source = "half of the H100 PCIe data sheet's 1,513 with sparsity"},
-    {.device = "H100 PCIe",
-     .dtype = DType::bf16,
-     .dense = FlopsPerSecond(756e12),
-     .source = "half of the H100 PCIe data sheet's 1,513 with sparsity"},
-    {.device = "H100",
-     .dtype = DType::f32,
-     .dense = FlopsPerSecond(67.5e12),
-     .source = kH100Single},
-    {.device = "H100",
-     .dtype = DType::f16,
-     .dense = FlopsPerSecond(1979e12 / 2),
-     .source = kHalvedSparse},
-    {.device = "H100",
-     .dtype = DType::bf16,
-     .dense = FlopsPerSecond(1979e12 / 2),
-     .source = kHalvedSparse},
-    {.device = "H100",
-     .dtype = DType::f8e4m3,
-     .dense = FlopsPerSecond(3958e12 / 2),
-     .source = kHalvedSparse8},
-    {.device = "H100",
-     .dtype = DType::f8e5m2,
-     .dense = FlopsPerSecond(3958e12 / 2),
-     .source = kHalvedSparse8},
-    {.device = "H200",
-     .dtype = DType::f32,
-     .dense = FlopsPerSecond(67e12),
-     .source = "H200 SXM data sheet (no tensor cores)"},
-    {.device = "H200",
-     .dtype = DType::f16,
-     .dense = FlopsPerSecond(1979e12 / 2),
-     .source = kHalvedSparse},
-    {.device = "H200",
-     .dtype = DType::bf16,
-     .dense = FlopsPerSecond(1979e12 / 2),
-     .source = kHalvedSparse},
-    {.device = "H200",
-     .dtype = DType::f8e4m3,
-     .dense = FlopsPerSecond(3958e12 / 2),
-     .source = kHalvedSparse8},
-    {.device = "H200",
-     .dtype = DType::f8e5m2,
-     .dense = FlopsPerSecond(3958e12 / 2),
-     .source = kHalvedSparse8},
-};
-
-constexpr DeviceMemory kMemories[] = {
-    {.device = "V100",
-     .size = 32_GB,
-     .bandwidth = BytesPerSecond(900e9),
-     .source = "V100 SXM2 32 GB data sheet"},
-    {.device = "T4", .size = 16_GB, .bandwidth = BytesPerSecond(320e9), .source = "T4 data sheet"},
-    {.device = "A100",
-     .size = 80_GB,
-     .bandwidth = BytesPerSecond(2039e9),
-     .source = "A100 80 GB SXM data sheet"},
-    {.device = "A100 40GB",
-     .size = 40_GB,
-     .bandwidth = BytesPerSecond(1555e9),
-     .source = "A100 40 GB data sheet"},
-    {.device = "L4", .size = 24_GB, .bandwidth = BytesPerSecond(300e9), .source = "L4 data sheet"},
-    {.device = "H100 PCIe",
-     .size = 80_GB,
-     .bandwidth = BytesPerSecond(2000e9),
-     .source = "H100 PCIe data sheet"},
-    {.device = "H100",
-     .size = 80_GB,
-     .bandwidth = BytesPerSecond(3350e9),
-     .source = "H100 SXM data sheet"},
-    {.device = "H200",
-     .size = 141_GB,
-     .bandwidth = BytesPerSecond(4800e9),
-     .source = "H200 SXM data sheet"},
-};
-
-struct DriverName {
-  std::string_view reported, device;
-};
-constexpr DriverName kDriverNames[] = {
-    {.reported = "Tesla V100-SXM2-32GB", .device = "V100"},
-    {.reported = "Tesla T4", .device = "T4"},
-    {.reported = "NVIDIA A100-SXM4-80GB", .device = "A100"},
-    {.reported = "NVIDIA A100-SXM4-40GB", .device = "A100 40GB"},
-    {.reported = "NVIDIA A100-PCIE-40GB", .device = "A100 40GB"},
-    {.reported = "NVIDIA L4", .device = "L4"},
-    {.reported = "NVIDIA H100 PCIe", .device = "H100 PCIe"},
-    {.reported = "NVIDIA H100 80GB HBM3", .device = "H100"},
-    {.reported = "NVIDIA H200", .device = "H200"},
-};
-
-bool is_known(std::string_view device) {
-  return std::any_of(std::begin(kMemories), std::end(kMemories),
-                     [&](const DeviceMemory& row) { return row.device == device; });
+// Devices never move: what find_gpu returned stays where it is, so room for all that may come is made at once.
+constexpr size_t kMostDevices = 1024;
+std::vector<GpuSpec>& registry() {
+  static std::vector<GpuSpec> gpus = [] {
+    std::vector<GpuSpec> all;
+    all.reserve(kMostDevices);
+    for (GpuSpec& gpu : builtin_gpus()) all.push_back(std::move(gpu));
+    return all;
+  }();
+  return gpus;
 }
 
-std::string known_devices() {
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c == ' ' ? '-' : c)));
+  return result;
+}
+
+bool is_called(const GpuSpec& gpu, const std::string& name) {
+  const auto same = [&](const std::string& alias) { return lower(alias) == name; };
+  return same(gpu.name) || same(gpu.title) ||
+         std::any_of(gpu.aliases.begin(), gpu.aliases.end(), same);
+}
+
+std::string all_names() {
   std::string text;
-  for (const DeviceMemory& row : kMemories) {
-    text += join_text(text.empty() ? "" : ", ", "\"", row.device, "\"");
-  }
+  for (const GpuSpec& gpu : registry()) text += join_text(text.empty() ? "" : ", ", gpu.name);
   return text;
 }
 
-std::string known_rates(std::string_view device) {
+// Names that begin alike, and the one that a slip of the fingers would make.
+std::string near_matches(const std::string& name) {
+  constexpr size_t kStem = 3;
+  std::vector<std::string> all;
   std::string text;
-  for (const PromisedRate& row : kRates) {
-    if (row.device != device) continue;
-    text += join_text(text.empty() ? "" : ", ", row.dtype, " ", row.dense);
+  for (const GpuSpec& gpu : registry()) {
+    all.push_back(gpu.name);
+    if (name.size() >= kStem && gpu.name.starts_with(name.substr(0, kStem)))
+      text += join_text(text.empty() ? "" : ", ", gpu.name);
   }
-  return text;
+  return text.empty() ? nearest_word(name, all) : text;
 }
 
 }  // namespace
 
-std::span<const PromisedRate> promised_rates() { return kRates; }
-std::span<const DeviceMemory> device_memories() { return kMemories; }
-
-const PromisedRate& promised_rate(std::string_view device, DType dtype) {
-  for (const PromisedRate& row : kRates) {
-    if (row.device == device && row.dtype == dtype) return row;
-  }
-  check(is_known(device), "no promised speed of a device called \"", device, "\"; known are ",
-        known_devices(), "; for others measure the peak (account/measure.h)");
-  fail("no promised speed of ", dtype, " on the ", device, "; known are ", known_rates(device));
+std::string_view to_text(Arithmetic arithmetic) { return kNames[static_cast<size_t>(arithmetic)]; }
+std::string_view to_text(Headline headline) {
+  return headline == Headline::dense ? "dense" : "sparse, halved";
 }
 
-const DeviceMemory& device_memory(std::string_view device) {
-  for (const DeviceMemory& row : kMemories) {
-    if (row.device == device) return row;
+Arithmetic parse_arithmetic(std::string_view name) {
+  const std::string wanted = name == "f32" ? "fp32" : name == "f16" ? "fp16" : std::string(name);
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == wanted) return static_cast<Arithmetic>(i);
   }
-  fail("no memory figures of a device called \"", device, "\"; known are ", known_devices());
+  fail("there is no arithmetic \"", name, "\"; use one of fp32, tf32, fp16, bf16, fp8, fp4, int8");
+}
+
+Arithmetic arithmetic_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return Arithmetic::fp32;
+    case DType::f16: return Arithmetic::fp16;
+    case DType::bf16: return Arithmetic::bf16;
+    case DType::f8e4m3:
+    case DType::f8e5m2: return Arithmetic::fp8;
+    case DType::i8: return Arithmetic::int8;
+    default:
+      fail("no promised speed of ", dtype, "; the table has f32, f16, bf16, 8-bit floats, i8");
+  }
+}
+
+const PeakRate* GpuSpec::find(Arithmetic arithmetic) const {
+  for (const PeakRate& row : peaks) {
+    if (row.arithmetic == arithmetic) return &row;
+  }
+  return nullptr;
+}
+
+const PeakRate& GpuSpec::peak(Arithmetic arithmetic) const {
+  if (const PeakRate* row = find(arithmetic)) return *row;
+  std::string has;
+  for (const PeakRate& row : peaks)
+    has += join_text(has.empty() ? "" : ", ", to_text(row.arithmetic), " ", row.dense);
+  fail("no promised speed of ", to_text(arithmetic), " on the ", name, "; known are ", has);
+}
+
+std::span<const GpuSpec> known_gpus() { return registry(); }
+
+const GpuSpec& find_gpu(std::string_view name) {
+  const std::string wanted = lower(name);
+  for (const GpuSpec& gpu : registry()) {
+    if (is_called(gpu, wanted)) return gpu;
+  }
+  const std::string near = near_matches(wanted);
+  fail("no device is called \"", name, "\"", near.empty() ? "" : join_text("; near are ", near),
+       "; known are ", all_names(),
+       ". Others can be added from a TOML file (--devices), or measured (brrr devices)");
+}
+
+void require_consistent(const GpuSpec& gpu) {
+  constexpr double kTolerance = 0.03, kLikelySparse = 1.5;
+  if (gpu.clock) {
+    const double ratio = gpu.peak(gpu.clock->arithmetic).dense / gpu.clock->rate();
+    check(ratio < kLikelySparse, gpu.name, ": ", to_text(gpu.clock->arithmetic), " of ",
+          gpu.peak(gpu.clock->arithmetic).dense, " is ", ratio,
+          " times what clock x units x multiply-adds give (", gpu.clock->rate(),
+          "): that is the rate with 2:4 sparsity; give the dense one, half of it");
+    check(std::abs(ratio - 1) <= kTolerance, gpu.name, ": ", to_text(gpu.clock->arithmetic), " of ",
+          gpu.peak(gpu.clock->arithmetic).dense, " is not what its clock and units give, ",
+          gpu.clock->rate(), "; one of the numbers is wrong");
+  }
+  const PeakRate *single = gpu.find(Arithmetic::fp32), *half = gpu.find(Arithmetic::bf16),
+                 *eighth = gpu.find(Arithmetic::fp8);
+  check(!single || !half || half->dense >= single->dense * 0.99, gpu.name,
+        ": bf16 is slower than fp32; are the two exchanged?");
+  check(!half || !eighth || eighth->dense >= half->dense, gpu.name,
+        ": fp8 is slower than bf16; are the two exchanged?");
+  check(gpu.memory > Bytes(0) && gpu.bandwidth > BytesPerSecond(0), gpu.name,
+        ": memory and bandwidth must be positive");
+}
+
+void register_gpu(GpuSpec gpu) {
+  check(std::none_of(registry().begin(), registry().end(),
+                     [&](const GpuSpec& known) { return is_called(known, lower(gpu.name)); }),
+        "the name \"", gpu.name, "\" is taken by a device of the table; choose another");
+  check(registry().size() < kMostDevices, "there is room for ", kMostDevices,
+        " devices and no more");
+  require_consistent(gpu);
+  registry().push_back(std::move(gpu));
+}
+
+PromisedRate promised_rate(std::string_view device, DType dtype) {
+  const GpuSpec& gpu = find_gpu(device);
+  const PeakRate& row = gpu.peak(arithmetic_of(dtype));
+  return {.device = gpu.name, .dtype = dtype, .dense = row.dense, .source = row.source};
+}
+
+DeviceMemory device_memory(std::string_view device) {
+  const GpuSpec& gpu = find_gpu(device);
+  return {.device = gpu.name,
+          .size = gpu.memory,
+          .bandwidth = gpu.bandwidth,
+          .source = gpu.memory_source};
 }
 
 std::string_view device_from_driver_name(std::string_view reported) {
-  for (const DriverName& row : kDriverNames) {
-    if (row.reported == reported) return row.device;
+  for (const GpuSpec& gpu : registry()) {
+    if (std::find(gpu.driver_names.begin(), gpu.driver_names.end(), reported) !=
+        gpu.driver_names.end())
+      return gpu.name;
   }
   fail("the driver calls this device \"", reported,
-       "\", which is not in the hardware table; known are ", known_devices(),
+       "\", which is not in the hardware table; known are ", all_names(),
        "; measure its peak instead of guessing it");
 }
 

@@ -98,17 +98,14 @@ Rates rates_from_peaks(std::string machine, const PlainRates& peaks) {
 
 Rates rates_from_hardware(std::string_view device, DType dtype) {
   constexpr double kGpuLaunchSeconds = 3e-6;  // of one kernel in a captured graph, about
-  const double dense = promised_rate(device, dtype).dense.value();
-  double bf16_speedup = 1;
-  for (const PromisedRate& row : promised_rates()) {
-    if (row.device == device && row.dtype == DType::bf16) bf16_speedup = row.dense.value() / dense;
-  }
-  Rates rates = rates_from_peaks(std::string(device),
-                                 {.flops_per_second = dense,
-                                  .bytes_per_second = device_memory(device).bandwidth.value(),
-                                  .launch_seconds = kGpuLaunchSeconds,
-                                  .bf16_speedup = bf16_speedup});
-  rates.source = join_text("hardware table: ", promised_rate(device, dtype).source);
+  const GpuSpec& gpu = find_gpu(device);
+  const PeakRate& peak = gpu.peak(arithmetic_of(dtype));
+  const PeakRate* low = gpu.find(Arithmetic::bf16);
+  Rates rates = rates_from_peaks(gpu.name, {.flops_per_second = peak.dense.value(),
+                                            .bytes_per_second = gpu.bandwidth.value(),
+                                            .launch_seconds = kGpuLaunchSeconds,
+                                            .bf16_speedup = low ? low->dense / peak.dense : 1});
+  rates.source = join_text("hardware table: ", peak.source);
   return rates;
 }
 

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
       "  brrr explain --model gpt2-tiny --stage plan   where every byte of a step lives\n"
       "  brrr profile --model gpt2-tiny                what bounds a step, and what would help\n"
       "  brrr doctor runs/stories                      how a run learns, and what to do next\n"
+      "  brrr napkin train --help what a run would take, before it is paid for\n"
       "  brrr devices             what this machine has, with measured peaks\n"
       "  brrr dtypes --json       element types for a program to read\n"
       "  brrr tokenize --help     make tokenizers, encode, decode, count\n"
@@ -40,7 +41,9 @@ int main(int argc, char** argv) {
   brrr::cli::add_eval(app);
   brrr::cli::add_explain(app);
   brrr::cli::add_generate(app);
+  brrr::cli::add_ladder(app);
   brrr::cli::add_models(app);
+  brrr::cli::add_napkin(app);
   brrr::cli::add_ops(app);
   brrr::cli::add_profile(app);
   brrr::cli::add_sweep(app);

@@ -91,7 +91,8 @@ int64_t window_of(const Json& json, const std::string& type) {
   return 0;
 }
 
-LlamaConfig read_llama(const Json& json, const std::string& type) {
+// All but the positions.
+LlamaConfig read_sizes(const Json& json, const std::string& type) {
   require_setting<std::string>(json, "hidden_act", "silu");
   require_setting(json, "attention_bias", false);
   require_setting(json, "mlp_bias", false);
@@ -112,10 +113,33 @@ LlamaConfig read_llama(const Json& json, const std::string& type) {
   if (type == "mixtral") {
     config.experts = integer(json, "num_local_experts");
     config.top_k = integer(json, "num_experts_per_tok");
-    config.capacity_factor = 0;  // theirs leave no token out
     config.balance_weight = value_or(json, "router_aux_loss_coef", 0.001);
   }
+  return config;
+}
+
+LlamaConfig read_llama(const Json& json, const std::string& type) {
+  LlamaConfig config = read_sizes(json, type);
+  if (type == "mixtral") config.capacity_factor = 0;  // theirs leave no token out
   read_rope(json, config);
+  return config;
+}
+
+// Mixtures of DeepSeek: shared experts are one network of their widths together.
+LlamaConfig read_deepseek_sizes(const Json& json) {
+  LlamaConfig config = read_sizes(json, "llama");
+  config.kv_heads = 0;
+  config.experts = integer(json, "n_routed_experts");
+  config.top_k = integer(json, "num_experts_per_tok");
+  config.expert_hidden = integer(json, "moe_intermediate_size");
+  config.shared_expert_hidden =
+      value_or<int64_t>(json, "n_shared_experts", 0) * config.expert_hidden;
+  config.dense_layers = value_or<int64_t>(json, "first_k_dense_replace", 0);
+  config.q_rank = value_or<int64_t>(json, "q_lora_rank", 0);
+  config.kv_rank = integer(json, "kv_lora_rank");
+  config.nope_dim = integer(json, "qk_nope_head_dim");
+  config.rope_dim = integer(json, "qk_rope_head_dim");
+  config.value_dim = integer(json, "v_head_dim");
   return config;
 }
 
@@ -213,6 +237,19 @@ ModelConfig config_from_huggingface(std::string_view config_json) {
   }
   fail("config.json: model_type ", type,
        " is not supported; gpt2, llama, mistral, mixtral, qwen2 and qwen3 are");
+}
+
+ModelConfig shape_from_huggingface(std::string_view config_json) {
+  const Json json = Json::parse(config_json, nullptr, false);
+  check(json.is_object(), "config.json: must be a JSON object");
+  const std::string type = value_or<std::string>(json, "model_type", "none");
+  if (type == "deepseek_v3" || type == "deepseek_v2") return read_deepseek_sizes(json);
+  for (const char* known : {"llama", "mistral", "mixtral", "qwen2", "qwen3"}) {
+    if (type == known) return read_sizes(json, type);
+  }
+  check(type == "gpt2", "config.json: model_type ", type,
+        " is not known; gpt2, llama, mistral, mixtral, qwen2, qwen3 and deepseek_v3 are");
+  return read_gpt2(json);
 }
 
 std::vector<NamedTensor> read_huggingface_weights(const fs::path& folder,

@@ -6,49 +6,37 @@
 #include "brrr/autodiff/grad.h"
 #include "brrr/device/default_device.h"
 #include "brrr/graph/trace.h"
-#include "brrr/nn/gpt2.h"
+#include "brrr/nn/classifiers.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/cross_entropy.h"
-#include "brrr/ops/unary.h"
 #include "brrr/optim/optimizer.h"
+#include "brrr/train/parts.h"
 
 namespace brrr {
 namespace {
 
-// Images of 784 pixels, three layers, ten classes: no attention, no embedding, no norm.
-class Mlp : public Module {
- public:
-  Mlp(int64_t width, Random& random)
-      : first_(kPixels, width, random),
-        second_(width, width, random),
-        head_(width, kClasses, random) {
-    add_module("first", first_);
-    add_module("second", second_);
-    add_module("head", head_);
-  }
-  Tensor loss(const Tensor& pixels, const Tensor& classes) const {
-    return cross_entropy(head_(relu(second_(relu(first_(pixels))))), classes);
-  }
-  static constexpr int64_t kPixels = 784, kClasses = 10;
+constexpr int64_t kMlpWidth = 512, kClasses = 10;
+constexpr int64_t kSide = 28;  // pixels
 
- private:
-  Linear first_, second_, head_;
-};
-
-constexpr std::string_view kGptPresets[] = {"gpt2-tiny", "gpt2-124m", "gpt2-350m", "gpt2-774m",
-                                            "gpt2-1558m"};
-constexpr Gpt2Config kCharGpt{.vocab = 65, .context = 256, .layers = 6, .heads = 6, .width = 384};
-constexpr int64_t kMlpWidth = 512;
-
-Gpt2Config config_of(std::string_view name, const StepOptions& options) {
-  Gpt2Config config = name == "char-gpt" ? kCharGpt : gpt2_preset(name);
-  config.layers = options.layers.value_or(config.layers);
-  config.heads = options.heads.value_or(config.heads);
-  config.width = options.width.value_or(config.width);
-  config.vocab = options.vocab.value_or(config.vocab);
-  config.context = std::max(config.context, options.seq);
+// The preset of this name with the sizes of the options.
+ModelConfig config_of(std::string_view name, const StepOptions& options) {
+  ModelConfig config = model_preset(name == "char-gpt" ? "gpt2-char" : name);
+  std::visit(
+      [&](auto& c) {
+        c.layers = options.layers.value_or(c.layers);
+        c.width = options.width.value_or(c.width);
+        c.vocab = options.vocab.value_or(c.vocab);
+        c.context = std::max(c.context, options.seq);
+        if constexpr (requires { c.heads; }) c.heads = options.heads.value_or(c.heads);
+      },
+      config);
   return config;
+}
+
+void require_rows(const StepOptions& options) {
+  check(options.batch >= 1 && options.seq >= 1, "a batch of ", options.batch, " x ", options.seq,
+        " is empty; use at least 1");
 }
 
 // Fixed ids below `count`; on the null device their type alone.
@@ -61,8 +49,9 @@ Tensor make_ids(const Shape& shape, int64_t count, uint32_t draw) {
 }  // namespace
 
 std::vector<std::string> step_models() {
-  std::vector<std::string> names(std::begin(kGptPresets), std::end(kGptPresets));
-  for (const char* name : {"char-gpt", "mlp"}) names.emplace_back(name);
+  std::vector<std::string> names;
+  for (std::string_view name : model_presets()) names.emplace_back(name);
+  for (const char* name : {"char-gpt", "mlp", "cnn"}) names.emplace_back(name);
   return names;
 }
 
@@ -70,27 +59,38 @@ struct ModelStep::State {
   Random random{1};
   std::unique_ptr<Module> model;
   std::function<Tensor(const Tensor&, const Tensor&)> loss;
-  std::unique_ptr<AdamW> optimizer;
+  std::unique_ptr<Optimizer> optimizer;
   Tensor data, targets, rate;
   std::vector<Tensor> inputs;
   std::unique_ptr<CompiledFunction> compiled;
 
-  void make_mlp(const StepOptions& options) {
-    auto mlp = std::make_unique<Mlp>(options.width.value_or(kMlpWidth), random);
+  // Images of 28 x 28 pixels, ten classes: no attention, no embedding, no norm.
+  void make_classifier(std::unique_ptr<Layer> net, const StepOptions& options) {
     CategoryScope scope(Category::data);
-    data = uniform({options.batch, Mlp::kPixels}, RandomKey{.seed = 1});
-    targets = make_ids({options.batch}, Mlp::kClasses, 0);
-    loss = [net = mlp.get()](const Tensor& x, const Tensor& y) { return net->loss(x, y); };
-    model = std::move(mlp);
+    data = uniform({options.batch, 1, kSide, kSide}, RandomKey{.seed = 1});
+    targets = make_ids({options.batch}, kClasses, 0);
+    loss = [layer = net.get()](const Tensor& x, const Tensor& y) {
+      return cross_entropy((*layer)(x), y);
+    };
+    model = std::move(net);
+  }
+  void make_classifier(std::string_view name, const StepOptions& options) {
+    if (name == "cnn") {
+      make_classifier(std::make_unique<Cnn>(CnnConfig{}, random), options);
+      return;
+    }
+    const int64_t width = options.width.value_or(kMlpWidth);
+    make_classifier(std::make_unique<Mlp>(MlpConfig{.hidden = {width, width}}, random), options);
   }
 
-  void make_gpt(std::string_view name, const StepOptions& options) {
-    const Gpt2Config config = config_of(name, options);
-    auto gpt = std::make_unique<Gpt2>(config, random);
-    data = make_ids({options.batch, options.seq}, config.vocab, 0);
-    targets = make_ids({options.batch, options.seq}, config.vocab, 1);
-    loss = [net = gpt.get()](const Tensor& x, const Tensor& y) { return net->loss(x, y); };
-    model = std::move(gpt);
+  void make_language_model(const ModelConfig& config, const StepOptions& options) {
+    std::unique_ptr<LanguageModel> net = make_model(config, random);
+    data = make_ids({options.batch, options.seq}, vocab_of(config), 0);
+    targets = make_ids({options.batch, options.seq}, vocab_of(config), 1);
+    loss = [language = net.get()](const Tensor& x, const Tensor& y) {
+      return language->loss(x, y);
+    };
+    model = std::move(net);
   }
 
   Tensors step(std::span<const Tensor> x) const {
@@ -120,12 +120,27 @@ ModelStep::ModelStep(std::string_view name, const StepOptions& options)
   for (const std::string& model : known) list += join_text(list.empty() ? "" : ", ", model);
   check(std::find(known.begin(), known.end(), name) != known.end(), "there is no model named \"",
         name, "\"; use one of ", list);
-  check(options.batch >= 1 && options.seq >= 1, "a batch of ", options.batch, " x ", options.seq,
-        " is empty; use at least 1");
+  require_rows(options);
   const DeviceScope scope(options.device);
+  if (name == "mlp" || name == "cnn") {
+    state_->make_classifier(name, options);
+  } else {
+    state_->make_language_model(config_of(name, options), options);
+  }
+  finish(options);
+}
+
+ModelStep::ModelStep(const ModelConfig& config, const StepOptions& options)
+    : state_(std::make_unique<State>()) {
+  require_rows(options);
+  const DeviceScope scope(options.device);
+  state_->make_language_model(config, options);
+  finish(options);
+}
+
+void ModelStep::finish(const StepOptions& options) {
   State& s = *state_;
-  name == "mlp" ? s.make_mlp(options) : s.make_gpt(name, options);
-  s.optimizer = std::make_unique<AdamW>(s.model->named_parameters());
+  s.optimizer = make_optimizer({.name = options.optimizer}, s.model->named_parameters());
   s.rate = full({}, 1e-4);
   s.inputs = {s.data, s.targets, s.rate};
   s.compiled = std::make_unique<CompiledFunction>(
@@ -134,6 +149,10 @@ ModelStep::ModelStep(std::string_view name, const StepOptions& options)
 ModelStep::~ModelStep() = default;
 
 int64_t ModelStep::parameter_count() const { return state_->model->parameter_count(); }
+
+std::vector<NamedTensor> ModelStep::named_parameters() const {
+  return state_->model->named_parameters();
+}
 
 Graph ModelStep::trace_forward() const {
   NoGrad forward_only;

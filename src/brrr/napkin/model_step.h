@@ -1,11 +1,12 @@
-// Training steps by name: a model, AdamW with clipping, and a batch of tokens, on the cpu to run it or
-// on the null device to price it. What the commands explain and profile.
+// Training steps by name or configuration: a model, an optimizer with clipping, and a batch of tokens, on the
+// cpu to run it or on the null device to price it. What the commands explain, profile, plan and verify.
 #pragma once
 
 #include <memory>
 #include <optional>
 
 #include "brrr/graph/graph.h"
+#include "brrr/nn/models.h"
 #include "brrr/runtime/compile.h"
 
 namespace brrr {
@@ -17,20 +18,23 @@ struct StepOptions {
   std::optional<int64_t> layers, heads, width, vocab;
   Device device = Device::cpu();
   PipelineOptions pipeline;
+  std::string optimizer = "adamw";
 };
 
-// "gpt2-124m", "char-gpt", "mlp", ...
+// Every preset of nn/models.h, and "char-gpt", "mlp", "cnn".
 std::vector<std::string> step_models();
 
 class ModelStep {
  public:
   // Throws Error with the list of models on an unknown name.
   ModelStep(std::string_view name, const StepOptions& options);
+  ModelStep(const ModelConfig& config, const StepOptions& options);
   ~ModelStep();
   ModelStep(const ModelStep&) = delete;
   ModelStep& operator=(const ModelStep&) = delete;
 
   int64_t parameter_count() const;
+  std::vector<NamedTensor> named_parameters() const;
   Graph trace_forward() const;  // inputs to loss
   Graph trace_step() const;     // forward, backward, clip and update
 
@@ -41,6 +45,7 @@ class ModelStep {
 
  private:
   struct State;
+  void finish(const StepOptions& options);
   std::unique_ptr<State> state_;
 };
 

@@ -19,6 +19,7 @@ Init residual_init(const Gpt2Config& config) {
 
 SelfAttentionOptions attention_options(const Gpt2Config& config, int64_t layer) {
   return {.heads = config.heads,
+          .head_dim = config.head_dim,
           .qkv_bias = config.bias,
           .out_bias = config.bias,
           .fused_qkv = true,
@@ -32,10 +33,15 @@ FeedForwardOptions feed_forward_options(const Gpt2Config& config) {
   return {.bias = config.bias, .init = Init::normal(kInitStd), .out_init = residual_init(config)};
 }
 
+int64_t hidden_size(const Gpt2Config& config) {
+  return config.hidden > 0 ? config.hidden : 4 * config.width;
+}
+
 Gpt2Config checked(const Gpt2Config& config) {
   check(config.vocab > 0 && config.context > 0 && config.layers > 0, "gpt2: vocab (", config.vocab,
         "), context (", config.context, ") and layers (", config.layers, ") must be positive");
-  check(config.heads > 0 && config.width > 0 && config.width % config.heads == 0,
+  check(config.heads > 0 && config.width > 0 &&
+            (config.head_dim > 0 || config.width % config.heads == 0),
         "gpt2: ", config.heads, " heads do not divide a width of ", config.width);
   return config;
 }
@@ -43,9 +49,11 @@ Gpt2Config checked(const Gpt2Config& config) {
 }  // namespace
 
 int64_t Gpt2Config::parameter_count() const {
-  const int64_t h = width;
-  const int64_t vectors = bias ? layers * 13 * h + 2 * h : layers * 2 * h + h;
-  return vocab * h + context * h + layers * 12 * h * h + vectors;
+  const int64_t h = width, f = hidden_size(*this);
+  const int64_t ad = head_dim > 0 ? heads * head_dim : h;
+  const int64_t matrices = 4 * h * ad + 2 * h * f;
+  const int64_t vectors = bias ? 3 * ad + h + f + h + 4 * h : 2 * h;
+  return vocab * h + context * h + layers * (matrices + vectors) + (bias ? 2 * h : h);
 }
 
 // Dropout sites: 0 for the embeddings, then two a block, then those inside attention.
@@ -55,7 +63,7 @@ class Gpt2::Block : public Module {
       : ln_1_(config.width, {.bias = config.bias}),
         attn_(config.width, random, attention_options(config, index)),
         ln_2_(config.width, {.bias = config.bias}),
-        mlp_(config.width, 4 * config.width, random, feed_forward_options(config)),
+        mlp_(config.width, hidden_size(config), random, feed_forward_options(config)),
         drop_attn_(config.dropout, 1 + 2 * index),
         drop_mlp_(config.dropout, 2 + 2 * index) {
     add_module("ln_1", ln_1_);

@@ -23,8 +23,11 @@ struct Gpt2Config {
   double dropout = 0;  // of embeddings and of what blocks add
   ResidualInit residual_init = ResidualInit::scaled;
   double attention_dropout = 0;  // of the probabilities inside attention
+  int64_t head_dim = 0;          // 0: width / heads
+  int64_t hidden = 0;            // 0: 4 width
 
-  // Vh + Th + L (12 h^2 + 13 h) + 2h; without biases Vh + Th + L (12 h^2 + 2 h) + h
+  // Vh + Th + L (4 h a d + 2 h f + 3 a d + h + f + h + 4 h) + 2h, that is L (12 h^2 + 13 h) for a d = h and
+  // f = 4 h; without biases Vh + Th + L (4 h a d + 2 h f + 2 h) + h
   int64_t parameter_count() const;
   bool operator==(const Gpt2Config&) const = default;
 };

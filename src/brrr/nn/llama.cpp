@@ -68,8 +68,8 @@ std::unique_ptr<Layer> make_attention(const LlamaConfig& config, int64_t layer, 
   return std::make_unique<SelfAttention>(config.width, random, attention_options(config, layer));
 }
 
-std::unique_ptr<Layer> make_network(const LlamaConfig& config, Random& random) {
-  if (config.experts > 0)
+std::unique_ptr<Layer> make_network(const LlamaConfig& config, int64_t layer, Random& random) {
+  if (config.experts > 0 && layer >= config.dense_layers)
     return std::make_unique<Experts>(config.width, random, experts_options(config));
   return std::make_unique<SwiGlu>(
       config.width, config.hidden, random,
@@ -82,6 +82,10 @@ LlamaConfig checked(const LlamaConfig& config) {
         config.layers, ") and width (", config.width, ") must be positive");
   check(config.hidden > 0 || config.experts > 0, "llama: hidden (", config.hidden,
         ") must be positive");
+  check(config.dense_layers >= 0 && config.dense_layers <= config.layers, "llama: dense_layers (",
+        config.dense_layers, ") must lie between 0 and layers (", config.layers, ")");
+  check(config.dense_layers == 0 || config.hidden > 0, "llama: hidden (", config.hidden,
+        ") must be positive for the dense layers");
   check(config.kv_rank == 0 || config.attention_dropout == 0,
         "llama: latent attention drops nothing inside; attention_dropout must be 0, not ",
         config.attention_dropout);
@@ -102,15 +106,15 @@ int64_t count_without_networks(const LlamaConfig& config) {
 }  // namespace
 
 int64_t LlamaConfig::parameter_count() const {
-  const int64_t network =
-      experts > 0 ? Experts::count_for(width, experts_options(*this)) : 3 * width * hidden;
-  return count_without_networks(*this) + layers * network;
+  const int64_t dense = experts > 0 ? dense_layers : layers;
+  const int64_t mixture = experts > 0 ? Experts::count_for(width, experts_options(*this)) : 0;
+  return count_without_networks(*this) + dense * 3 * width * hidden + (layers - dense) * mixture;
 }
 
 int64_t LlamaConfig::active_parameter_count() const {
   if (experts == 0) return parameter_count();
-  return count_without_networks(*this) +
-         layers * Experts::active_count_for(width, experts_options(*this));
+  return count_without_networks(*this) + dense_layers * 3 * width * hidden +
+         (layers - dense_layers) * Experts::active_count_for(width, experts_options(*this));
 }
 
 // Dropout sites: 0 for the embeddings, then two a block, then those inside attention.
@@ -120,7 +124,7 @@ class Llama::Block : public Module {
       : input_norm_(config.width, config.norm_eps),
         attention_(make_attention(config, index, random)),
         network_norm_(config.width, config.norm_eps),
-        network_(make_network(config, random)),
+        network_(make_network(config, index, random)),
         drop_attention_(config.dropout, 1 + 2 * index),
         drop_network_(config.dropout, 2 + 2 * index) {
     add_module("input_layernorm", input_norm_);

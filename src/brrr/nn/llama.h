@@ -41,6 +41,7 @@ struct LlamaConfig {
   int64_t q_rank = 0, kv_rank = 0, nope_dim = 0, rope_dim = 0, value_dim = 0;
 
   double attention_dropout = 0;  // of the probabilities inside grouped attention
+  int64_t dense_layers = 0;      // of a mixture: so many first layers have one network of `hidden`
 
   // Of rotary positions stretched after training; nn/rope_scaling.h has what each means.
   RopeStretch rope_stretch = RopeStretch::none;

@@ -14,7 +14,8 @@ void for_each_field(Config& c, Visit&& visit) {
     visit("vocab", c.vocab), visit("context", c.context), visit("layers", c.layers);
     visit("heads", c.heads), visit("width", c.width), visit("bias", c.bias);
     visit("dropout", c.dropout), visit("residual_init", c.residual_init);
-    visit("attention_dropout", c.attention_dropout);
+    visit("attention_dropout", c.attention_dropout), visit("head_dim", c.head_dim);
+    visit("hidden", c.hidden);
   } else if constexpr (std::is_same_v<std::remove_const_t<Config>, LlamaConfig>) {
     visit("vocab", c.vocab), visit("context", c.context), visit("layers", c.layers);
     visit("width", c.width), visit("heads", c.heads), visit("kv_heads", c.kv_heads);
@@ -27,7 +28,7 @@ void for_each_field(Config& c, Visit&& visit) {
     visit("capacity_factor", c.capacity_factor), visit("balance_weight", c.balance_weight);
     visit("q_rank", c.q_rank), visit("kv_rank", c.kv_rank), visit("nope_dim", c.nope_dim);
     visit("rope_dim", c.rope_dim), visit("value_dim", c.value_dim);
-    visit("attention_dropout", c.attention_dropout);
+    visit("attention_dropout", c.attention_dropout), visit("dense_layers", c.dense_layers);
     visit("rope_stretch", c.rope_stretch), visit("rope_factor", c.rope_factor);
     visit("rope_low_turns", c.rope_low_turns), visit("rope_high_turns", c.rope_high_turns);
     visit("rope_trained_context", c.rope_trained_context);

@@ -35,13 +35,22 @@ double seconds_of(const FamilyWork& work, const KernelWork& kernel, const Rates&
   return work.amount / (rate * (work.per_thread ? shared : 1));
 }
 
+// How much faster products of this type are than those of f32.
+double matmul_scale(DType dtype, const Rates& rates) {
+  if (dtype == DType::bf16) return rates.number("scale.matmul.bf16");
+  const RateGrid* scale = nullptr;
+  if (dtype == DType::f16) scale = rates.find("scale.matmul.f16");
+  if (dtype == DType::f8e4m3 || dtype == DType::f8e5m2) scale = rates.find("scale.matmul.fp8");
+  return scale ? scale->at({}) : 1;
+}
+
 void price_arithmetic(const Kernel& kernel, const Rates& rates, KernelPrediction& price) {
   const KernelWork work = work_of(kernel);
   double largest = -1;
   for (const FamilyWork& part : work.parts) {
     double seconds = seconds_of(part, work, rates, price.is_measured);
-    const bool low = !kernel.inputs.empty() && kernel.inputs[0].dtype == DType::bf16;
-    if (low && part.family.starts_with("matmul")) seconds /= rates.number("scale.matmul.bf16");
+    if (part.family.starts_with("matmul") && !kernel.inputs.empty())
+      seconds /= matmul_scale(kernel.inputs[0].dtype, rates);
     price.compute += seconds;
     if (part.family.starts_with("matmul")) price.overlaps = !rates.packs_operands;
     if (seconds > largest) price.family = part.family;

@@ -1,0 +1,123 @@
+// brrr napkin gpu: the hardware table, every number with where it comes from.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "brrr/cli/model_options.h"
+#include "brrr/cli/napkin.h"
+
+namespace brrr::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string name, devices;
+  bool json = false;
+};
+
+Json json_of(const GpuSpec& gpu) {
+  Json peaks = Json::array();
+  for (const PeakRate& peak : gpu.peaks)
+    peaks.push_back({{"arithmetic", to_text(peak.arithmetic)},
+                     {"dense_flops_per_second", peak.dense.value()},
+                     {"headline", to_text(peak.headline)},
+                     {"accumulate", peak.accumulate},
+                     {"source", peak.source}});
+  Json json{{"name", gpu.name},
+            {"title", gpu.title},
+            {"aliases", gpu.aliases},
+            {"memory_bytes", gpu.memory.value()},
+            {"bytes_per_second", gpu.bandwidth.value()},
+            {"memory_source", gpu.memory_source},
+            {"link", gpu.link.name},
+            {"link_bytes_per_second_both_ways", gpu.link.both_ways.value()},
+            {"watts", gpu.watts},
+            {"estimated", gpu.is_estimated},
+            {"peaks", peaks}};
+  if (gpu.clock) json["clock_flops_per_second"] = gpu.clock->rate().value();
+  if (gpu.best_matmul > FlopsPerSecond(0))
+    json["best_matmul_flops_per_second"] = gpu.best_matmul.value();
+  return json;
+}
+
+std::string tflops(const GpuSpec& gpu, Arithmetic arithmetic) {
+  const PeakRate* peak = gpu.find(arithmetic);
+  return peak ? fmt::format("{:g}", peak->dense.value() / 1e12) : "-";
+}
+
+void print_all() {
+  Table table({"device", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "GB", "GB/s",
+               "link GB/s", "ridge", "headline"},
+              "Dense TFLOP/s; links both ways together; ridge in FLOP a byte of the 16-bit peak");
+  for (const GpuSpec& gpu : known_gpus()) {
+    const PeakRate& half = gpu.peak(
+        Arithmetic::fp16 < Arithmetic::bf16 && gpu.find(Arithmetic::bf16) ? Arithmetic::bf16
+                                                                          : Arithmetic::fp16);
+    std::vector<std::string> cells{gpu.name};
+    for (int i = 0; i < kArithmetics; ++i) cells.push_back(tflops(gpu, static_cast<Arithmetic>(i)));
+    cells.push_back(fmt::format("{:g}", static_cast<double>(gpu.memory.value()) / 1e9));
+    cells.push_back(fmt::format("{:g}", gpu.bandwidth.value() / 1e9));
+    cells.push_back(fmt::format("{:g}", gpu.link.both_ways.value() / 1e9));
+    cells.push_back(fmt::format("{:.0f}", half.dense.value() / gpu.bandwidth.value()));
+    cells.emplace_back(gpu.is_estimated ? "estimated" : to_text(half.headline));
+    table.add_row(std::move(cells));
+  }
+  std::fputs(table.text().c_str(), stdout);
+  std::puts(
+      "\n`brrr napkin gpu NAME` has the sources. A headline \"sparse, halved\" counts zeros on the "
+      "data\n"
+      "sheet; the rates here are dense.");
+}
+
+void print_one(const GpuSpec& gpu) {
+  Table table({"arithmetic", "dense", "sums in", "headline", "source"},
+              join_text(gpu.title, " (", gpu.name, ")"));
+  for (const PeakRate& peak : gpu.peaks)
+    table.row(to_text(peak.arithmetic), peak.dense, peak.accumulate, to_text(peak.headline),
+              peak.source);
+  std::fputs(table.text().c_str(), stdout);
+  Table rest({"", "", "source"});
+  rest.row("memory", to_text_decimal(gpu.memory), gpu.memory_source);
+  rest.row("bandwidth", to_text(gpu.bandwidth), gpu.memory_source);
+  rest.row("link", to_text(gpu.link.both_ways), join_text(gpu.link.name, ", both ways together"));
+  if (gpu.watts > 0) rest.row("power", fmt::format("{} W", gpu.watts), "the board's limit");
+  if (gpu.clock)
+    rest.row("clock x units x 2 FMA", to_text(gpu.clock->rate()),
+             fmt::format("{:.0f} MHz x {} x {} x 2, {}: {:+.2f} % from the table",
+                         gpu.clock->clock_hertz / 1e6, gpu.clock->units, gpu.clock->fma_per_cycle,
+                         to_text(gpu.clock->arithmetic),
+                         100 * (gpu.peak(gpu.clock->arithmetic).dense / gpu.clock->rate() - 1)));
+  if (gpu.best_matmul > FlopsPerSecond(0))
+    rest.row("best bf16 product", to_text(gpu.best_matmul), gpu.best_matmul_source);
+  std::printf("\n%s", rest.text().c_str());
+}
+
+void run(const Options& options) {
+  if (!options.devices.empty()) add_gpus_from_toml(read_file(options.devices), options.devices);
+  if (options.name.empty()) {
+    if (!options.json) return print_all();
+    Json all = Json::array();
+    for (const GpuSpec& gpu : known_gpus()) all.push_back(json_of(gpu));
+    std::puts(all.dump(1).c_str());
+    return;
+  }
+  const GpuSpec& gpu = find_gpu(options.name);
+  options.json ? static_cast<void>(std::puts(json_of(gpu).dump(1).c_str())) : print_one(gpu);
+}
+
+}  // namespace
+
+void add_napkin_gpu(CLI::App& napkin) {
+  CLI::App* command = napkin.add_subcommand("gpu", "The hardware table, with sources");
+  const auto options = std::make_shared<Options>();
+  command->add_option("name", options->name, "One device, in full");
+  command->add_option("--devices", options->devices, "TOML file with devices of your own");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer("Examples:\n  brrr napkin gpu\n  brrr napkin gpu h100");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace brrr::cli

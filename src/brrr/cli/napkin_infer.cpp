@@ -1,0 +1,111 @@
+// brrr napkin infer: cache, prefill and decode of a model against the bounds of a device.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "brrr/cli/napkin.h"
+#include "brrr/napkin/inference.h"
+
+namespace brrr::cli {
+namespace {
+
+struct Options {
+  ModelChoice model;
+  GpuChoice gpu;
+  InferQuestion question;
+  std::string weights = "bf16", kv = "bf16";
+  bool json = false;
+};
+
+void print_json(const std::string& name, const InferQuestion& q, const InferAnswer& a) {
+  nlohmann::ordered_json json{{"model", name},
+                              {"gpu", q.gpu},
+                              {"count", q.count},
+                              {"batch", q.batch},
+                              {"context", q.context},
+                              {"params", a.params},
+                              {"active_params", a.active_params},
+                              {"weight_bytes", a.weight_bytes},
+                              {"touched_bytes", a.touched_bytes},
+                              {"kv_bytes_per_token", a.kv_bytes_per_token},
+                              {"kv_bytes_per_sequence", a.kv_bytes_per_sequence},
+                              {"kv_bytes", a.kv_bytes},
+                              {"memory_bytes", a.memory_bytes},
+                              {"fits", a.fits},
+                              {"largest_batch", a.largest_batch},
+                              {"prefill_seconds", a.prefill_seconds},
+                              {"decode_seconds", a.decode_seconds},
+                              {"decode_bandwidth_seconds", a.decode_bandwidth_seconds},
+                              {"decode_compute_seconds", a.decode_compute_seconds},
+                              {"tokens_per_second", a.tokens_per_second},
+                              {"binding", a.binding}};
+  std::puts(json.dump(1).c_str());
+}
+
+void run(const Options& options) {
+  InferQuestion q = options.question;
+  q.gpu = chosen_gpu(options.gpu);
+  q.count = options.gpu.count;
+  q.weight_bytes = weight_bytes_of(options.weights);
+  q.kv_bytes = weight_bytes_of(options.kv);
+  const NamedModel model = find_model(options.model.model, options.model.shape);
+  q.model = model.config;
+  const InferAnswer a = answer(q);
+  if (options.json) return print_json(model.name, q, a);
+  Table table = napkin_table(fmt::format("{} on {} x {}, batch {}, context {}", model.name, q.count,
+                                         q.gpu, q.batch, q.context));
+  table.row("parameters", count_text(a.params), "");
+  if (a.active_params != a.params) table.row("of a token", count_text(a.active_params), "");
+  table.row("weights", gb_text(a.weight_bytes),
+            fmt::format("{} B a parameter ({})", q.weight_bytes, options.weights));
+  table.row("cache of a token", fmt::format("{:.0f} B", a.kv_bytes_per_token),
+            "2 L k d x bytes; latent attention L (r_kv + d_r) x bytes");
+  table.row("cache of a sequence", gb_text(a.kv_bytes_per_sequence),
+            fmt::format("x {} tokens", q.context));
+  table.row("memory", gb_text(a.memory_bytes),
+            fmt::format("weights + {} caches; {}", q.batch, a.fits ? "fits" : "does NOT fit"));
+  table.row("largest batch", a.largest_batch, "(memory - weights) / cache of a sequence");
+  table.rule();
+  table.row("prefill, at least", to_text(Seconds(a.prefill_seconds)),
+            "(2 N_products T + attention) / peak");
+  table.row("decode, bandwidth", to_text(Seconds(a.decode_bandwidth_seconds)),
+            fmt::format("({} touched + {} of caches) / bandwidth", gb_text(a.touched_bytes),
+                        gb_text(a.kv_bytes)));
+  table.row("decode, compute", to_text(Seconds(a.decode_compute_seconds)),
+            "(2 N_products + attention) batch / peak");
+  table.row("tokens a second, at most", fmt::format("{:.1f}", a.tokens_per_second),
+            "batch / the larger of the two");
+  std::fputs(table.text().c_str(), stdout);
+  std::printf("\nWhat binds: %s\n", a.binding.c_str());
+  print_assumptions(
+      {"bounds: peak and bandwidth of the data sheet, no overhead, no communication; systems reach "
+       "60 to 85 % of the bandwidth bound at batch 1"});
+}
+
+}  // namespace
+
+void add_napkin_infer(CLI::App& napkin) {
+  CLI::App* command =
+      napkin.add_subcommand("infer", "Cache, prefill and decode of a model against bounds");
+  const auto options = std::make_shared<Options>();
+  add_model_choice(*command, options->model, false);
+  add_gpu_choice(*command, options->gpu);
+  command->add_option("--batch", options->question.batch, "Sequences side by side")
+      ->capture_default_str();
+  command->add_option("--context", options->question.context, "Tokens in the cache of each")
+      ->capture_default_str();
+  command->add_option("--weights", options->weights, "f32, bf16, f16, fp8, int8 or int4")
+      ->capture_default_str();
+  command->add_option("--kv", options->kv, "Format of the cache")->capture_default_str();
+  command->add_flag("--whole-table", options->question.whole_table,
+                    "Count the input table as read for every token, as the lecture does");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(
+      "Examples:\n  brrr napkin infer --model llama2-13b --gpu h100 --batch 64\n"
+      "  brrr napkin infer --model deepseek-v3 --gpu h200 --count 8 --batch 32 --weights fp8");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace brrr::cli

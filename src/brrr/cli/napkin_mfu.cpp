@@ -1,0 +1,107 @@
+// brrr napkin mfu: one speed under every convention in the wild.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "brrr/cli/napkin.h"
+#include "brrr/napkin/gpu_rates.h"
+
+namespace brrr::cli {
+namespace {
+
+struct Options {
+  ModelChoice model;
+  GpuChoice gpu;
+  double tokens_per_second = 0, mfu = 0;
+  int64_t seq = 0;
+  std::string from, precision = "bf16", recompute = "none";
+  bool json = false;
+};
+
+void run(const Options& options) {
+  const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
+  const NamedModel model = find_model(options.model.model, options.model.shape);
+  const Precision precision = parse_precision(options.precision);
+  const RematPolicy recompute = parse_policy(options.recompute);
+  const PeakRate& peak = gpu.peak(arithmetic_of(precision));
+  const int64_t seq =
+      options.seq > 0 ? options.seq : std::min<int64_t>(8192, context_of(model.config));
+  const StepCost cost =
+      model_cost(model.config, {.seq = seq, .precision = precision}, gpu_rates(gpu, precision))
+          .total();
+  const FlopFacts facts = flop_facts(model.config, cost, seq);
+  const double all = peak.dense.value() * static_cast<double>(options.gpu.count);
+  double speed = options.tokens_per_second;
+  if (!options.from.empty()) {
+    check(options.mfu > 0 && options.mfu <= 1, "--mfu ", options.mfu, " is not in (0, 1]");
+    speed = options.mfu * all / flops_per_token(parse_convention(options.from), facts);
+  }
+  check(speed > 0, "give --tokens-per-second, or --mfu with --from CONVENTION");
+
+  nlohmann::ordered_json json{
+      {"model", model.name},        {"gpu", gpu.name},
+      {"count", options.gpu.count}, {"seq", seq},
+      {"tokens_per_second", speed}, {"peak_flops_per_second", peak.dense.value()}};
+  Table table({"convention", "FLOPs a token", "MFU", "HFU", "formula", "used by"},
+              fmt::format("{} at {:.5g} tokens/s on {} x {} ({} {} dense), sequences of {}",
+                          model.name, speed, options.gpu.count, gpu.name, to_text(peak.dense),
+                          to_text(peak.arithmetic), seq));
+  for (int i = 0; i < kConventions; ++i) {
+    const auto convention = static_cast<Convention>(i);
+    const double flops = flops_per_token(convention, facts), share = flops * speed / all;
+    const double with_again = (flops + recomputed_per_token(facts, recompute)) * speed / all;
+    table.row(info_of(convention).name, fmt::format("{:.4g}", flops),
+              fmt::format("{:.2f} %", 100 * share), fmt::format("{:.2f} %", 100 * with_again),
+              info_of(convention).formula, info_of(convention).used_by);
+    json["mfu"][std::string(info_of(convention).name)] = share;
+    json["hfu"][std::string(info_of(convention).name)] = with_again;
+  }
+  // Speed of light: each product at the peak of its own type; the head and attention stay in 16 bits.
+  const PeakRate* half = gpu.find(Arithmetic::bf16);
+  const double half_peak = half ? half->dense.value() : peak.dense.value();
+  const double low = 6 * facts.products - 3 * facts.head,
+               high = 3 * facts.head + 3 * facts.attention;
+  const double light = low / peak.dense.value() + high / half_peak;
+  const double sol = light * speed / static_cast<double>(options.gpu.count);
+  json["speed_of_light"] = sol;
+  if (options.json) {
+    std::puts(json.dump(1).c_str());
+    return;
+  }
+  std::fputs(table.text().c_str(), stdout);
+  std::printf(
+      "\nSpeed of light: %.1f %%: products of layers at the peak of %s, head and attention at that "
+      "of "
+      "bf16.\nHFU counts second runs under --recompute %s.\n",
+      100 * sol, std::string(to_text(peak.arithmetic)).c_str(), options.recompute.c_str());
+  if (sol > 1) std::puts("A share above 1 cannot be: the speed, the count or the device is wrong.");
+}
+
+}  // namespace
+
+void add_napkin_mfu(CLI::App& napkin) {
+  CLI::App* command =
+      napkin.add_subcommand("mfu", "One speed as MFU and HFU under every convention");
+  const auto options = std::make_shared<Options>();
+  add_model_choice(*command, options->model, false);
+  add_gpu_choice(*command, options->gpu);
+  command->add_option("--tokens-per-second", options->tokens_per_second, "All devices together");
+  command->add_option("--mfu", options->mfu, "A published share, to convert from --from");
+  command->add_option("--from", options->from, "The convention of --mfu");
+  command->add_option("--seq", options->seq, "Tokens of a sequence");
+  command->add_option("--precision", options->precision, "f32, bf16, f16 or fp8")
+      ->capture_default_str();
+  command->add_option("--recompute", options->recompute, "none, selective or full")
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(
+      "Examples:\n"
+      "  brrr napkin mfu --tokens-per-second 46096 --model llama3-8b --gpu h100 --count 8 --seq "
+      "8192\n"
+      "  brrr napkin mfu --mfu 0.5 --from palm --model gpt2-1558m --gpu a100-80 --count 8");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace brrr::cli

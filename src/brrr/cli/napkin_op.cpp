@@ -1,0 +1,88 @@
+// brrr napkin op: one op on the roofline of a device.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "brrr/cli/napkin.h"
+#include "brrr/napkin/op_cost.h"
+
+namespace brrr::cli {
+namespace {
+
+struct Options {
+  std::string op, dtype = "bf16";
+  std::vector<int64_t> sizes;
+  GpuChoice gpu;
+  bool json = false;
+};
+
+DType dtype_of(const std::string& name) {
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3}) {
+    if (to_text(dtype) == name) return dtype;
+  }
+  check(name == "fp8", "--dtype ", name, ": use f32, f16, bf16 or fp8");
+  return DType::f8e4m3;
+}
+
+void run(const Options& options) {
+  const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
+  const OpAnswer a = op_answer(options.op, options.sizes, dtype_of(options.dtype), gpu);
+  const Quantisation& q = a.quantisation;
+  if (options.json) {
+    nlohmann::ordered_json json{{"op", a.op},
+                                {"gpu", gpu.name},
+                                {"dtype", options.dtype},
+                                {"sizes", options.sizes},
+                                {"flops", a.flops},
+                                {"bytes", a.bytes},
+                                {"intensity_flops_per_byte", a.intensity},
+                                {"ridge_flops_per_byte", a.ridge},
+                                {"regime", a.regime},
+                                {"compute_seconds", a.compute_seconds},
+                                {"memory_seconds", a.memory_seconds},
+                                {"floor_seconds", a.floor_seconds}};
+    if (q.tiles > 0)
+      json["quantisation"] = {{"tiles", q.tiles}, {"waves", q.waves}, {"efficiency", q.efficiency}};
+    std::puts(json.dump(1).c_str());
+    return;
+  }
+  Table table = napkin_table(fmt::format("{} in {} on {}", a.op, options.dtype, gpu.name));
+  table.row("FLOPs", fmt::format("{:.6g}", a.flops), "the op's own count");
+  table.row("bytes", fmt::format("{:.6g} B", a.bytes), "every operand once");
+  table.row("intensity", fmt::format("{:.2f} FLOP/B", a.intensity), "FLOPs / bytes");
+  table.row("ridge", fmt::format("{:.1f} FLOP/B", a.ridge),
+            fmt::format("{} / {} of {}", to_text(gpu.peak(parse_arithmetic(a.arithmetic)).dense),
+                        to_text(gpu.bandwidth), a.arithmetic));
+  table.row("arithmetic", to_text(Seconds(a.compute_seconds)), "FLOPs / peak");
+  table.row("memory", to_text(Seconds(a.memory_seconds)), "bytes / bandwidth");
+  table.row("floor", to_text(Seconds(a.floor_seconds)),
+            join_text("the larger: ", a.regime, "-bound"));
+  if (q.tiles > 0)
+    table.row("tiles and waves", fmt::format("{:.1f} %", 100 * q.efficiency),
+              fmt::format("{} tiles of {} x {} in {} waves of {}", q.tiles, q.tile_rows,
+                          q.tile_columns, q.waves, gpu.multiprocessors));
+  std::fputs(table.text().c_str(), stdout);
+}
+
+}  // namespace
+
+void add_napkin_op(CLI::App& napkin) {
+  CLI::App* command = napkin.add_subcommand("op", "One op on the roofline of a device");
+  const auto options = std::make_shared<Options>();
+  std::string known;
+  for (const OpInfo& op : napkin_ops())
+    known += join_text(known.empty() ? "" : "; ", op.name, " ", op.sizes);
+  command->add_option("op", options->op, known)->required();
+  command->add_option("sizes", options->sizes, "As the op takes them")->required();
+  command->add_option("--dtype", options->dtype, "f32, f16, bf16 or fp8")->capture_default_str();
+  add_gpu_choice(*command, options->gpu);
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(
+      "Examples:\n  brrr napkin op matmul 16384 8192 32768 --gpu h100\n"
+      "  brrr napkin op gelu 100000000 --gpu a100-80");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace brrr::cli

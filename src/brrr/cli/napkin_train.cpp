@@ -1,0 +1,139 @@
+// brrr napkin train: what a training run takes.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "brrr/cli/napkin.h"
+#include "brrr/cli/run_options.h"
+
+namespace brrr::cli {
+namespace {
+
+struct Options {
+  RunOptions run;
+  std::string rates;
+  bool json = false;
+};
+
+void add_work(Table& table, const RunAnswer& a) {
+  const RunQuestion& q = a.question;
+  table.row("parameters", count_text(a.params), q.model ? "counted in the model" : "as given");
+  if (a.active_params != a.params)
+    table.row("of a token", count_text(a.active_params), "experts that it goes through");
+  table.row("FLOPs a token", fmt::format("{:.5g}", a.flops_per_token),
+            info_of(q.model ? q.convention : Convention::six_n).formula);
+  if (q.model) {
+    table.row("attention's share", fmt::format("{:.1f} %", 100 * a.attention_share),
+              fmt::format("of the exact count, at {} tokens", q.seq));
+    table.row("6 N D instead", fmt::format("{:+.1f} %", 100 * a.six_nd_error),
+              "against the exact count");
+  }
+  table.row("all FLOPs", flops_text(a.total_flops),
+            fmt::format("{:.4g} x {:.4g} tokens", a.flops_per_token, q.tokens));
+}
+
+void add_time(Table& table, const RunAnswer& a) {
+  const RunQuestion& q = a.question;
+  table.rule();
+  table.row(
+      "step", to_text(Seconds(a.step_seconds)),
+      fmt::format("{} x {} tokens; {}", q.global_batch, q.seq,
+                  a.is_predicted ? "predicted kernel by kernel" : "FLOPs / (count x peak x mfu)"));
+  table.row("tokens a second", fmt::format("{:.4g}", a.tokens_per_second),
+            "tokens of a step / step");
+  table.row("MFU", fmt::format("{:.1f} %", 100 * a.mfu), "FLOPs a second / (count x dense peak)");
+  table.row("HFU", fmt::format("{:.1f} %", 100 * a.hfu), "with what runs a second time");
+  table.row("days", fmt::format("{:.2f}", a.days),
+            fmt::format("{:.4g} / ({} x {} x {:.3g} x {} goodput x 86400)", a.total_flops, q.count,
+                        to_text(FlopsPerSecond(a.peak_flops_per_second)), a.mfu, q.goodput));
+  table.row("GPU-hours", fmt::format("{:.0f}", a.gpu_hours), "days x 24 x count");
+  if (a.cost_usd > 0)
+    table.row("cost", fmt::format("${:.0f}", a.cost_usd),
+              fmt::format("at ${} an hour", q.price_per_hour));
+  if (a.energy_kwh > 0)
+    table.row("energy", fmt::format("{:.0f} kWh", a.energy_kwh), "GPU-h x W x PUE");
+}
+
+void print_memory(const RunAnswer& a) {
+  const RunMemory& m = a.memory;
+  Table table(
+      {"memory of one device", "GB"},
+      a.question.layout.pp > 1 ? fmt::format("Pipeline stage {}, the fullest", m.stage) : "");
+  const auto row = [&](const char* what, double bytes) {
+    table.row(what, fmt::format("{:.2f}", bytes / 1e9));
+  };
+  row("parameters", m.params), row("gradients", m.grads), row("master weights", m.master);
+  row("optimizer", m.optimizer), row("activations", m.activations), row("logits", m.logits);
+  row("buffers", m.buffers), row("overhead", m.overhead);
+  table.rule();
+  row("total", m.total());
+  row("the device has", static_cast<double>(find_gpu(a.question.gpu).memory.value()));
+  std::printf("\n%s%s\n", table.text().c_str(), a.fits ? "It fits." : "It does NOT fit.");
+}
+
+void print_traffic(const RunAnswer& a) {
+  const RunTraffic& t = a.traffic;
+  if (a.question.count == 1 || !a.question.model) return;
+  Table table({"sent by one device in a step", "GB", "seconds"});
+  const auto row = [&](const char* what, double bytes, double seconds) {
+    if (bytes > 0)
+      table.row(what, fmt::format("{:.3f}", bytes / 1e9), fmt::format("{:.4f}", seconds));
+  };
+  row("data parallel", t.data, t.data_seconds), row("tensor parallel", t.tensor, t.tensor_seconds);
+  row("pipeline", t.pipeline, t.pipeline_seconds),
+      row("context parallel", t.context, t.context_seconds);
+  row("experts", t.expert, t.expert_seconds);
+  std::printf("\n%s%.4f s of %.4f s stay visible beside the arithmetic", table.text().c_str(),
+              t.exposed_seconds, t.seconds());
+  if (t.bubble > 0) std::printf("; the pipeline bubble is %.1f %%", 100 * t.bubble);
+  std::puts(".");
+}
+
+void run(const Options& options) {
+  RunQuestion question = options.run.question();
+  if (!options.rates.empty()) question.rates = load_rates(options.rates);
+  const RunAnswer a = answer(question);
+  if (options.json) {
+    std::puts(to_json(a).c_str());
+    return;
+  }
+  Table table = napkin_table(
+      fmt::format("{} on {} x {}", a.question.model_name, a.question.count, a.question.gpu));
+  add_work(table, a);
+  add_time(table, a);
+  std::fputs(table.text().c_str(), stdout);
+  print_memory(a);
+  print_traffic(a);
+  std::printf("\nWhat binds: %s\n", a.binding.c_str());
+  print_assumptions(a.assumptions);
+}
+
+}  // namespace
+
+void add_napkin_train(CLI::App& napkin) {
+  CLI::App* command =
+      napkin.add_subcommand("train", "Time, memory, money and limits of a training run");
+  const auto options = std::make_shared<Options>();
+  add_run_options(*command, options->run);
+  command->add_option("--tokens", options->run.tokens, "Tokens to train on")->required();
+  command->add_option("--mfu", options->run.mfu,
+                      "Share of the peak, 0 to 1; predicted where left out");
+  command->add_option(
+      "--rates", options->rates,
+      "File of `brrr calibrate` made on the target, in place of the table's shares");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(
+      "Where 6 N D fails: convolutions use a weight at every place of an image, recurrent models "
+      "at every\n"
+      "step, tied tables count once and multiply once as a head; the exact count is that of the "
+      "graph.\n"
+      "Examples:\n"
+      "  brrr napkin train --params 70e9 --tokens 15e12 --gpu h100 --count 1024 --mfu 0.5\n"
+      "  brrr napkin train --model llama3-405b --tokens 15.6e12 --gpu h100 --count 16384 --tp 8 "
+      "--pp 18\n"
+      "      --zero 1 --seq 8192 --global-batch 2048 --price 2 --goodput 0.9");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace brrr::cli

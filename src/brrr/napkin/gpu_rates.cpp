@@ -1,0 +1,107 @@
+#include "brrr/napkin/gpu_rates.h"
+
+#include <fmt/format.h>
+
+namespace brrr {
+namespace {
+
+constexpr double kBandwidthShare =
+    0.88;  // of the data sheet: copies on an H200 reach 4.21 of 4.8 TB/s
+constexpr double kUsualMatmulShare = 0.8;  // of the peak, where nobody measured the best product
+constexpr double kSustainedShare =
+    0.96;  // a usual large product over the best found: 764 of 794.5 TFLOP/s
+constexpr double kLaunchSeconds = 2e-6;  // between two kernels of a captured graph, and their tails
+
+// The best large product as a share of the peak.
+double matmul_share(const GpuSpec& gpu) {
+  const PeakRate* peak = gpu.find(Arithmetic::bf16);
+  const bool is_known = peak && gpu.best_matmul > FlopsPerSecond(0);
+  return is_known ? kSustainedShare * (gpu.best_matmul / peak->dense) : kUsualMatmulShare;
+}
+
+// Products of other sizes as shares of the best one: cuBLAS on an H200, many rows, bf16.
+RateGrid matmul_grid(double best) {
+  const std::vector<double> share = {0.60, 0.85, 0.89, 0.755, 0.90, 0.95, 0.80, 0.92, 1.0};
+  RateGrid grid{.unit = "flop/s",
+                .axes = {{"m", {1}}, {"n", {768, 3072, 8192}}, {"k", {768, 3072, 8192}}},
+                .values = {}};
+  for (double part : share) grid.values.push_back(best * part);
+  return grid;
+}
+
+// Causal attention as a share of the peak, by keys (1024, 4096) and head size (64, 128), forward and backward.
+struct AttentionShares {
+  std::initializer_list<double> forward, backward;
+};
+// cuDNN on an H200; and FlashAttention-2 on an A100, whose matrix units are slower beside its other parts.
+const AttentionShares kHopper{{0.30, 0.40, 0.42, 0.54}, {0.25, 0.36, 0.36, 0.46}},
+    kAmpere{{0.38, 0.42, 0.48, 0.57}, {0.28, 0.32, 0.41, 0.47}};
+
+RateGrid attention_grid(double peak, std::initializer_list<double> shares) {
+  RateGrid grid{
+      .unit = "flop/s", .axes = {{"keys", {1024, 4096}}, {"head_dim", {64, 128}}}, .values = {}};
+  for (double part : shares) grid.values.push_back(peak * part);
+  return grid;
+}
+
+}  // namespace
+
+Arithmetic arithmetic_of(Precision precision) {
+  switch (precision) {
+    case Precision::f32: return Arithmetic::fp32;
+    case Precision::bf16_mixed: return Arithmetic::bf16;
+    case Precision::f16_mixed: return Arithmetic::fp16;
+    case Precision::fp8_mixed: return Arithmetic::fp8;
+  }
+  fail("a precision that is none");
+}
+
+std::vector<std::string> gpu_rate_assumptions(const GpuSpec& gpu, Precision precision) {
+  const Arithmetic arithmetic = arithmetic_of(precision);
+  const PeakRate& peak = gpu.peak(arithmetic);
+  return {
+      fmt::format("large {} products at {:.0f} % of the dense peak of {} ({}); smaller ones at "
+                  "60 to 95 % of that, as cuBLAS on an H200",
+                  to_text(arithmetic), 100 * matmul_share(gpu), to_text(peak.dense),
+                  gpu.best_matmul > FlopsPerSecond(0) ? gpu.best_matmul_source
+                                                      : "a usual share, not measured"),
+      "causal attention at 25 to 57 % of the peak by length and head size, as cuDNN on an H200 and "
+      "FlashAttention-2 on an A100",
+      fmt::format("memory at {:.0f} % of {}, {:.0f} us between kernels", 100 * kBandwidthShare,
+                  to_text(gpu.bandwidth), 1e6 * kLaunchSeconds),
+      fmt::format("uncalibrated: expect +-{:.0f} % for a tuned system, more for others",
+                  100 * kUncalibratedBand)};
+}
+
+Rates gpu_rates(const GpuSpec& gpu, Precision precision) {
+  const double peak = gpu.peak(arithmetic_of(precision)).dense.value();
+  const PeakRate* single = gpu.find(Arithmetic::fp32);
+  const double cores = single ? single->dense.value() : peak / 16;
+  const double bandwidth = gpu.bandwidth.value() * kBandwidthShare;
+  Rates rates = rates_from_peaks(
+      gpu.name,
+      {.flops_per_second = cores, .bytes_per_second = bandwidth, .launch_seconds = kLaunchSeconds});
+  const double best = peak * matmul_share(gpu);
+  for (const char* layout : {"matmul.nn", "matmul.nt", "matmul.tn"})
+    rates.grids[layout] = matmul_grid(best);
+  // What is not in the type of the policy runs in bf16 or, in an f32 program, in f32: the grid has the rate
+  // of the policy, and other types are slower by the ratio of their peaks.
+  const auto scale_of = [&](Arithmetic arithmetic) {
+    const PeakRate* other = gpu.find(arithmetic);
+    return constant_rate("ratio", other ? other->dense.value() / peak : 1);
+  };
+  rates.grids["scale.matmul.bf16"] = scale_of(Arithmetic::bf16);
+  rates.grids["scale.matmul.f16"] = scale_of(Arithmetic::fp16);
+  rates.grids["scale.matmul.fp8"] = scale_of(Arithmetic::fp8);
+  // Attention runs in 16 bits under every mixed policy.
+  const PeakRate* low = precision == Precision::f32 ? single : gpu.find(Arithmetic::bf16);
+  const double attention = low ? low->dense.value() : peak;
+  const AttentionShares& shares = gpu.find(Arithmetic::fp8) ? kHopper : kAmpere;
+  rates.grids["attention"] = attention_grid(attention, shares.forward);
+  rates.grids["attention_backward"] = attention_grid(attention, shares.backward);
+  rates.grids["tile.other"] = constant_rate("element/s", cores / 4);  // an op as two multiply-adds
+  rates.source = join_text("hardware table: ", gpu.name);
+  return rates;
+}
+
+}  // namespace brrr

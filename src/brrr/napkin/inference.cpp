@@ -1,0 +1,95 @@
+#include "brrr/napkin/inference.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "brrr/napkin/conventions.h"
+#include "brrr/napkin/gpu_rates.h"
+
+namespace brrr {
+namespace {
+
+void check_question(const InferQuestion& q) {
+  check(q.count >= 1, q.count, " devices make no sense; use at least 1");
+  check(q.batch >= 1 && q.batch <= 1'000'000, "a batch of ", q.batch,
+        " makes no sense; use 1 to 1,000,000");
+  check(q.context >= 1, "a context of ", q.context, " tokens is empty");
+  check(q.weight_bytes > 0 && q.kv_bytes > 0, "bytes of weights and caches must be positive");
+}
+
+// Experts of one layer that a batch touches when choices are even.
+double touched_share(const ModelConfig& model, int64_t batch) {
+  const auto* llama = std::get_if<LlamaConfig>(&model);
+  if (!llama || llama->experts == 0) return 1;
+  const double missed = 1 - static_cast<double>(llama->top_k) / static_cast<double>(llama->experts);
+  return 1 - std::pow(missed, static_cast<double>(batch));
+}
+
+}  // namespace
+
+double weight_bytes_of(std::string_view format) {
+  struct Row {
+    std::string_view name;
+    double bytes;
+  };
+  // Groups of 32 with a scale and a zero of 16 bits each: 4 bytes more for 32 elements.
+  constexpr Row kRows[] = {{"f32", 4}, {"bf16", 2}, {"f16", 2},
+                           {"fp8", 1}, {"int8", 1}, {"int4", 0.625}};
+  for (const Row& row : kRows) {
+    if (row.name == format) return row.bytes;
+  }
+  fail("there is no format \"", format, "\" of weights; use f32, bf16, f16, fp8, int8 or int4");
+}
+
+double kv_elements_per_token(const ModelConfig& model) {
+  const ModelShape shape = shape_of(model);
+  check(shape.heads > 0, "a recurrent model keeps a state of fixed size and no cache");
+  const auto layers = static_cast<double>(shape.layers);
+  if (const auto* llama = std::get_if<LlamaConfig>(&model); llama && llama->kv_rank > 0)
+    return layers * static_cast<double>(llama->kv_rank + llama->rope_dim);
+  return 2 * layers * static_cast<double>(shape.kv_heads) * shape.pair_width /
+         static_cast<double>(shape.heads);
+}
+
+InferAnswer answer(const InferQuestion& q) {
+  check_question(q);
+  const GpuSpec& gpu = find_gpu(q.gpu);
+  const PeakRate* half = gpu.find(Arithmetic::bf16);
+  const double peak = (half ? *half : gpu.peak(Arithmetic::fp16)).dense.value();
+  const StepCost cost =
+      model_cost(q.model, {.seq = q.context},
+                 gpu_rates(gpu, half ? Precision::bf16_mixed : Precision::f16_mixed))
+          .total();
+  const FlopFacts facts = flop_facts(q.model, cost, q.context);
+  const auto n = static_cast<double>(q.count), b = static_cast<double>(q.batch),
+             t = static_cast<double>(q.context);
+  InferAnswer a;
+  a.params = cost.parameters();
+  a.active_params = facts.parameters;
+  a.weight_bytes = a.params * q.weight_bytes;
+  // Where the head is the table, the table is read; else the input table is only looked up.
+  const bool is_tied = cost.head_table < 0.5 * cost.embedding;
+  const double looked_up = q.whole_table ? 0 : is_tied ? cost.positions : cost.embedding;
+  const double experts = cost.experts * touched_share(q.model, q.batch);
+  a.touched_bytes = (a.params - looked_up - cost.experts + experts) * q.weight_bytes;
+  a.kv_bytes_per_token = kv_elements_per_token(q.model) * q.kv_bytes;
+  a.kv_bytes_per_sequence = a.kv_bytes_per_token * t;
+  a.kv_bytes = a.kv_bytes_per_sequence * b;
+  a.memory_bytes = a.weight_bytes + a.kv_bytes;
+  const double room = n * static_cast<double>(gpu.memory.value());
+  a.fits = a.memory_bytes <= room;
+  a.largest_batch = static_cast<int64_t>(
+      std::max(0.0, std::floor((room - a.weight_bytes) / a.kv_bytes_per_sequence)));
+  a.prefill_seconds = b * t * (2 * facts.products + facts.attention) / (n * peak);
+  a.decode_bandwidth_seconds = (a.touched_bytes + a.kv_bytes) / (n * gpu.bandwidth.value());
+  // A new token looks at the whole context: twice the mean over a causal prompt.
+  a.decode_compute_seconds = b * (2 * facts.products + facts.attention_full) / (n * peak);
+  a.decode_seconds = std::max(a.decode_bandwidth_seconds, a.decode_compute_seconds);
+  a.tokens_per_second = b / a.decode_seconds;
+  a.binding = !a.fits ? "memory: weights and caches do not fit"
+              : a.decode_bandwidth_seconds >= a.decode_compute_seconds ? "memory bandwidth"
+                                                                       : "compute";
+  return a;
+}
+
+}  // namespace brrr

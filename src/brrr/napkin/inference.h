@@ -1,0 +1,44 @@
+// Bounds on running a model: what a cache takes, how long a prompt and a token need at least.
+//
+//   decode   max[(weights touched + batch * cache) / bandwidth, 2 N_active batch / peak], n devices together
+//   prefill  (2 N_products T + attention) / peak
+// A mixture keeps all experts and touches E (1 - (1 - K/E)^batch) of them in a layer.
+#pragma once
+
+#include <string>
+
+#include "brrr/account/hardware.h"
+#include "brrr/nn/models.h"
+
+namespace brrr {
+
+struct InferQuestion {
+  ModelConfig model;
+  std::string gpu;
+  int64_t count = 1;
+  int64_t batch = 1, context = 1024;
+  double weight_bytes = 2, kv_bytes = 2;  // of an element
+  // What the bounds count. Norms are no work; the input table is looked up and not read.
+  bool whole_table = false;  // true: all parameters are read for every token, as the lecture counts
+};
+
+struct InferAnswer {
+  double params = 0, active_params = 0;
+  double weight_bytes = 0, touched_bytes = 0;  // held, and read for one token of the batch
+  double kv_bytes_per_token = 0, kv_bytes_per_sequence = 0, kv_bytes = 0;
+  double memory_bytes = 0;
+  bool fits = false;
+  int64_t largest_batch = 0;  // that fits at this context
+  double prefill_seconds = 0, decode_seconds = 0;
+  double decode_bandwidth_seconds = 0, decode_compute_seconds = 0;
+  double tokens_per_second = 0;
+  std::string binding;
+};
+InferAnswer answer(const InferQuestion& question);
+
+// Bytes of an element of stored weights: "bf16" 2, "int8" 1, "int4" 0.5 and its scales.
+double weight_bytes_of(std::string_view format);
+// Keys and values of a token in all layers; latent attention keeps one narrow vector for all heads.
+double kv_elements_per_token(const ModelConfig& model);
+
+}  // namespace brrr

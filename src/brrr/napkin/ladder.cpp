@@ -1,0 +1,222 @@
+#include "brrr/napkin/ladder.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <map>
+
+#include "brrr/account/measure.h"
+#include "brrr/base/error.h"
+#include "brrr/base/thread_pool.h"
+#include "brrr/napkin/ladder_kernels.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/random.h"
+
+namespace brrr {
+namespace {
+
+// Seconds of one a * b in a loop of the interpreter; 0 where there is none.
+double python_seconds(const std::string& python) {
+  const std::string command =
+      join_text(python,
+                " -c \"import timeit; n=3000000; "
+                "print(min(timeit.repeat('a*b','a=1.1;b=1.3',number=n,repeat=3))/n)\""
+                " 2>/dev/null");
+  FILE* pipe = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): the name is the user's own
+  if (!pipe) return 0;
+  double seconds = 0;
+  const int found = std::fscanf(pipe, "%lf", &seconds);
+  const int status = pclose(pipe);
+  return found == 1 && status == 0 ? seconds : 0;
+}
+
+using CblasSgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*,
+                            int, float, float*, int);
+// A BLAS of the system, where one is installed; brrr itself needs none.
+CblasSgemm find_blas() {
+  for (const char* name :
+       {"libopenblas.so.0", "libopenblas.so", "libblis.so.4", "libmkl_rt.so", "libcblas.so.3"}) {
+    if (void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
+      if (void* function = dlsym(library, "cblas_sgemm"))
+        return reinterpret_cast<CblasSgemm>(function);
+    }
+  }
+  return nullptr;
+}
+
+class Climber {
+ public:
+  explicit Climber(const LadderOptions& options) : options_(options) {
+    check(options.size % 48 == 0 && options.slow_size % 48 == 0 && options.slow_size >= 48 &&
+              options.size >= 48,
+          "ladder: sizes of ", options.size, " and ", options.slow_size,
+          " must be multiples of 48");
+    const int64_t n = options.size;
+    a_ = uniform({n, n}, RandomKey{.seed = 1}), b_ = uniform({n, n}, RandomKey{.seed = 2});
+    c_ = zeros({n, n});
+  }
+
+  void add(Rung rung, double flops, const std::function<void()>& work) {
+    rung.flops_per_second = flops / time_median(work, 3).value();
+    rungs_.push_back(std::move(rung));
+  }
+  void add_missing(Rung rung, std::string why) {
+    rung.missing = std::move(why);
+    rungs_.push_back(std::move(rung));
+  }
+  void add_product(Rung rung, int64_t n, void (*kernel)(const ladder::Matrices&)) {
+    const ladder::Matrices m{a_.data<float>(), b_.data<float>(), c_.data<float>(), n};
+    add(std::move(rung), 2.0 * std::pow(static_cast<double>(n), 3), [&] { kernel(m); });
+  }
+
+  void climb_interpreters() {
+    Rung python{.name = "Python", .what = "a * b in a loop", .dtype = "f64"};
+    const double seconds = python_seconds(options_.python);
+    if (seconds > 0) {
+      python.flops_per_second = 1 / seconds;
+      rungs_.push_back(python);
+    } else {
+      add_missing(python, join_text(options_.python, " is not here"));
+    }
+    constexpr int64_t kProducts = 2'000'000;
+    add({.name = "boxed",
+         .what = "virtual call, number on the heap",
+         .dtype = "f64",
+         .cause = Cause::interpreter},
+        kProducts, [] { sink_ = ladder::boxed_products(kProducts); });
+  }
+
+  void climb_loops() {
+    const int64_t slow = options_.slow_size, n = options_.size;
+    add_product({"naive C", "three loops, i j k", "f32", 1, Cause::boxing}, slow, ladder::naive);
+    add_product({"loop order", "i k j: along rows", "f32", 1, Cause::cache}, slow,
+                ladder::loop_order);
+    add_product({"4 x 4 registers", "16 sums at a time", "f32", 1, Cause::registers}, slow,
+                ladder::register_block);
+    add_product(
+        {"6 x 8 registers", "48 sums: more than registers hold", "f32", 1, Cause::registers}, slow,
+        ladder::wide_block);
+    add_product({"packing", "4 x 4 again, B in panels", "f32", 1, Cause::cache}, n, ladder::packed);
+    add_product({"tiling", "k in pieces of 192", "f32", 1, Cause::cache}, n, ladder::tiled);
+    const Rung vectors{"SIMD", "AVX2 and FMA, 6 x 16", "f32", 1, Cause::simd},
+        threads{"threads", "rows dealt out", "f32", thread_pool().threads(), Cause::cores};
+    if (ladder::has_simd()) {
+      add_product(vectors, n, ladder::simd);
+      add_product(threads, n, ladder::threaded);
+    } else {
+      add_missing(vectors, "this processor has no AVX2");
+      add_missing(threads, "this processor has no AVX2");
+    }
+  }
+
+  void climb_libraries() {
+    const auto n = static_cast<int>(options_.size);
+    const double flops = 2.0 * std::pow(static_cast<double>(n), 3);
+    Rung library{"library", "cblas_sgemm", "f32", thread_pool().threads(), Cause::rest};
+    if (const CblasSgemm sgemm = find_blas()) {
+      add(library, flops, [&] {
+        sgemm(101, 111, 111, n, n, n, 1.0F, a_.data<float>(), n, b_.data<float>(), n, 0.0F,
+              c_.data<float>(), n);
+      });
+    } else {
+      add_missing(library, "no BLAS is installed");
+    }
+    add({"brrr", "matmul of this library", "f32", thread_pool().threads(), Cause::rest}, flops,
+        [&] { matmul(a_, b_); });
+    add_missing({"GPU", "naive, shared memory, tensor cores, library", "bf16", 0, Cause::cores},
+                "no GPU is here, or the build has no CUDA");
+  }
+
+  std::vector<Rung> take() { return std::move(rungs_); }
+
+ private:
+  LadderOptions options_;
+  Tensor a_, b_, c_;
+  std::vector<Rung> rungs_;
+  static inline volatile double sink_ = 0;  // so that no product is left out
+};
+
+const Rung* find_rung(const std::vector<Rung>& rungs, std::string_view name) {
+  for (const Rung& rung : rungs) {
+    if (rung.name == name && rung.flops_per_second > 0) return &rung;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string_view to_text(Cause cause) {
+  constexpr std::array<std::string_view, 7> names = {
+      "interpreter", "boxing", "cache", "registers", "SIMD", "cores", "the rest"};
+  return names[static_cast<size_t>(cause)];
+}
+
+std::string LadderClaim::verdict() const {
+  if (!is_measured) return "not measured here";
+  if (measured < least) return fmt::format("less: {:.1f} orders", measured);
+  return measured > most ? fmt::format("more: {:.1f} orders", measured)
+                         : fmt::format("holds: {:.1f} orders", measured);
+}
+
+std::vector<LadderClaim> Ladder::claims() const {
+  const auto claim = [&](std::string what, const char* from, const char* to, double least,
+                         double most) {
+    const Rung *low = find_rung(rungs, from), *high = find_rung(rungs, to);
+    LadderClaim made{.what = std::move(what), .least = least, .most = most};
+    made.is_measured = low && high;
+    if (made.is_measured)
+      made.measured = std::log10(high->flops_per_second / low->flops_per_second);
+    return made;
+  };
+  return {claim("Python to C: 2 to 3 orders of magnitude", "Python", "naive C", 2, 3),
+          claim("C to SIMD and all cores: 2 to 3", "naive C", "brrr", 2, 3),
+          claim("CPU to GPU: 2 to 4", "brrr", "GPU", 2, 4)};
+}
+
+std::vector<std::pair<Cause, double>> Ladder::shares() const {
+  std::map<Cause, double> logs;
+  double below = 0, all = 0;
+  for (const Rung& rung : rungs) {
+    if (rung.flops_per_second <= 0 || rung.name == "library") continue;
+    if (below > 0) {
+      const double step = std::log(rung.flops_per_second / below);
+      logs[rung.cause] += step;
+      all += step;
+    }
+    below = rung.flops_per_second;
+  }
+  std::vector<std::pair<Cause, double>> result;
+  for (const auto& [cause, log] : logs) result.emplace_back(cause, log / all);
+  return result;
+}
+
+double Ladder::slowest() const {
+  for (const Rung& rung : rungs) {
+    if (rung.flops_per_second > 0) return rung.flops_per_second;
+  }
+  return 0;
+}
+double Ladder::fastest() const {
+  double best = 0;
+  for (const Rung& rung : rungs) best = std::max(best, rung.flops_per_second);
+  return best;
+}
+
+Ladder climb(const LadderOptions& options) {
+  Climber climber(options);
+  climber.climb_interpreters();
+  climber.climb_loops();
+  climber.climb_libraries();
+  return {.machine = cpu_name(),
+          .threads = thread_pool().threads(),
+          .peak_flops_per_second = measure_peak(DType::f32).value(),
+          .rungs = climber.take()};
+}
+
+}  // namespace brrr

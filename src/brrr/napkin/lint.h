@@ -1,0 +1,35 @@
+// Sizes of a model that waste a device, each with what a better one would gain: the products of a layer and the
+// head, priced by tiles, waves and alignment, before and after the change.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "brrr/account/hardware.h"
+#include "brrr/nn/models.h"
+
+namespace brrr {
+
+struct LintFinding {
+  std::string what;    // "vocabulary 50257"
+  std::string rule;    // why it wastes
+  std::string change;  // "pad to 50304"
+  double gain = 0;     // share of the predicted time of all products that it saves
+};
+
+struct LintOptions {
+  int64_t tokens = 16384;  // of a micro-batch
+  int64_t tp = 1;
+};
+// The largest gain first; empty where nothing is wrong.
+std::vector<LintFinding> lint(const ModelConfig& model, const GpuSpec& gpu,
+                              const LintOptions& options = {});
+
+// The vocabulary rounded up to where products are quick: a multiple of 64.
+int64_t padded_vocab(int64_t vocab);
+
+// Share of the rate that a 16-bit product with this row length reaches: rows that start on 16 bytes are loaded
+// whole, others by halves and elements.
+double alignment_share(int64_t elements);
+
+}  // namespace brrr

@@ -1,0 +1,194 @@
+#include "brrr/napkin/model_cost.h"
+
+#include <algorithm>
+#include <array>
+
+#include "brrr/napkin/model_step.h"
+#include "brrr/napkin/step_memory.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/runtime/stages.h"
+
+namespace brrr {
+namespace {
+
+// All numbers of a cost in one order, so that sums and differences are written once.
+constexpr double StepCost::*kFields[] = {&StepCost::products,        &StepCost::head,
+                                         &StepCost::attention,       &StepCost::attention_all,
+                                         &StepCost::recomputed,      &StepCost::activations,
+                                         &StepCost::logits,          &StepCost::transient,
+                                         &StepCost::forward_traffic, &StepCost::backward_traffic,
+                                         &StepCost::forward_seconds, &StepCost::backward_seconds,
+                                         &StepCost::update_seconds,  &StepCost::kernels,
+                                         &StepCost::matrices,        &StepCost::experts,
+                                         &StepCost::vectors,         &StepCost::embedding,
+                                         &StepCost::positions,       &StepCost::head_table};
+
+// Biases add a FLOP an element to a linear op; by convention a product is 2 m n k.
+double product_flops(const Graph& graph, const Node& node) {
+  if (node.op == &linear_op) {
+    const Shape& weight = graph.type(node.inputs[1]).shape;
+    return 2.0 * static_cast<double>(numel(graph.type(node.outputs[0]).shape) * weight[1]);
+  }
+  return static_cast<double>(cost_of(graph, node).flops);
+}
+
+// Scores and values over all pairs: 2 b a s_q s_k (d_q + d_v).
+double square_flops(const Graph& graph, const Node& node) {
+  const Shape &q = graph.type(node.inputs[0]).shape, &k = graph.type(node.inputs[1]).shape,
+              &v = graph.type(node.inputs[2]).shape;
+  return 2.0 * static_cast<double>(q[0] * q[1] * q[2] * k[2]) * static_cast<double>(q[3] + v[3]);
+}
+
+void add_flops(const Graph& graph, int64_t vocab, StepCost& cost) {
+  for (const Node& node : graph.nodes) {
+    if (node.op->kind != OpKind::contraction) continue;
+    const bool is_attention = node.op == &attention_op;
+    const double flops =
+        is_attention ? static_cast<double>(cost_of(graph, node).flops) : product_flops(graph, node);
+    if (node.phase == Phase::recompute) cost.recomputed += flops;
+    if (node.phase != Phase::forward) continue;
+    if (is_attention) {
+      cost.attention += flops;
+      cost.attention_all += square_flops(graph, node);
+    } else {
+      cost.products += flops;
+      const Shape& shape = graph.type(node.outputs[0]).shape;
+      const bool is_head = !node.segment.valid() && !shape.empty() && shape.back() == vocab;
+      if (is_head) cost.head += flops;
+    }
+  }
+}
+
+void add_parameters(const std::vector<NamedTensor>& parameters, StepCost& cost) {
+  for (const NamedTensor& p : parameters) {
+    const auto count = static_cast<double>(p.tensor.numel());
+    const bool in_layer = p.name.starts_with("h.") || p.name.starts_with("model.layers.") ||
+                          p.name.starts_with("layers.");
+    if (in_layer) {
+      (p.tensor.rank() == 3   ? cost.experts
+       : p.tensor.rank() == 2 ? cost.matrices
+                              : cost.vectors) += count;
+    } else if (p.name == "wte.weight" || p.name == "wpe.weight" ||
+               p.name.find("embed") != std::string::npos) {
+      cost.embedding += count;
+      if (p.name == "wpe.weight") cost.positions += count;
+    } else {
+      cost.head_table += count;
+    }
+  }
+}
+
+void add_seconds(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
+                 StepCost& cost) {
+  const Prediction prediction = predict(list, plan, rates);
+  for (size_t k = 0; k < list.kernels.size(); ++k) {
+    const Kernel& kernel = list.kernels[k];
+    const double seconds = prediction.kernels[k].seconds();
+    const auto bytes = static_cast<double>(kernel.cost.bytes_read + kernel.cost.bytes_written);
+    switch (kernel.phase) {
+      case Phase::forward:
+        cost.forward_seconds += seconds;
+        cost.forward_traffic += bytes;
+        break;
+      case Phase::update: cost.update_seconds += seconds; break;
+      default: cost.backward_seconds += seconds; cost.backward_traffic += bytes;
+    }
+    cost.in_regime[static_cast<size_t>(prediction.kernels[k].regime())] += seconds;
+  }
+  cost.kernels = static_cast<double>(list.kernels.size());
+}
+
+// Every expert has room for an even share and no more: what one token costs on average.
+ModelConfig with_even_experts(ModelConfig config, const CostOptions& options) {
+  if (auto* llama = std::get_if<LlamaConfig>(&config)) {
+    if (llama->experts > 0) llama->capacity_factor = 1;
+  }
+  std::visit([&](auto& c) { c.context = std::max(c.context, options.seq); }, config);
+  return config;
+}
+
+ModelConfig with_layers(ModelConfig config, int64_t dense, int64_t mixed) {
+  std::visit([&](auto& c) { c.layers = dense + mixed; }, config);
+  if (auto* llama = std::get_if<LlamaConfig>(&config)) {
+    if (llama->experts > 0) llama->dense_layers = dense;
+  }
+  return config;
+}
+
+}  // namespace
+
+StepCost& StepCost::operator+=(const StepCost& other) {
+  for (double StepCost::*field : kFields) this->*field += other.*field;
+  for (int i = 0; i < kRegimes; ++i) in_regime[i] += other.in_regime[i];
+  return *this;
+}
+StepCost StepCost::operator*(double times) const {
+  StepCost result = *this;
+  for (double StepCost::*field : kFields) result.*field *= times;
+  for (double& seconds : result.in_regime) seconds *= times;
+  return result;
+}
+StepCost StepCost::operator-(const StepCost& other) const {
+  StepCost result = *this;
+  return result += other * -1;
+}
+
+StepCost traced_cost(const ModelConfig& given, const CostOptions& options, const Rates& rates) {
+  const ModelConfig config = with_even_experts(given, options);
+  StepOptions step;
+  step.batch = options.batch, step.seq = options.seq;
+  step.device = Device::null();
+  step.optimizer = options.optimizer;
+  step.pipeline.precision.policy = options.precision;
+  step.pipeline.remat.policy = options.recompute;
+  step.pipeline.remat.rates = remat_rates(rates);
+  step.pipeline.device = Device::null();
+  const ModelStep model(config, step);
+  const PlannedProgram program = plan_program(model.trace_step(), step.pipeline);
+  StepCost cost;
+  add_flops(program.graph(), vocab_of(config), cost);
+  add_parameters(model.named_parameters(), cost);
+  add_seconds(program.kernels, program.plan, rates, cost);
+  const StepMemory memory = step_memory(program, vocab_of(config));
+  cost.activations = static_cast<double>(memory.activations);
+  cost.logits = static_cast<double>(memory.logits);
+  cost.transient = static_cast<double>(memory.transient);
+  return cost;
+}
+
+ModelCost model_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
+  if (std::holds_alternative<RecurrentLmConfig>(config))
+    return {.outside = traced_cost(config, options, rates), .layers = {}};
+  const auto traced = [&](int64_t dense, int64_t mixed) {
+    return traced_cost(with_layers(config, dense, mixed), options, rates);
+  };
+  const auto* llama = std::get_if<LlamaConfig>(&config);
+  const int64_t layers = shape_of(config).layers;
+  const int64_t dense = llama && llama->experts > 0 ? llama->dense_layers : layers,
+                mixed = layers - dense;
+  const int64_t d = dense > 0 ? 2 : 0, m = mixed > 0 ? 2 : 0;
+  const StepCost base = traced(d, m);
+  ModelCost cost{.outside = base, .layers = {}};
+  const auto add_kind = [&](const StepCost& longer, int64_t count) {
+    const StepCost one = longer - base;
+    cost.layers.push_back({.one = one, .count = count});
+    cost.outside += one * -2;
+  };
+  if (dense > 0) add_kind(traced(d + 1, m), dense);
+  if (mixed > 0) add_kind(traced(d, m + 1), mixed);
+  return cost;
+}
+
+StepCost ModelCost::all_layers() const {
+  StepCost sum;
+  for (const Layers& kind : layers) sum += kind.one * static_cast<double>(kind.count);
+  return sum;
+}
+StepCost ModelCost::total() const { return all_layers() += outside; }
+int64_t ModelCost::layer_count() const {
+  int64_t count = 0;
+  for (const Layers& kind : layers) count += kind.count;
+  return count;
+}
+
+}  // namespace brrr

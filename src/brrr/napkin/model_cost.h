@@ -1,0 +1,94 @@
+// What a model costs in training, read off the graph of its step on the null device: FLOPs, kept activations,
+// the fullest instant, seconds. Layers are alike, so two short models tell everything about a long one:
+//
+//   cost(L) = outside + L * layer,   layer = cost(3) - cost(2),   outside = cost(2) - 2 layer
+//
+// FLOPs, parameters, kept bytes and traffic are exact so, and seconds to a per cent: the tests hold the rule against
+// whole models. Mixtures with dense first layers have two kinds of layers and take three short models.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "brrr/account/rates.h"
+#include "brrr/compiler/pipeline.h"
+#include "brrr/nn/models.h"
+#include "brrr/runtime/predict.h"
+
+namespace brrr {
+
+// Of one micro-batch on one device. A vector space: costs of layers are differences, of models sums.
+struct StepCost {
+  // FLOPs of 2 m n k for every product, forward, each weight once a token.
+  double products = 0;       // with weights, the head included
+  double head = 0;           // of those the head's
+  double attention = 0;      // scores and values over the pairs that a query sees
+  double attention_all = 0;  // over all pairs of the square, as many counts have it
+  double recomputed = 0;     // products and attention that run a second time
+
+  // Bytes. Kept: made in the forward part and read by a later one.
+  double activations = 0, logits = 0;
+  double transient =
+      0;  // what is alive beside them at the fullest instant, weight gradients left out
+  double forward_traffic = 0, backward_traffic = 0;  // between kernels and memory
+
+  // Predicted seconds.
+  double forward_seconds = 0, backward_seconds = 0, update_seconds = 0;
+  double in_regime[kRegimes] = {};
+  double kernels = 0;
+
+  // Parameters, by how layouts share them out.
+  double matrices = 0;    // of layers: split by tensor parallelism
+  double experts = 0;     // of layers: split by expert parallelism
+  double vectors = 0;     // norms and biases, of layers
+  double embedding = 0;   // tables that are looked up: tokens (also where tied) and positions
+  double positions = 0;   // of those the learned positions
+  double head_table = 0;  // a head of its own, and the last norm
+
+  StepCost& operator+=(const StepCost& other);
+  StepCost operator*(double times) const;
+  StepCost operator-(const StepCost& other) const;
+
+  double parameters() const { return matrices + experts + vectors + embedding + head_table; }
+  double forward_flops() const { return products + attention; }
+  double seconds() const { return forward_seconds + backward_seconds; }
+};
+
+struct CostOptions {
+  int64_t batch = 1, seq = 1024;
+  Precision precision = Precision::bf16_mixed;
+  RematPolicy recompute = RematPolicy::none;
+  std::string optimizer = "adamw";
+};
+
+struct ModelCost {
+  struct Layers {
+    StepCost one;
+    int64_t count = 0;
+  };
+  StepCost outside;
+  std::vector<Layers> layers;  // by kind
+
+  StepCost total() const;
+  StepCost all_layers() const;
+  int64_t layer_count() const;
+};
+
+// Rates price the kernels; without any the seconds are 0.
+ModelCost model_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates);
+
+// The whole model, layer by layer: what model_cost is held against.
+StepCost traced_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates);
+
+// The part of a model that one of `degree` tensor-parallel devices holds: heads, hidden units and vocabulary
+// divided, the residual stream whole. Throws Error where something does not divide.
+ModelConfig tensor_shard(const ModelConfig& config, int64_t degree);
+
+// What rules of thumb need to know of a model.
+struct ModelShape {
+  int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, hidden = 0, vocab = 0;
+  double pair_width = 0;  // (q head + v head) / 2 * heads: a d, where both heads are alike
+};
+ModelShape shape_of(const ModelConfig& config);
+
+}  // namespace brrr

@@ -1,0 +1,120 @@
+#include "brrr/napkin/op_cost.h"
+
+#include <algorithm>
+
+#include "brrr/graph/call.h"
+#include "brrr/ops/attention.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/layer_norm.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/rms_norm.h"
+#include "brrr/ops/softmax.h"
+#include "brrr/ops/unary.h"
+
+namespace brrr {
+namespace {
+
+constexpr OpInfo kOps[] = {{"matmul", "M N K", 3, 3},
+                           {"attention", "BATCH HEADS SEQ HEAD_DIM [KEYS]", 4, 5},
+                           {"layer_norm", "ROWS COLUMNS", 2, 2},
+                           {"rms_norm", "ROWS COLUMNS", 2, 2},
+                           {"softmax", "ROWS COLUMNS", 2, 2},
+                           {"gelu", "ELEMENTS", 1, 1},
+                           {"silu", "ELEMENTS", 1, 1},
+                           {"add", "ELEMENTS", 1, 1},
+                           {"copy", "ELEMENTS", 1, 1},
+                           {"adamw", "PARAMETERS", 1, 1}};
+
+const OpInfo& find_info(std::string_view name) {
+  std::string known;
+  for (const OpInfo& op : kOps) {
+    if (op.name == name) return op;
+    known += join_text(known.empty() ? "" : ", ", op.name);
+  }
+  fail("napkin op: there is no \"", name, "\"; use one of ", known);
+}
+
+// What the op's own rule counts, without memory.
+Cost cost_on_null(std::string_view op, std::span<const int64_t> n, DType dtype) {
+  const auto make = [&](const Shape& shape, DType type) {
+    return empty(shape, type, Device::null());
+  };
+  const auto of = [&](const Shape& shape) { return make(shape, dtype); };
+  NoGrad forward_only;
+  if (op == "adamw") {
+    // p, g, m and v are read, p, m and v written, in f32; 12 FLOPs an element in the fused pass.
+    return {.flops = 12 * n[0], .bytes_read = 16 * n[0], .bytes_written = 12 * n[0]};
+  }
+  if (op == "copy") {
+    const int64_t bytes = storage_bytes(dtype, n[0]);
+    return {.flops = 0, .bytes_read = bytes, .bytes_written = bytes};
+  }
+  CostCounter counter;
+  if (op == "matmul") matmul(of({n[0], n[2]}), of({n[2], n[1]}));
+  if (op == "attention") {
+    const int64_t keys = n.size() > 4 ? n[4] : n[2];
+    const Tensor k = of({n[0], n[1], keys, n[3]});
+    attention(of({n[0], n[1], n[2], n[3]}), k, k, {.causal = true});
+  }
+  if (op == "layer_norm")
+    layer_norm(of({n[0], n[1]}), make({n[1]}, DType::f32), make({n[1]}, DType::f32));
+  if (op == "rms_norm") rms_norm(of({n[0], n[1]}), make({n[1]}, DType::f32));
+  if (op == "softmax") softmax(of({n[0], n[1]}));
+  if (op == "gelu") gelu(of({n[0]}));
+  if (op == "silu") silu(of({n[0]}));
+  if (op == "add") of({n[0]}) + of({n[0]});
+  return counter.total();
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+std::span<const OpInfo> napkin_ops() { return kOps; }
+
+Quantisation quantise(int64_t m, int64_t n, const GpuSpec& gpu) {
+  // Large tiles from Hopper on, whose matrix units take 64 x 256 at a time.
+  const bool is_large = gpu.multiprocessors >= 114 && gpu.find(Arithmetic::fp8) != nullptr;
+  Quantisation q{.tile_rows = 128, .tile_columns = is_large ? 256 : 128};
+  const int64_t units = std::max(1, gpu.multiprocessors);
+  q.tiles = ceil_div(m, q.tile_rows) * ceil_div(n, q.tile_columns);
+  q.waves = ceil_div(q.tiles, units);
+  const double useful = static_cast<double>(m) * static_cast<double>(n);
+  const double spent =
+      static_cast<double>(q.waves * units) * static_cast<double>(q.tile_rows * q.tile_columns);
+  q.efficiency = gpu.multiprocessors > 0 ? useful / spent : 1;
+  return q;
+}
+
+OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dtype,
+                   const GpuSpec& gpu) {
+  const OpInfo& info = find_info(op);
+  check(static_cast<int>(sizes.size()) >= info.least && static_cast<int>(sizes.size()) <= info.most,
+        "napkin op ", op, " takes ", info.sizes, ", not ", sizes.size(), " sizes");
+  double elements = 1;
+  for (int64_t size : sizes) {
+    check(size >= 1, "napkin op ", op, ": a size of ", size, " is empty; use at least 1");
+    elements *= static_cast<double>(size);
+  }
+  check(elements < 1e18, "napkin op ", op, ": sizes of ", elements, " together are beyond reason");
+  const Cost cost = cost_on_null(op, sizes, dtype);
+  const bool is_product = op == "matmul" || op == "attention";
+  const Arithmetic arithmetic =
+      is_product || !gpu.find(Arithmetic::fp32) ? arithmetic_of(dtype) : Arithmetic::fp32;
+  OpAnswer a{.op = std::string(op), .arithmetic = std::string(to_text(arithmetic))};
+  const double peak = gpu.peak(arithmetic).dense.value();
+  a.flops = static_cast<double>(cost.flops);
+  a.bytes = static_cast<double>(cost.bytes_read + cost.bytes_written);
+  a.intensity = a.flops / a.bytes;
+  a.ridge = peak / gpu.bandwidth.value();
+  a.compute_seconds = a.flops / peak;
+  a.memory_seconds = a.bytes / gpu.bandwidth.value();
+  a.floor_seconds = std::max(a.compute_seconds, a.memory_seconds);
+  a.regime = a.compute_seconds > a.memory_seconds ? "compute" : "memory";
+  if (op == "matmul") a.quantisation = quantise(sizes[0], sizes[1], gpu);
+  return a;
+}
+
+}  // namespace brrr

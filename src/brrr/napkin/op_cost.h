@@ -1,0 +1,49 @@
+// One op on one device: FLOPs and bytes of its own cost rule on the null device, the regime by the roofline, and
+// what tiles and waves leave unused.
+//   floor = max(FLOPs / peak, bytes / bandwidth);   intensity = FLOPs / bytes;   ridge = peak / bandwidth
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "brrr/account/hardware.h"
+
+namespace brrr {
+
+// Products are cut into tiles of the result, one multiprocessor each; a wave is as many as there are.
+struct Quantisation {
+  int64_t tiles = 0, waves = 0;
+  int64_t tile_rows = 0, tile_columns = 0;
+  double efficiency = 1;  // useful work over that of full tiles and full waves
+};
+Quantisation quantise(int64_t m, int64_t n, const GpuSpec& gpu);
+
+// Blocks of the operands that computing a group of rows x columns blocks of a product loads, each product `depth`
+// blocks deep: a square group shares more of them than a row.
+constexpr int64_t block_loads(int64_t rows, int64_t columns, int64_t depth) {
+  return (rows + columns) * depth;
+}
+
+struct OpAnswer {
+  std::string op;
+  double flops = 0, bytes = 0;
+  double intensity = 0, ridge = 0;
+  double compute_seconds = 0, memory_seconds = 0, floor_seconds = 0;
+  std::string regime;      // "compute" or "memory"
+  std::string arithmetic;  // of the peak: matrix units for products, fp32 cores for the rest
+  Quantisation quantisation;
+};
+
+struct OpInfo {
+  std::string_view name, sizes;  // "M N K"
+  int least, most;               // how many sizes
+};
+std::span<const OpInfo> napkin_ops();
+
+// Throws Error on an unknown op, with the list, and on sizes that do not fit it.
+OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dtype,
+                   const GpuSpec& gpu);
+
+}  // namespace brrr

@@ -1,0 +1,263 @@
+// From a question about a run to its answer, number by number.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "brrr/account/mfu.h"
+#include "brrr/napkin/gpu_rates.h"
+#include "brrr/napkin/run_question.h"
+
+namespace brrr {
+namespace {
+
+constexpr double kDaySeconds = 86400, kHourSeconds = 3600;
+constexpr int64_t kLongestDefaultSeq = 8192;
+
+void check_sizes(const RunQuestion& q) {
+  check(q.model || (q.parameters >= 1 && std::isfinite(q.parameters)), "the model has ",
+        q.parameters, " parameters; give --model, or --params of at least 1");
+  check(q.parameters <= 1e16, "a model of ", q.parameters,
+        " parameters is beyond reason; 1e16 at most");
+  check(q.tokens >= 1 && q.tokens <= 1e18, "a run over ", q.tokens,
+        " tokens makes no sense; use 1 to 1e18");
+  check(q.count >= 1 && q.count <= 10'000'000, q.count,
+        " devices make no sense; use 1 to 10,000,000");
+  check(
+      !q.mfu || (*q.mfu > 0 && *q.mfu <= 1), "an mfu of ", q.mfu.value_or(0),
+      " is not in (0, 1]: nothing runs above its peak. Is the peak that of sparse products, or the "
+      "mfu in per cent?");
+  check(q.goodput > 0 && q.goodput <= 1, "a goodput of ", q.goodput, " is not in (0, 1]");
+  check(q.pue >= 1, "a PUE of ", q.pue,
+        " is below 1; a building takes at least what its devices do");
+  check(q.micro_batch >= 1 && q.seq >= 0 && q.global_batch >= 0, "micro-batch (", q.micro_batch,
+        "), sequence (", q.seq, ") and global batch (", q.global_batch,
+        ") cannot be negative or empty");
+  check(q.seq <= 100'000'000, "a sequence of ", q.seq, " tokens is beyond reason");
+  check(q.price_per_hour >= 0 && q.watts >= 0, "price and watts cannot be negative");
+}
+
+void check_peak(const RunQuestion& q, double table) {
+  if (!q.peak_tflops) return;
+  const double ratio = *q.peak_tflops * 1e12 / table;
+  check(*q.peak_tflops > 0, "a peak of ", *q.peak_tflops, " TFLOP/s is none");
+  check(ratio < 1.5, "--peak ", *q.peak_tflops, " TFLOP/s is ", ratio, " times the dense ",
+        table / 1e12, " of the ", q.gpu,
+        ": that is the headline with 2:4 sparsity, which dense training does not reach; leave "
+        "--peak out");
+}
+
+void check_layout(const RunQuestion& q) {
+  const ParallelLayout& l = q.layout;
+  check(l.tp >= 1 && l.pp >= 1 && l.cp >= 1 && l.ep >= 1 && l.interleave >= 1,
+        "degrees of parallelism are 1 or more: tp ", l.tp, ", pp ", l.pp, ", cp ", l.cp, ", ep ",
+        l.ep, ", interleave ", l.interleave);
+  check(l.zero >= 0 && l.zero <= 3, "ZeRO has stages 0 to 3, not ", l.zero);
+  const int64_t cut = l.tp * l.pp * l.cp;
+  check(q.count % cut == 0, "tp ", l.tp, " x pp ", l.pp, " x cp ", l.cp, " = ", cut,
+        " does not divide ", q.count, " devices");
+  if (!q.model) {
+    check(cut == 1 && l.ep == 1,
+          "a layout needs the shape of the model; give --model, not --params");
+    return;
+  }
+  const ModelShape shape = shape_of(*q.model);
+  check(shape.layers % l.pp == 0, "pp ", l.pp, " does not divide ", shape.layers,
+        " layers; use a number of stages that does");
+  check(shape.layers % (l.pp * l.interleave) == 0, "pp ", l.pp, " x interleave ", l.interleave,
+        " does not divide ", shape.layers, " layers");
+  check(q.seq % l.cp == 0, "cp ", l.cp, " does not divide a sequence of ", q.seq);
+  tensor_shard(*q.model, l.tp);  // refuses what tp does not divide
+  const auto* llama = std::get_if<LlamaConfig>(&*q.model);
+  check(l.ep == 1 || (llama && llama->experts > 0), "ep ", l.ep, ": the model has no experts");
+  if (l.ep > 1) {
+    check(llama->experts % l.ep == 0, "ep ", l.ep, " does not divide ", llama->experts, " experts");
+    check((q.count / (l.tp * l.pp)) % l.ep == 0, "ep ", l.ep, " does not divide the ",
+          q.count / (l.tp * l.pp), " data-parallel devices that experts lie over");
+  }
+}
+
+// About half a million tokens a step for small models, four million for large ones.
+int64_t choose_batch(const RunQuestion& q, double parameters, int64_t dp) {
+  const double wanted = parameters < 1e9 ? 0.5e6 : parameters < 2e10 ? 1e6 : 4e6;
+  const auto unit = static_cast<double>(dp * q.micro_batch);
+  const double rounds = std::round(wanted / (unit * static_cast<double>(q.seq)));
+  return static_cast<int64_t>(unit * std::max(1.0, rounds));
+}
+
+void close_open_settings(RunAnswer& a) {
+  RunQuestion& q = a.question;
+  if (q.seq == 0) q.seq = q.model ? std::min(context_of(*q.model), kLongestDefaultSeq) : 2048;
+  check_layout(q);
+  a.dp = q.count / (q.layout.tp * q.layout.pp * q.layout.cp);
+  const bool is_chosen = q.global_batch == 0;
+  if (is_chosen) q.global_batch = choose_batch(q, a.params, a.dp);
+  const int64_t unit = a.dp * q.micro_batch;
+  check(q.global_batch % unit == 0, "a global batch of ", q.global_batch,
+        " sequences is not a multiple of ", a.dp, " data-parallel devices x micro-batch ",
+        q.micro_batch);
+  a.micro_batches = q.global_batch / unit;
+  a.step_tokens = static_cast<double>(q.global_batch) * static_cast<double>(q.seq);
+  if (is_chosen)
+    a.assumptions.push_back(fmt::format("global batch chosen: {} sequences of {} = {:.3g} tokens",
+                                        q.global_batch, q.seq, a.step_tokens));
+}
+
+void add_flops(RunAnswer& a, const RunCost& cost) {
+  const RunQuestion& q = a.question;
+  a.facts = q.model ? flop_facts(*q.model, cost.whole.total(), q.micro_batch * q.seq)
+                    : flop_facts(q.parameters);
+  const Convention convention = q.model ? q.convention : Convention::six_n;
+  const double exact = flops_per_token(Convention::exact, a.facts);
+  a.flops_per_token = flops_per_token(convention, a.facts);
+  a.total_flops = a.flops_per_token * q.tokens;
+  a.six_nd_error = flops_per_token(Convention::six_n, a.facts) / exact - 1;
+  a.attention_share = 3 * a.facts.attention / exact;
+  a.assumptions.push_back(fmt::format("FLOPs by convention \"{}\": {}", info_of(convention).name,
+                                      info_of(convention).formula));
+}
+
+// Searches ask for the same model again and again; tracing it is most of the time of an answer.
+const ModelCost& known_cost(const ModelConfig& config, const CostOptions& options,
+                            const Rates& rates) {
+  constexpr size_t kMostKnown = 256;
+  thread_local std::map<std::string, ModelCost> known;
+  const std::string key =
+      fmt::format("{} {} {} {} {} {} {}", to_json(config), options.batch, options.seq,
+                  static_cast<int>(options.precision), static_cast<int>(options.recompute),
+                  rates.machine, rates.source);
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+  if (known.size() >= kMostKnown) known.clear();
+  return known.emplace(key, model_cost(config, options, rates)).first->second;
+}
+
+// One pipeline stage runs m micro-batches; the others wait at the ends.
+void predict_step(RunAnswer& a, const RunCost& cost) {
+  const RunQuestion& q = a.question;
+  const ParallelLayout& l = q.layout;
+  const StepCost total = cost.shard.total();
+  const auto m = static_cast<double>(a.micro_batches), p = static_cast<double>(l.pp);
+  const double cp = static_cast<double>(l.cp), v = static_cast<double>(l.interleave);
+  const double mean = total.seconds() / p / cp;
+  const double slowest =
+      (cost.shard.all_layers().seconds() / p + cost.shard.outside.seconds()) / cp;
+  const double shared = l.zero > 0 ? static_cast<double>(a.dp * l.cp) : 1;
+  const double update = total.update_seconds / p / shared;
+  const double work = m * slowest + (p - 1) * mean / v;
+  a.step_seconds = work + update + a.traffic.exposed_seconds;
+  const double all = total.in_regime[0] + total.in_regime[1] + total.in_regime[2];
+  const double scale = (m * mean + update) / std::max(all, 1e-30);
+  a.compute_seconds = total.in_regime[0] * scale;
+  a.bandwidth_seconds = total.in_regime[1] * scale;
+  a.overhead_seconds = total.in_regime[2] * scale;
+  a.is_predicted = true;
+}
+
+std::string largest_part(const RunMemory& m) {
+  const std::pair<double, const char*> parts[] = {
+      {m.params, "parameters"},   {m.grads, "gradients"},         {m.master, "master weights"},
+      {m.optimizer, "optimizer"}, {m.activations, "activations"}, {m.logits, "logits"},
+      {m.buffers, "buffers"}};
+  return std::max_element(std::begin(parts), std::end(parts))->second;
+}
+
+std::string binding_of(const RunAnswer& a) {
+  if (!a.fits) return join_text("memory: the largest part is ", largest_part(a.memory));
+  if (!a.is_predicted) return "compute, at the given MFU";
+  const double bubble = a.traffic.bubble * a.step_seconds;
+  const std::pair<double, const char*> parts[] = {
+      {a.compute_seconds, "compute: products and attention"},
+      {a.bandwidth_seconds, "memory bandwidth: what lies between the products"},
+      {a.overhead_seconds, "overhead: kernels too small for the device"},
+      {a.traffic.exposed_seconds, "communication that does not hide"},
+      {bubble, "the pipeline bubble"}};
+  return std::max_element(std::begin(parts), std::end(parts))->second;
+}
+
+void add_time_and_cost(RunAnswer& a, const GpuSpec& gpu) {
+  const RunQuestion& q = a.question;
+  const double all_peak = a.peak_flops_per_second * static_cast<double>(q.count);
+  if (q.mfu) a.step_seconds = a.flops_per_token * a.step_tokens / (all_peak * *q.mfu);
+  a.tokens_per_second = a.step_tokens / a.step_seconds;
+  a.mfu = a.flops_per_token * a.tokens_per_second / all_peak;
+  a.hfu = a.mfu * (1 + recomputed_per_token(a.facts, q.recompute) / a.flops_per_token);
+  a.steps = q.tokens / a.step_tokens;
+  a.days = q.tokens / a.tokens_per_second / q.goodput / kDaySeconds;
+  a.gpu_hours = a.days * kDaySeconds / kHourSeconds * static_cast<double>(q.count);
+  a.cost_usd = a.gpu_hours * q.price_per_hour;
+  const double watts = q.watts > 0 ? q.watts : gpu.watts;
+  a.energy_kwh = a.gpu_hours * watts / 1000 * q.pue;
+  if (watts > 0)
+    a.assumptions.push_back(fmt::format("{:.0f} W a device{}, PUE {}", watts,
+                                        q.watts > 0 ? "" : " (the board's limit)", q.pue));
+  if (q.goodput == 1)
+    a.assumptions.emplace_back("goodput 1: no restarts, checkpoints or evaluation");
+}
+
+// Nothing but a count of parameters: states by recipe, cut by ZeRO, and nothing known of activations.
+RunMemory states_only(const RunQuestion& q, int64_t dp) {
+  const StateRecipe r = state_recipe(q.precision, q.optimizer, q.grads);
+  const auto d = static_cast<double>(dp);
+  const auto part = [&](double bytes, int from) {
+    return q.parameters * bytes / (q.layout.zero >= from ? d : 1);
+  };
+  return {.params = part(r.params, 3),
+          .grads = part(r.grads, 2),
+          .master = part(r.master, 1),
+          .optimizer = part(r.optimizer, 1)};
+}
+
+}  // namespace
+
+RunAnswer answer(const RunQuestion& question) {
+  check_sizes(question);
+  RunAnswer a{.question = question};
+  RunQuestion& q = a.question;
+  const GpuSpec& gpu = find_gpu(q.gpu);
+  q.gpu = gpu.name;
+  const PeakRate& peak = gpu.peak(arithmetic_of(q.precision));
+  check_peak(q, peak.dense.value());
+  a.peak_flops_per_second = q.peak_tflops ? *q.peak_tflops * 1e12 : peak.dense.value();
+  a.params = q.model ? static_cast<double>(parameter_count(*q.model)) : q.parameters;
+  a.assumptions.push_back(
+      fmt::format("peak of {} in {}: {}, dense ({})", gpu.name, to_text(peak.arithmetic),
+                  to_text(FlopsPerSecond(a.peak_flops_per_second)), peak.source));
+  close_open_settings(a);
+  RunCost cost;
+  if (q.model) {
+    const Rates rates = q.rates ? *q.rates : gpu_rates(gpu, q.precision);
+    const CostOptions options{
+        .batch = q.micro_batch, .seq = q.seq, .precision = q.precision, .recompute = q.recompute};
+    cost.whole = known_cost(*q.model, options, rates);
+    cost.shard = q.layout.tp == 1 ? cost.whole
+                                  : known_cost(tensor_shard(*q.model, q.layout.tp), options, rates);
+    a.memory = run_memory(q, cost, a.dp, a.micro_batches);
+    a.traffic = run_traffic(q, cost, a.dp, a.micro_batches);
+  } else {
+    a.memory = states_only(q, a.dp);
+    a.assumptions.emplace_back(
+        "only a number of parameters is known: no attention, no activations, no "
+        "traffic; memory is that of the states");
+    check(q.mfu.has_value(),
+          "a bare number of parameters has no graph to predict from; give --mfu, or --model");
+  }
+  add_flops(a, cost);
+  a.active_params = a.facts.parameters;
+  if (q.model && !q.mfu) {
+    predict_step(a, cost);
+    if (q.rates) {
+      a.assumptions.push_back(join_text(q.rates->calibrated ? "calibrated: " : "uncalibrated: ",
+                                        q.rates->machine, ", ", q.rates->source));
+    } else {
+      for (std::string& line : gpu_rate_assumptions(gpu, q.precision))
+        a.assumptions.push_back(std::move(line));
+    }
+  }
+  add_time_and_cost(a, gpu);
+  a.fits = a.memory.total() <= static_cast<double>(gpu.memory.value());
+  a.binding = binding_of(a);
+  return a;
+}
+
+}  // namespace brrr

@@ -1,0 +1,122 @@
+// A training run as a question: which model on how many devices, cut how. And the answer: FLOPs, time, money,
+// memory and traffic of one device, and what limits it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "brrr/account/hardware.h"
+#include "brrr/napkin/conventions.h"
+#include "brrr/napkin/model_cost.h"
+
+namespace brrr {
+
+// How a run is cut: count = tp * pp * cp * dp, and experts lie over ep of the dp * cp devices.
+struct ParallelLayout {
+  int64_t tp = 1, pp = 1, cp = 1, ep = 1;
+  int zero = 0;  // 0: all have everything; 1 optimizer, 2 also gradients, 3 also parameters
+  int64_t interleave = 1;         // virtual pipeline stages of a device
+  bool sequence_parallel = true;  // with tp: what tp does not split is split along the sequence
+};
+
+enum class GradType : uint8_t { as_parameter, f32 };
+
+struct RunQuestion {
+  std::string model_name;
+  std::optional<ModelConfig> model;  // none: `parameters` alone is known
+  double parameters = 0;
+
+  double tokens = 0;
+  std::string gpu;
+  int64_t count = 1;
+  std::optional<double> mfu;          // none: predicted
+  std::optional<double> peak_tflops;  // in place of the table's
+  std::optional<Rates> rates;  // measured on the target itself, in place of the table's shares
+
+  int64_t seq = 0;           // 0: the model's context, 8192 at most
+  int64_t global_batch = 0;  // sequences; 0: chosen
+  int64_t micro_batch = 1;
+  Precision precision = Precision::bf16_mixed;
+  std::string optimizer = "adamw";
+  RematPolicy recompute = RematPolicy::none;
+  GradType grads = GradType::as_parameter;
+  ParallelLayout layout;
+  Convention convention = Convention::exact;
+
+  double price_per_hour = 0;  // of one device; 0: no cost
+  double watts = 0;           // of one device; 0: the table's
+  double pue = 1.1;           // power of the building over that of the devices
+  double goodput = 1;         // share of the time in which steps are made
+  int64_t node_size = 8;      // devices that share fast links
+  double network_gb_s = 0;    // of one device to other nodes, one way; 0: by generation
+};
+
+// Bytes of one device, at its fullest.
+struct RunMemory {
+  double params = 0, grads = 0, master = 0, optimizer = 0;
+  double activations = 0, logits = 0, buffers = 0, overhead = 0;
+  int64_t stage = 0;  // the pipeline stage that needs most
+  double total() const {
+    return params + grads + master + optimizer + activations + logits + buffers + overhead;
+  }
+  double states() const { return params + grads + master + optimizer; }
+};
+
+// Bytes that one device sends in a step, and the seconds that stay visible.
+struct RunTraffic {
+  double data = 0, tensor = 0, pipeline = 0, context = 0, expert = 0;  // bytes
+  double data_seconds = 0, tensor_seconds = 0, pipeline_seconds = 0, context_seconds = 0,
+         expert_seconds = 0;
+  double exposed_seconds = 0;
+  double bubble = 0;  // share of a step in which a pipeline stage waits
+  double bytes() const { return data + tensor + pipeline + context + expert; }
+  double seconds() const {
+    return data_seconds + tensor_seconds + pipeline_seconds + context_seconds + expert_seconds;
+  }
+};
+
+struct RunAnswer {
+  RunQuestion question;  // with what was chosen
+  int64_t dp = 1, micro_batches = 1;
+  double params = 0, active_params = 0;
+  FlopFacts facts;
+  double flops_per_token = 0, total_flops = 0;
+  double six_nd_error = 0;     // 6 N over the exact count, minus 1
+  double attention_share = 0;  // of the exact count
+  double step_tokens = 0, steps = 0;
+  double step_seconds = 0, tokens_per_second = 0;
+  double days = 0, gpu_hours = 0, cost_usd = 0, energy_kwh = 0;
+  double peak_flops_per_second = 0, mfu = 0, hfu = 0;
+  bool is_predicted = false;
+  double compute_seconds = 0, bandwidth_seconds = 0, overhead_seconds = 0;  // of the prediction
+  RunMemory memory;
+  bool fits = false;
+  std::string binding;
+  RunTraffic traffic;
+  std::vector<std::string> assumptions;
+};
+
+// Throws Error on what cannot be: heads that tp does not divide, layers that pp does not, an mfu above 1, ...
+RunAnswer answer(const RunQuestion& question);
+
+// Bytes of a parameter by part, of the recipes that are in use.
+struct StateRecipe {
+  double params = 4, grads = 4, master = 0, optimizer = 8;
+  double total() const { return params + grads + master + optimizer; }
+};
+StateRecipe state_recipe(Precision precision, std::string_view optimizer, GradType grads);
+
+// Parts of `answer` that others use by themselves.
+// The model as it is, and the share of it that one of tp devices has.
+struct RunCost {
+  ModelCost whole, shard;
+};
+RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t dp,
+                     int64_t micro_batches);
+RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t dp,
+                       int64_t micro_batches);
+
+std::string to_json(const RunAnswer& answer);
+
+}  // namespace brrr

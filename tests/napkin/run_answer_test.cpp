@@ -1,0 +1,242 @@
+// Plans of runs: the lecture's questions, memory by recipe, communication, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "brrr/napkin/budget.h"
+#include "brrr/napkin/fit.h"
+#include "brrr/napkin/run_question.h"
+#include "support/error_of.h"
+
+namespace brrr {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+RunQuestion lecture_run() {
+  RunQuestion q;
+  q.parameters = 70e9;
+  q.tokens = 15e12;
+  q.gpu = "h100";
+  q.count = 1024;
+  q.mfu = 0.5;
+  return q;
+}
+
+RunQuestion run_of(const char* model, const char* gpu, int64_t count) {
+  RunQuestion q;
+  q.model_name = model;
+  q.model = model_preset(model);
+  q.tokens = 1e12;
+  q.gpu = gpu;
+  q.count = count;
+  return q;
+}
+
+TEST(RunAnswer, SeventyBillionOn15TTokensTakes143Point93Days) {
+  const RunAnswer a = answer(lecture_run());
+  EXPECT_DOUBLE_EQ(a.total_flops, 6.3e24);
+  EXPECT_NEAR(a.days, 143.927, 5e-4);
+  RunQuestion by_clock = lecture_run();
+  by_clock.peak_tflops = find_gpu("h100").clock->rate().value() / 1e12;
+  EXPECT_NEAR(answer(by_clock).days, 143.94, 5e-3);
+}
+
+TEST(RunAnswer, GpuHoursCostAndEnergyFollow) {
+  RunQuestion q = lecture_run();
+  q.price_per_hour = 2;
+  q.watts = 1000;
+  q.pue = 1.2;
+  const RunAnswer a = answer(q);
+  EXPECT_NEAR(a.gpu_hours, a.days * 24 * 1024, 1e-3);
+  EXPECT_NEAR(a.cost_usd, 2 * a.gpu_hours, 1e-3);
+  EXPECT_NEAR(a.energy_kwh, 1.2 * a.gpu_hours, 1e-3);
+  q.goodput = 0.5;
+  EXPECT_NEAR(answer(q).days, 2 * a.days, 1e-9);
+}
+
+TEST(Fit, EightH100sHold40BillionParametersByStates) {
+  RunQuestion q;
+  q.gpu = "h100";
+  q.count = 8;
+  q.precision = Precision::f32;
+  EXPECT_DOUBLE_EQ(largest_model_by_states(q), 40e9);
+  q.precision = Precision::bf16_mixed;
+  EXPECT_DOUBLE_EQ(largest_model_by_states(q), 40e9) << "2 + 2 + 4 + 8 is 16 bytes, too";
+}
+
+TEST(Fit, EightH100sForAWeek) {
+  const double available = 8 * find_gpu("h100").peak(Arithmetic::bf16).dense.value() * 7 * 86400;
+  EXPECT_NEAR(available, 4.7876e21, 5e17);
+  const ComputeOptimal best = compute_optimal(available);
+  EXPECT_NEAR(6 * best.parameters * best.tokens, available, 1e-9 * available);
+}
+
+TEST(StateRecipe, BytesOfAParameterAreThoseOfTheTable) {
+  const auto total = [](Precision p, const char* optimizer,
+                        GradType grads = GradType::as_parameter) {
+    return state_recipe(p, optimizer, grads).total();
+  };
+  EXPECT_EQ(total(Precision::f32, "sgd"), 8);
+  EXPECT_EQ(total(Precision::f32, "momentum"), 12);
+  EXPECT_EQ(total(Precision::f32, "adagrad"), 12);
+  EXPECT_EQ(total(Precision::f32, "adamw"), 16);
+  EXPECT_EQ(total(Precision::bf16_mixed, "adamw"), 16);
+  EXPECT_EQ(total(Precision::bf16_mixed, "adamw", GradType::f32), 18);
+  EXPECT_EQ(total(Precision::bf16_mixed, "adamw8bit"), 10);
+  EXPECT_EQ(total(Precision::bf16_mixed, "lion"), 12);
+  EXPECT_EQ(total(Precision::bf16_mixed, "adamw-bf16"), 8);
+  EXPECT_THAT(error_of([&] { total(Precision::f32, "adamz"); }), HasSubstr("adafactor"));
+}
+
+// 7.5B under ZeRO, 16 B a parameter: 31.4, 16.6 and 1.9 GB of 120 on 64 devices (Rajbhandari et al.).
+TEST(RunMemory, ZeroIsThatOfThePaper) {
+  const auto states = [](int zero, int64_t devices) {
+    RunQuestion q = lecture_run();
+    q.parameters = 7.5e9;
+    q.count = devices;
+    q.layout.zero = zero;
+    return answer(q).memory.states() / 1e9;
+  };
+  EXPECT_NEAR(states(0, 64), 120, 1e-9);
+  EXPECT_NEAR(states(1, 64), 31.4, 0.05);
+  EXPECT_NEAR(states(2, 64), 16.6, 0.05);
+  EXPECT_NEAR(states(3, 64), 1.9, 0.05);
+  EXPECT_NEAR(states(1, 4), 52.5, 0.05);
+  EXPECT_NEAR(states(2, 16), 21.6, 0.05);
+  EXPECT_NEAR(states(3, 16), 7.5, 0.05);
+}
+
+TEST(RunMemory, PartsAddUpAndShardsDivideStates) {
+  RunQuestion q = run_of("llama3-8b", "h100", 8);
+  const RunAnswer one = answer(q);
+  EXPECT_EQ(one.memory.params, 2.0 * 8'030'261'248);
+  EXPECT_EQ(one.memory.optimizer, 8.0 * 8'030'261'248);
+  q.layout.zero = 3;
+  EXPECT_EQ(answer(q).memory.states() * 8, one.memory.states());
+  q.layout.zero = 0;
+  q.layout.tp = 8;
+  const RunAnswer cut = answer(q);
+  // Norms stay whole on every device.
+  EXPECT_NEAR(cut.memory.params * 8, one.memory.params, 0.001 * one.memory.params);
+  EXPECT_LT(cut.memory.activations, one.memory.activations / 7);
+  EXPECT_FALSE(one.fits);
+  EXPECT_THAT(one.binding, HasSubstr("memory"));
+}
+
+TEST(RunMemory, RecomputationTradesActivationsForFlops) {
+  RunQuestion q = run_of("llama3-8b", "h200", 8);
+  q.layout.zero = 3;
+  const RunAnswer none = answer(q);
+  q.recompute = RematPolicy::full;
+  const RunAnswer full = answer(q);
+  EXPECT_LT(full.memory.activations, none.memory.activations / 5);
+  EXPECT_GT(full.step_seconds, none.step_seconds);
+  EXPECT_GT(full.hfu, full.mfu * 1.25);
+  EXPECT_NEAR(none.hfu, none.mfu, 0.03);
+}
+
+TEST(RunTraffic, IsThatOfTheFormulas) {
+  RunQuestion q = run_of("llama3-8b", "h100", 64);
+  q.seq = 8192;
+  q.global_batch = 64;
+  const double n = 8'030'261'248.0;
+  EXPECT_NEAR(answer(q).traffic.data, 2 * 2 * n * 63 / 64, 1);
+  q.layout.zero = 3;
+  EXPECT_NEAR(answer(q).traffic.data, 3 * 2 * n * 63 / 64, 1) << "half as much again";
+  q.layout = {.tp = 8, .pp = 2};
+  const RunAnswer a = answer(q);
+  const double stream = 8192.0 * 4096 * 2;
+  EXPECT_EQ(a.micro_batches, 16);
+  EXPECT_NEAR(a.traffic.tensor, 8 * stream * 7 / 8 * 16 * 16, 1)
+      << "8 b s h (t-1)/t a layer, 16 layers";
+  EXPECT_NEAR(a.traffic.bubble, 1.0 / 17, 1e-12);
+}
+
+TEST(RunAnswer, PredictsWithoutAnMfuAndSaysHowSure) {
+  const RunAnswer a = answer(run_of("gpt2-124m", "a100-80", 8));
+  EXPECT_TRUE(a.is_predicted);
+  EXPECT_GT(a.mfu, 0.2);
+  EXPECT_LT(a.mfu, 0.8);
+  EXPECT_THAT(a.assumptions, testing::Contains(HasSubstr("uncalibrated")));
+}
+
+TEST(RunAnswer, SaysWhere6NDIsWrong) {
+  const RunAnswer short_run = answer(run_of("llama3-8b", "h100", 8));
+  RunQuestion q = run_of("llama3-8b", "h100", 8);
+  q.seq = 131072;
+  const RunAnswer long_run = answer(q);
+  EXPECT_LT(std::abs(short_run.six_nd_error), 0.1);
+  EXPECT_LT(long_run.six_nd_error, -0.4) << "attention has most of the work";
+  EXPECT_GT(long_run.attention_share, 0.4);
+  EXPECT_GT(answer(run_of("lstm-small", "h100", 1)).step_seconds, 0)
+      << "recurrent models have a graph, too";
+}
+
+TEST(RunAnswer, RefusesWhatCannotBe) {
+  const auto refuse = [](auto change) {
+    RunQuestion q = run_of("llama3-8b", "h100", 8);
+    change(q);
+    return error_of([&] { answer(q); });
+  };
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.mfu = 1.2; }), HasSubstr("not in (0, 1]"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.layout.tp = 3; }), HasSubstr("does not divide"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.count = 48, q.layout.tp = 3; }), HasSubstr("32 heads"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.count = 10, q.layout.pp = 5; }),
+              HasSubstr("32 layers"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.layout.ep = 2; }), HasSubstr("no experts"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.layout.zero = 4; }), HasSubstr("0 to 3"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.tokens = -1; }), HasSubstr("tokens"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.count = 0; }), HasSubstr("devices"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.global_batch = 7; }), HasSubstr("multiple"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.peak_tflops = 1979; }), HasSubstr("sparsity"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.gpu = "h1000"; }),
+              AllOf(HasSubstr("near are"), HasSubstr("h100-sxm")));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.goodput = 0; }), HasSubstr("goodput"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.gpu = "v100-sxm2"; }), HasSubstr("bf16"));
+  EXPECT_THAT(error_of([] {
+                RunQuestion q = lecture_run();
+                q.mfu.reset();
+                answer(q);
+              }),
+              HasSubstr("no graph to predict from"));
+}
+
+TEST(RunJson, HasTheStableNames) {
+  const nlohmann::json json =
+      nlohmann::json::parse(to_json(answer(run_of("llama3-8b", "h100", 8))));
+  for (const char* key :
+       {"params", "flops_per_token", "total_flops", "step_seconds", "tokens_per_second", "days",
+        "gpu_hours", "cost_usd", "energy_kwh", "mfu", "hfu", "fits", "binding", "assumptions"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  double sum = 0;
+  for (const char* key :
+       {"params", "grads", "master", "optimizer", "activations", "logits", "buffers", "overhead"})
+    sum += json["memory_bytes"][key].get<double>();
+  EXPECT_EQ(json["memory_bytes"]["total"].get<double>(), sum);
+  EXPECT_EQ(json["params"].get<double>(), 8'030'261'248.0);
+}
+
+TEST(Fit, FindsLongestContextFewestDevicesAndACheapPlan) {
+  RunQuestion q = run_of("llama3-8b", "h100", 8);
+  const FitResult context = longest_context(q);
+  ASSERT_TRUE(context.best.has_value());
+  EXPECT_GE(context.best->value, 32768);
+  EXPECT_TRUE(context.best->answer.fits);
+  EXPECT_THAT(context.binding, HasSubstr("memory"));
+  const FitResult devices = fewest_devices(q);
+  ASSERT_TRUE(devices.best.has_value());
+  EXPECT_LE(devices.best->value, 4);
+  EXPECT_GE(devices.best->value, 2) << "128 GB of states do not fit one";
+  q.price_per_hour = 2;
+  const FitResult plan = cheapest_plan(q, 60, 1024);
+  ASSERT_TRUE(plan.best.has_value());
+  EXPECT_LE(plan.best->answer.days, 60);
+  EXPECT_TRUE(plan.runner_up.has_value());
+  EXPECT_GE(plan.runner_up->value, plan.best->value);
+}
+
+}  // namespace
+}  // namespace brrr

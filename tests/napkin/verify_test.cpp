@@ -1,0 +1,39 @@
+// A step is what it was predicted to be: memory to the byte, and every kernel has both times.
+#include "brrr/napkin/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "brrr/runtime/calibrate.h"
+#include "support/synthetic_rates.h"
+
+namespace brrr {
+namespace {
+
+TEST(Verify, MemoryIsExactToTheByteForUnlikeModels) {
+  const Rates rates = synthetic_rates();
+  for (const char* name : {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "mlp", "cnn"}) {
+    for (Precision precision : {Precision::f32, Precision::bf16_mixed}) {
+      StepOptions options{.batch = 4, .seq = 32};
+      options.pipeline.precision.policy = precision;
+      const Verification v = verify_step(name, options, {.steps = 1, .rates = &rates});
+      for (const MemoryLine& line : v.memory)
+        EXPECT_EQ(line.predicted, line.measured)
+            << name << " " << precision_name(precision) << ": " << line.what;
+      EXPECT_TRUE(v.memory_is_exact());
+    }
+  }
+}
+
+TEST(Verify, EveryKernelHasAPredictionAndAMeasurement) {
+  const Rates rates = synthetic_rates();
+  const Verification v =
+      verify_step("gpt2-tiny", {.batch = 2, .seq = 16}, {.steps = 2, .rates = &rates});
+  EXPECT_GT(v.profile.kernels.size(), 10u);
+  double predicted = 0;
+  for (const KernelProfile& kernel : v.profile.kernels) predicted += kernel.predicted.seconds();
+  EXPECT_NEAR(predicted, v.predicted_seconds, 1e-12 + 1e-9 * predicted);
+  EXPECT_GT(v.measured_seconds, 0);
+}
+
+}  // namespace
+}  // namespace brrr
