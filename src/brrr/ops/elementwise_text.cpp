@@ -11,7 +11,7 @@
 namespace brrr {
 namespace {
 
-constexpr int kMaxPack = 8;       // more elements a thread cost more registers than they save accesses
+constexpr int kMaxPack = 8;  // more elements a thread cost more registers than they save accesses
 constexpr int64_t kAccessBytes = 16;
 
 // Where an operand's elements are, seen from the flat index of the program.
@@ -183,7 +183,8 @@ std::string number_text(double value, ComputeType type) {
   invariant(type != ComputeType::i64, "integers are written by integer_text");
   const std::string name = compute_type_text(type);
   if (std::isnan(value)) return fmt::format("math::Format<{}>::nan", name);
-  if (std::isinf(value)) return fmt::format("{}math::Format<{}>::infinity", value < 0 ? "-" : "", name);
+  if (std::isinf(value))
+    return fmt::format("{}math::Format<{}>::infinity", value < 0 ? "-" : "", name);
   return type == ComputeType::f32 ? fmt::format("{:a}f", static_cast<float>(value))
                                   : fmt::format("{:a}", value);
 }
@@ -225,9 +226,10 @@ std::string function_text(const ElementwiseText& program, const std::string& nam
   const std::string captured =
       program.captured ? fmt::format("Pack<{}, kPack>", compute_type_text(program.captured->type))
                        : "void";
-  text += fmt::format("}};\n\ntemplate <int kPack>  // elements [first, first + kPack) of {}\n"
-                      "__device__ __forceinline__ {} {}(const {}_args& args, {} first) {{\n",
-                      to_text(program.shape), captured, name, name, index_type(program));
+  text += fmt::format(
+      "}};\n\ntemplate <int kPack>  // elements [first, first + kPack) of {}\n"
+      "__device__ __forceinline__ {} {}(const {}_args& args, {} first) {{\n",
+      to_text(program.shape), captured, name, name, index_type(program));
   for (size_t i = 0; i < program.inputs.size(); ++i) text += load_text(program, i, pack);
   for (size_t i = 0; i < program.stores.size(); ++i) {
     const auto operand = static_cast<size_t>(program.stores[i].operand);
@@ -259,15 +261,16 @@ std::string function_text(const ElementwiseText& program, const std::string& nam
 }
 
 std::string source_head(const std::string& comment) {
-  return fmt::format("// {}\n"
-                     "#include \"brrr/ops/activation_functors.h\"\n"
-                     "#include \"brrr/ops/binary_functors.h\"\n"
-                     "#include \"brrr/ops/device_elements.h\"\n"
-                     "#include \"brrr/ops/device_reduce.h\"\n"
-                     "#include \"brrr/ops/unary_functors.h\"\n\n"
-                     "using namespace brrr;\n"
-                     "using namespace brrr::device;\n\n",
-                     comment);
+  return fmt::format(
+      "// {}\n"
+      "#include \"brrr/ops/activation_functors.h\"\n"
+      "#include \"brrr/ops/binary_functors.h\"\n"
+      "#include \"brrr/ops/device_elements.h\"\n"
+      "#include \"brrr/ops/device_reduce.h\"\n"
+      "#include \"brrr/ops/unary_functors.h\"\n\n"
+      "using namespace brrr;\n"
+      "using namespace brrr::device;\n\n",
+      comment);
 }
 
 int64_t blocks_of(const ElementwiseText& program, int pack) {

@@ -78,7 +78,8 @@ TileKernels unary_table(Unary function) {
     case Unary::log1p: return float_tiles<Log1p>();
     case Unary::tan: return trigonometric_tiles<Tan>();
     case Unary::leaky_relu:
-      return {&setting_loop<make_leaky_relu<float>, float>, &setting_loop<make_leaky_relu<double>, double>, nullptr};
+      return {&setting_loop<make_leaky_relu<float>, float>,
+              &setting_loop<make_leaky_relu<double>, double>, nullptr};
     case Unary::softplus: return float_tiles<Softplus>();
     case Unary::gelu_tanh: return float_tiles<GeluTanh>();
     case Unary::floor: return number_tiles<Floor>();

@@ -10,8 +10,8 @@ struct NvrtcLibrary {
   using Program = struct _nvrtcProgram*;
   int (*version)(int*, int*) = nullptr;
   const char* (*error_text)(int) = nullptr;
-  int (*create)(Program*, const char* source, const char* name, int headers, const char* const* texts,
-                const char* const* names) = nullptr;
+  int (*create)(Program*, const char* source, const char* name, int headers,
+                const char* const* texts, const char* const* names) = nullptr;
   int (*destroy)(Program*) = nullptr;
   int (*compile)(Program, int options, const char* const*) = nullptr;
   int (*log_size)(Program, size_t*) = nullptr;

@@ -39,7 +39,8 @@ inline constexpr bool is_integral_v =
 template <typename T>
 concept integral = is_integral_v<T>;
 template <typename T>
-concept signed_integral = is_integral_v<T> && T(-1) < T(0);
+concept signed_integral = is_integral_v<T> && T(-1)
+< T(0);
 template <typename T>
 concept unsigned_integral = is_integral_v<T> && !(T(-1) < T(0));
 template <typename T>
