@@ -68,6 +68,7 @@ Part part_of(const TileProgram& program, const Kernel& kernel, std::span<const i
     part.text.loads.push_back({load.operand, load.slot, load.type});
   for (const TileTransfer& store : script.stores)
     part.text.stores.push_back({store.operand, store.slot, store.type});
+  if (script.given) part.text.given = {-1, script.given->slot, script.given->type};
   if (script.captured) part.text.captured = {-1, script.captured->slot, script.captured->type};
   for (const TileLiteral& literal : script.literals)
     part.text.statements.push_back(literal_text(literal));
@@ -88,7 +89,8 @@ std::string comment_of(const Kernel& kernel) {
 
 GeneratedKernel program_kernel(const Kernel& kernel) {
   const Part part = part_of(*kernel.program, kernel, all_of(kernel.inputs), all_of(kernel.outputs));
-  const std::string name = identifier(kernel.name), entry = name + "_kernel";
+  const std::string name = identifier(kernel.name) + "_elements",
+                    entry = identifier(kernel.name) + "_kernel";
   const int pack = pack_of(part.text);
   GeneratedKernel made{.source = {.name = name, .text = {}}};
   made.source.text =
@@ -156,24 +158,45 @@ GeneratedKernel side_by_side_kernel(const Kernel& kernel) {
   return made;
 }
 
+Part attached_part(const Kernel& kernel, int attachment) {
+  const Attachment& attached = kernel.attachments[static_cast<size_t>(attachment)];
+  return part_of(*attached.program, kernel, attached.inputs, attached.outputs);
+}
+
+// An operand in memory as a program that hands it on.
+Part reading_part(const Kernel& kernel, const CoreOperand& operand) {
+  Part part{.text = {.shape = operand.layout.shape}, .pointers = {}};
+  part.text.inputs.push_back(text_operand(kernel.inputs[static_cast<size_t>(operand.index)]));
+  part.pointers.push_back({KernelPointer::From::input, operand.index});
+  const ComputeType type = compute_type(operand.dtype);
+  part.text.loads = {{0, 0, type}};
+  part.text.captured = {-1, 0, type};
+  return part;
+}
+
 GeneratedKernel fused_reduction(const Kernel& kernel) {
-  const CoreOperand& operand = kernel.core_inputs[0];
-  const Attachment& attachment = kernel.attachments[static_cast<size_t>(operand.attachment)];
-  Part part = part_of(*attachment.program, kernel, attachment.inputs, attachment.outputs);
+  const CoreOperand &operand = kernel.core_inputs[0], &result = kernel.core_outputs[0];
+  Part part = operand.attachment >= 0 ? attached_part(kernel, operand.attachment)
+                                      : reading_part(kernel, operand);
   const std::optional<ReducedAxes> axes = reduced_axes(operand.layout.shape, kernel.attrs);
   const ComputeType type = compute_type(operand.dtype);
   const std::optional<FoldText> fold = fold_text(*kernel.op, type);
   invariant(axes && fold, kernel.op->name, " was fused and has no text");
-  const int into = kernel.core_outputs[0].index;
-  return reduction_kernel({.name = identifier(kernel.name),
-                           .program = std::move(part.text),
-                           .axes = *axes,
-                           .fold = *fold,
-                           .type = type,
-                           .result = kernel.outputs[static_cast<size_t>(into)].dtype,
-                           .into = {KernelPointer::From::output, into},
-                           .pointers = std::move(part.pointers)},
-                          comment_of(kernel));
+  ReductionText text{.name = identifier(kernel.name),
+                     .program = std::move(part.text),
+                     .axes = *axes,
+                     .fold = *fold,
+                     .type = type,
+                     .result = result.dtype,
+                     .pointers = std::move(part.pointers),
+                     .after = {},
+                     .after_pointers = {{KernelPointer::From::output, result.index}}};
+  if (result.attachment >= 0) {
+    Part after = attached_part(kernel, result.attachment);
+    text.after = std::move(after.text);
+    text.after_pointers = std::move(after.pointers);
+  }
+  return reduction_kernel(text, comment_of(kernel));
 }
 
 bool is_empty(const Kernel& kernel) {
@@ -201,7 +224,7 @@ Streams generated_streams(const Graph& graph, const Node& node) {
   if (node.op->kind != OpKind::reduce || (node.op->streams.inputs & 1U) == 0) return {};
   const TensorType& type = graph.type(node.inputs[0]);
   if (numel(type.shape) == 0 || !fold_text(*node.op, compute_type(type.dtype))) return {};
-  return reduced_axes(type.shape, node.attrs) ? Streams{.inputs = 1} : Streams{};
+  return reduced_axes(type.shape, node.attrs) ? Streams{.inputs = 1, .outputs = 1} : Streams{};
 }
 
 std::string generated_text(const KernelList& list) {

@@ -15,7 +15,7 @@ struct KernelPointer {
 };
 
 // One entry point of a source. Its first parameter is a struct of `pointers`, or the address of a table in
-// device memory that holds them; `more` are further parameters.
+// device memory that holds them; its second, where `more` is not empty, a struct of those.
 struct GeneratedLaunch {
   std::string entry;
   int64_t blocks;
@@ -36,8 +36,8 @@ std::shared_ptr<const GeneratedKernel> generate_kernel(const Kernel& kernel);
 // Generates every kernel of the list that has none yet, bodies of repeats included.
 void generate_kernels(KernelList& list);
 
-// What generated kernels take from programs fused to them: the operand of a reduction over neighbouring
-// axes. Kernels that come with ops take nothing.
+// What generated kernels take from programs fused to them, or hand on: operand and result of a reduction
+// over neighbouring axes. Kernels that come with ops take nothing.
 Streams generated_streams(const Graph& graph, const Node& node);
 
 // All sources of a program, each with its launches, for people.

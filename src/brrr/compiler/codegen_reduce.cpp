@@ -32,12 +32,26 @@ int pack_along(const ElementwiseText& program, int64_t length) {
 std::string constants_text(const ReductionText& reduction, int pack) {
   return fmt::format(
       "using Sum = {};\nusing Fold = {};\nconstexpr Sum kIdentity = {};\n"
-      "constexpr int kPack = {};\n\n"
-      "__device__ __forceinline__ {} finished(Sum total) {{ return convert<{}>({}); }}\n\n",
-      compute_type_text(reduction.type), reduction.fold.functor, reduction.fold.identity, pack,
-      element_type_text(reduction.result), element_type_text(reduction.result),
-      reduction.fold.divides ? fmt::format("total / Sum({})", reduction.axes.length)
-                             : std::string("total"));
+      "constexpr int kPack = {};\n\n",
+      compute_type_text(reduction.type), reduction.fold.functor, reduction.fold.identity, pack);
+}
+
+// What becomes of result i.
+std::string finish_text(const ReductionText& reduction) {
+  const std::string result = element_type_text(reduction.result);
+  const std::string value =
+      fmt::format("convert<{}>({})", result,
+                  reduction.fold.divides ? fmt::format("total / Sum({})", reduction.axes.length)
+                                         : std::string("total"));
+  const std::string head =
+      "__device__ __forceinline__ void finish(const results_args& args, int64_t i, Sum total) {\n";
+  if (!reduction.after)
+    return fmt::format("struct results_args {{\n  {}* into;\n}};\n\n{}  args.into[i] = {};\n}}\n\n",
+                       result, head, value);
+  const std::string given = compute_type_text(reduction.after->given->type);
+  return function_text(*reduction.after, "results", 1) +
+         fmt::format("{0}  results<1>(args, i, Pack<{1}, 1>{{convert<{1}>({2})}});\n}}\n\n", head,
+                     given, value);
 }
 
 // A loop of one thread over its share of [begin, end) into `total`, kPack sums at a time.
@@ -63,12 +77,14 @@ constexpr const char* kJoinPack =
 class ReductionWriter {
  public:
   ReductionWriter(const ReductionText& reduction, const std::string& comment)
-      : reduction_(reduction), name_(reduction.name), entry_(reduction.name + "_kernel") {
+      : reduction_(reduction),
+        name_(reduction.name + "_elements"),
+        entry_(reduction.name + "_kernel") {
     const bool rows = reduction.axes.inner == 1;
     pack_ = pack_along(reduction.program, rows ? reduction.axes.length : reduction.axes.inner);
     made_.source = {.name = name_,
                     .text = source_head(comment) + function_text(reduction.program, name_, pack_) +
-                            constants_text(reduction, pack_)};
+                            constants_text(reduction, pack_) + finish_text(reduction)};
     if (!rows) {
       write_columns();
     } else if (reduction.axes.length <= kRowOfWarp) {
@@ -85,29 +101,35 @@ class ReductionWriter {
   int64_t length() const { return reduction_.axes.length; }
   int64_t columns() const { return reduction_.axes.inner; }
 
-  void begin_kernel(std::string_view into) {
+  // Gives results, or sums of parts that another kernel joins.
+  void begin_kernel(int64_t parts) {
     made_.source.text += fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__({}) {}(const {}_args args, {}* into) {{\n",
-        kThreads, entry_, name_, into);
+        "extern \"C\" __global__ void __launch_bounds__({}) {}(const {}_args args, {}) {{\n",
+        kThreads, entry_, name_, parts > 1 ? "Sum* parts" : "const results_args results");
   }
-  // Results, or sums of parts that another kernel joins.
-  std::string result_type(int64_t parts) const {
-    return parts > 1 ? "Sum" : element_type_text(reduction_.result);
+  static std::string give_text(int64_t parts, const std::string& place) {
+    return parts > 1 ? fmt::format("parts[{}] = total", place)
+                     : fmt::format("finish(results, {}, total)", place);
   }
+  static KernelPointer parts_pointer() { return {KernelPointer::From::workspace, 0}; }
   void add_launch(int64_t blocks, int64_t parts) {
-    made_.launches.push_back(
-        {entry_,
-         blocks,
-         kThreads,
-         reduction_.pointers,
-         {parts > 1 ? KernelPointer{KernelPointer::From::workspace, 0} : reduction_.into},
-         /*is_table=*/false});
+    made_.launches.push_back({entry_, blocks, kThreads, reduction_.pointers,
+                              parts > 1 ? std::vector{parts_pointer()} : reduction_.after_pointers,
+                              /*is_table=*/false});
+  }
+  void add_join(const std::string& entry, int64_t blocks) {
+    made_.launches.push_back({entry,
+                              blocks,
+                              kThreads,
+                              {parts_pointer()},
+                              reduction_.after_pointers,
+                              /*is_table=*/false});
   }
 
   // A warp for each row.
   void write_short_rows() {
     const int64_t in_block = kThreads / kWarp;
-    begin_kernel(result_type(1));
+    begin_kernel(1);
     made_.source.text += fmt::format(
         "  const int64_t row = (int64_t)blockIdx.x * {} + threadIdx.x / 32;\n"
         "  if (row >= {}) return;\n"
@@ -117,7 +139,7 @@ class ReductionWriter {
     made_.source.text += kJoinPack;
     made_.source.text +=
         "  total = fold_warp<Fold>(total);\n"
-        "  if (threadIdx.x % 32 == 0) into[row] = finished(total);\n}\n";
+        "  if (threadIdx.x % 32 == 0) finish(results, row, total);\n}\n";
     add_launch(ceil_div(rows(), in_block), 1);
   }
 
@@ -127,7 +149,7 @@ class ReductionWriter {
         std::clamp<int64_t>(kEnoughBlocks / rows(), 1, ceil_div(length(), kRowChunk));
     const int64_t chunk = round_up(ceil_div(length(), wanted), int64_t{kThreads} * pack_);
     const int64_t parts = ceil_div(length(), chunk);
-    begin_kernel(result_type(parts));
+    begin_kernel(parts);
     made_.source.text += fmt::format(
         "  const int64_t row = blockIdx.x / {0}, part = blockIdx.x % {0};\n"
         "  const int64_t begin = row * {1} + part * {2} + threadIdx.x * kPack;\n"
@@ -137,29 +159,25 @@ class ReductionWriter {
     made_.source.text += kJoinPack;
     made_.source.text += fmt::format(
         "  total = fold_block<Fold, {}>(total);\n"
-        "  if (threadIdx.x == 0) into[blockIdx.x] = {};\n}}\n",
-        kThreads, parts > 1 ? "total" : "finished(total)");
+        "  if (threadIdx.x == 0) {};\n}}\n",
+        kThreads, give_text(parts, "blockIdx.x"));
     add_launch(rows() * parts, parts);
     if (parts > 1) write_joined_rows(parts);
   }
 
   void write_joined_rows(int64_t parts) {
     made_.workspace_bytes = rows() * parts * compute_bytes(reduction_.type);
-    const std::string entry = name_ + "_join";
+    const std::string entry = reduction_.name + "_join";
     made_.source.text += fmt::format(
-        "\nextern \"C\" __global__ void __launch_bounds__({}) {}(const Sum* parts, {}* into) {{\n"
+        "\nextern \"C\" __global__ void __launch_bounds__({0}) {1}(const Sum* parts, const "
+        "results_args results) {{\n"
         "  Sum total = kIdentity;\n"
-        "  for (int part = threadIdx.x; part < {}; part += {})\n"
-        "    total = Fold::of(total, parts[(int64_t)blockIdx.x * {} + part]);\n"
-        "  total = fold_block<Fold, {}>(total);\n"
-        "  if (threadIdx.x == 0) into[blockIdx.x] = finished(total);\n}}\n",
-        kThreads, entry, element_type_text(reduction_.result), parts, kThreads, parts, kThreads);
-    made_.launches.push_back({entry,
-                              rows(),
-                              kThreads,
-                              {{KernelPointer::From::workspace, 0}},
-                              {reduction_.into},
-                              /*is_table=*/false});
+        "  for (int part = threadIdx.x; part < {2}; part += {0})\n"
+        "    total = Fold::of(total, parts[(int64_t)blockIdx.x * {2} + part]);\n"
+        "  total = fold_block<Fold, {0}>(total);\n"
+        "  if (threadIdx.x == 0) finish(results, blockIdx.x, total);\n}}\n",
+        kThreads, entry, parts);
+    add_join(entry, rows());
   }
 
   // Warps lie along the columns, 8 of them share 32 packs of columns.
@@ -168,7 +186,7 @@ class ReductionWriter {
     const int64_t wanted =
         std::clamp<int64_t>(kEnoughBlocks / (rows() * groups), 1, ceil_div(length(), kColumnChunk));
     const int64_t chunk = ceil_div(length(), wanted), parts = ceil_div(length(), chunk);
-    begin_kernel(result_type(parts));
+    begin_kernel(parts);
     made_.source.text += fmt::format(
         "  __shared__ Sum of_rows[{0}][32][kPack];\n"
         "  const int lane = threadIdx.x % 32, y = threadIdx.x / 32;\n"
@@ -189,34 +207,29 @@ class ReductionWriter {
         "  for (int j = 0; j < kPack; ++j) {{\n"
         "    Sum total = totals[j];\n"
         "    for (int row = 1; row < {1}; ++row) total = Fold::of(total, of_rows[row][lane][j]);\n"
-        "    into[(outer * {2} + part) * {0} + column + j] = {3};\n"
+        "    {2};\n"
         "  }}\n}}\n",
-        columns(), kColumnRows, parts, parts > 1 ? "total" : "finished(total)");
+        columns(), kColumnRows,
+        give_text(parts, fmt::format("(outer * {} + part) * {} + column + j", parts, columns())));
     add_launch(rows() * parts * groups, parts);
     if (parts > 1) write_joined_columns(parts);
   }
 
   void write_joined_columns(int64_t parts) {
     made_.workspace_bytes = rows() * parts * columns() * compute_bytes(reduction_.type);
-    const std::string entry = name_ + "_join";
+    const std::string entry = reduction_.name + "_join";
     const int64_t results = rows() * columns();
     made_.source.text += fmt::format(
-        "\nextern \"C\" __global__ void __launch_bounds__({0}) {1}(const Sum* parts, {2}* into) "
-        "{{\n"
+        "\nextern \"C\" __global__ void __launch_bounds__({0}) {1}(const Sum* parts, const "
+        "results_args results) {{\n"
         "  const int64_t i = (int64_t)blockIdx.x * {0} + threadIdx.x;\n"
-        "  if (i >= {3}) return;\n"
-        "  const Sum* mine = parts + i / {4} * {5} + i % {4};\n"
+        "  if (i >= {2}) return;\n"
+        "  const Sum* mine = parts + i / {3} * {4} + i % {3};\n"
         "  Sum total = mine[0];\n"
-        "  for (int part = 1; part < {6}; ++part) total = Fold::of(total, mine[part * {4}]);\n"
-        "  into[i] = finished(total);\n}}\n",
-        kThreads, entry, element_type_text(reduction_.result), results, columns(),
-        parts * columns(), parts);
-    made_.launches.push_back({entry,
-                              ceil_div(results, kThreads),
-                              kThreads,
-                              {{KernelPointer::From::workspace, 0}},
-                              {reduction_.into},
-                              /*is_table=*/false});
+        "  for (int part = 1; part < {5}; ++part) total = Fold::of(total, mine[part * {3}]);\n"
+        "  finish(results, i, total);\n}}\n",
+        kThreads, entry, results, columns(), parts * columns(), parts);
+    add_join(entry, ceil_div(results, kThreads));
   }
 
   const ReductionText& reduction_;

@@ -28,8 +28,9 @@ struct ReductionText {
   FoldText fold;
   ComputeType type;  // of sums
   DType result;
-  KernelPointer into;                   // where the results go
-  std::vector<KernelPointer> pointers;  // of the program
+  std::vector<KernelPointer> pointers;        // of the program
+  std::optional<ElementwiseText> after;       // is given the results; none: they go to memory
+  std::vector<KernelPointer> after_pointers;  // of that program, or where the results go
 };
 GeneratedKernel reduction_kernel(const ReductionText& reduction, const std::string& comment);
 

@@ -147,7 +147,8 @@ std::string key_of(const CudaCall& call) {
 OneOpKernel make_kernel(const CudaCall& call, ComputeType type, bool is_copy) {
   const ElementwiseText text = text_of(call, type, is_copy);
   const int pack = pack_of(text);
-  const std::string name(call.op.name), kernel = name + "_kernel";
+  const std::string name = join_text(call.op.name, "_elements"),
+                    kernel = join_text(call.op.name, "_kernel");
   const std::string source =
       source_head(name) + function_text(text, name, pack) +
       fmt::format(

@@ -228,8 +228,11 @@ std::string function_text(const ElementwiseText& program, const std::string& nam
                        : "void";
   text += fmt::format(
       "}};\n\ntemplate <int kPack>  // elements [first, first + kPack) of {}\n"
-      "__device__ __forceinline__ {} {}(const {}_args& args, {} first) {{\n",
-      to_text(program.shape), captured, name, name, index_type(program));
+      "__device__ __forceinline__ {} {}(const {}_args& args, {} first{}) {{\n",
+      to_text(program.shape), captured, name, name, index_type(program),
+      program.given
+          ? fmt::format(", const Pack<{}, kPack>& given", compute_type_text(program.given->type))
+          : std::string());
   for (size_t i = 0; i < program.inputs.size(); ++i) text += load_text(program, i, pack);
   for (size_t i = 0; i < program.stores.size(); ++i) {
     const auto operand = static_cast<size_t>(program.stores[i].operand);
@@ -238,6 +241,9 @@ std::string function_text(const ElementwiseText& program, const std::string& nam
   }
   if (program.captured) text += fmt::format("  {} captured;\n", captured);
   text += "#pragma unroll\n  for (int j = 0; j < kPack; ++j) {\n";
+  if (program.given)
+    text += fmt::format("    const {} v{} = given.at[j];\n", compute_type_text(program.given->type),
+                        program.given->value);
   for (const ElementwiseText::Transfer& load : program.loads) {
     const TextOperand& operand = program.inputs[static_cast<size_t>(load.operand)];
     const Access::Kind kind = access_of(operand, program.shape, pack).kind;

@@ -31,7 +31,7 @@ struct ElementwiseText {
   std::vector<TextOperand> inputs, outputs;
   std::vector<Transfer> loads, stores;
   std::vector<std::string> statements;
-  std::optional<Transfer> captured;  // handed on to the kernel around this program
+  std::optional<Transfer> given, captured;  // by, or to, the kernel around this program
 
   int64_t count() const { return numel(shape); }
 };
@@ -45,7 +45,7 @@ int pack_of(const ElementwiseText& program);
 
 // The program as a struct of pointers `<name>_args` and a function template
 //   template <int kPack> <void, or Pack<T, kPack> where something is captured> <name>(args, first)
-// for the elements [first, first + kPack). `pack` is the largest kPack that is asked for; packs begin at
+// with the given values as a third parameter where there are some; for the elements [first, first + kPack). `pack` is the largest kPack that is asked for; packs begin at
 // multiples of themselves.
 std::string function_text(const ElementwiseText& program, const std::string& name, int pack);
 

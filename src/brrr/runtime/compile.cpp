@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "brrr/device/default_device.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
 
@@ -16,9 +17,14 @@ bool is_copied_to(std::optional<Device> device, const Tensor& x) {
 // The device of a program for these inputs; none without any.
 std::optional<Device> device_for(std::optional<Device> wanted, std::span<const Tensor> inputs) {
   if (wanted && wanted->kind == DeviceKind::cuda) return wanted;
+  const auto is_on_cpu = [](const Tensor& x) { return x.device() == Device::cpu(); };
   for (const Tensor& x : inputs) {
     if (x.device().kind == DeviceKind::cuda) return x.device();
   }
+  // Batches come from the cpu; the program belongs where new tensors, the model among them, are made.
+  if (default_device().kind == DeviceKind::cuda &&
+      std::all_of(inputs.begin(), inputs.end(), is_on_cpu))
+    return default_device();
   return inputs.empty() ? std::nullopt : std::optional(inputs[0].device());
 }
 

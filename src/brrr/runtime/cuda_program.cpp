@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "brrr/device/cuda/generated.h"
 #include "brrr/graph/count.h"
@@ -34,6 +35,24 @@ std::optional<int64_t> constant_in(const KernelList& list, BufferId buffer) {
   return {};
 }
 
+// Compiles what is not in a cache yet on all threads. A failure is found again, and told, by the one who
+// needs the kernel.
+void compile_at_once(const KernelList& list, const std::string& architecture) {
+  std::vector<const cuda::SourceText*> sources;
+  std::set<std::string_view> seen;
+  for (const Kernel& kernel : list.kernels) {
+    if (!kernel.generated || kernel.generated->launches.empty()) continue;
+    const cuda::SourceText& source = kernel.generated->source;
+    if (seen.insert(source.text).second) sources.push_back(&source);
+  }
+  thread_pool().for_each_piece(static_cast<int64_t>(sources.size()), [&](int64_t i) {
+    try {
+      cuda::compile_source(*sources[static_cast<size_t>(i)], architecture);
+    } catch (const Error&) {
+    }
+  });
+}
+
 const OpDef kFused{.name = "fused", .formula = "", .kind = OpKind::elementwise};
 
 }  // namespace
@@ -62,6 +81,7 @@ struct CudaProgram::Loop {
 
 CudaProgram::CudaProgram(const KernelProgram& program, std::byte* arena, int device)
     : program_(&program), device_(device), stream_(cuda::stream(device)) {
+  compile_at_once(program.list, cuda::architecture_of(device));
   size_t operands = 0;
   for (const Kernel& kernel : program.list.kernels)
     operands += kernel.inputs.size() + kernel.outputs.size();
@@ -184,7 +204,7 @@ void CudaProgram::launch_generated(Step& step) {
     if (pointers.empty()) pointers.push_back(nullptr);  // an empty struct is a parameter too
     for (const KernelPointer& pointer : launch.more) more.push_back(address_of(step, pointer));
     arguments.push_back(pointers.data());
-    for (void*& pointer : more) arguments.push_back(&pointer);
+    if (!more.empty()) arguments.push_back(more.data());
     step.code[l]->launch({.grid = {static_cast<unsigned>(launch.blocks)},
                           .block = {static_cast<unsigned>(launch.threads)}},
                          stream_, arguments);

@@ -175,6 +175,10 @@ Tensors Executable::run_with(std::span<const Tensor> inputs, KernelTimes* times)
   return results;
 }
 
+void Executable::wait() const {
+  if (cuda_) cuda::wait(cuda::stream(device_.index));
+}
+
 Cost Executable::cost() const {
   Cost total;
   for (const Kernel& kernel : kernels().kernels) total += kernel.cost;

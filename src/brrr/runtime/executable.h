@@ -28,6 +28,9 @@ class Executable {
   // The same with a clock around every kernel, about 50 ns each; `run` itself reads no clock.
   Tensors run_timed(std::span<const Tensor> inputs, KernelTimes& times);
 
+  // Until what was enqueued on the program's device is done; the cpu is done when `run` returns.
+  void wait() const;
+
   const Graph& graph() const { return program_.graph; }
   const KernelList& kernels() const { return program_.kernels.list; }
   const MemoryPlan& plan() const { return program_.kernels.plan; }
