@@ -12,10 +12,12 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "brrr/base/units.h"
 #include "brrr/device/cuda/check.h"
+#include "brrr/device/cuda/fault.h"
 #include "brrr/device/device.h"
 
 namespace brrr::cuda {
@@ -27,6 +29,7 @@ struct DeviceState {
   std::once_flag once;
   Stream stream = nullptr;
   DeviceFacts facts{};
+  Fault* fault = nullptr;
 };
 
 DeviceFacts read_facts(int device) {
@@ -47,8 +50,9 @@ DeviceFacts read_facts(int device) {
   return facts;
 }
 
+std::array<DeviceState, kMaxCudaDevices> states;
+
 DeviceState& state_of(int device) {
-  static std::array<DeviceState, kMaxCudaDevices> states;
   check(
       device >= 0 && device < gpu_count(), "device cuda:", device, " is not there: ",
       gpu_count() == 0 ? "this machine has no GPU that CUDA can use" : "the machine has fewer GPUs",
@@ -60,11 +64,31 @@ DeviceState& state_of(int device) {
     require(cudaStreamCreateWithFlags(&state.stream, cudaStreamNonBlocking),
             "cudaStreamCreateWithFlags");
     state.facts = read_facts(device);
+    void* fault = nullptr;
+    require(cudaHostAlloc(&fault, sizeof(Fault), cudaHostAllocMapped | cudaHostAllocPortable),
+            "cudaHostAlloc");
+    state.fault = new (fault) Fault{};
   });
   return state;
 }
 
+// Faults of all devices that are in use: wait() has a stream and not a device.
+void throw_faults() {
+  for (int device = 0; device < gpu_count(); ++device) {
+    Fault* const fault = states[static_cast<size_t>(device)].fault;
+    if (!fault || fault->name == 0) continue;
+    const Fault seen = *fault;
+    *fault = {};
+    fail(std::string_view(reinterpret_cast<const char*>(seen.name),
+                          static_cast<size_t>(seen.name_bytes)),
+         ": index ", seen.value, " is out of range on cuda:", device, "; use 0 <= index < ",
+         seen.size);
+  }
+}
+
 }  // namespace
+
+Fault* fault_of(int device) { return state_of(device).fault; }
 
 bool is_built() { return true; }
 
@@ -80,9 +104,14 @@ int gpu_count() {
   return count;
 }
 
+namespace {
+constinit thread_local int current = -1;
+}  // namespace
+
+int current_device() { return std::max(0, current); }
+
 Stream stream(int device) {
   DeviceState& state = state_of(device);
-  thread_local int current = -1;
   if (current != device) {
     require(cudaSetDevice(device), "cudaSetDevice(", device, ")");
     current = device;
@@ -119,6 +148,7 @@ void fill_zero(void* to, size_t bytes, Stream stream) { fill_bytes(to, 0, bytes,
 
 void wait(Stream stream) {
   require(cudaStreamSynchronize(stream), "a kernel or copy enqueued before, seen by wait(),");
+  throw_faults();
 }
 
 void check_launch(std::string_view what) { require(cudaPeekAtLastError(), "launch of ", what); }
@@ -178,6 +208,7 @@ namespace {
 bool is_built() { return false; }
 int gpu_count() { return 0; }
 Stream stream(int) { fail_not_built(); }
+int current_device() { return 0; }
 const DeviceFacts& device_facts(int) { fail_not_built(); }
 void copy_to_device(void*, const void*, size_t, Stream) { fail_not_built(); }
 void copy_to_host(void*, const void*, size_t, Stream) { fail_not_built(); }

@@ -26,6 +26,7 @@ int gpu_count();  // 0 without a GPU or a driver
 
 // The stream on which brrr's work of this device runs; makes the device current for this thread.
 Stream stream(int device = 0);
+int current_device();  // that of the last call of stream() on this thread
 
 // Enqueued. The driver stages pageable host memory, so `from` may change as soon as copy_to_device returns;
 // pinned memory (PinnedBytes) is read later and must stay. What copy_to_host fills is valid after wait().
