@@ -1,3 +1,6 @@
+// clang-format off: CUDA's stream must be known as a global type before graph/op_def.h names it.
+#include "brrr/device/cuda/runtime.h"
+// clang-format on
 #include "brrr/runtime/cuda_runner.h"
 
 #include "brrr/ops/copy.h"
@@ -42,6 +45,8 @@ CudaRunner::CudaRunner(const CompiledProgram& program, std::byte* arena, Device 
   for (size_t i = 0; i < graph.states.size(); ++i)
     bound_.set_address(Place::state, static_cast<int>(i), first_byte(graph.states[i].tensor));
 }
+
+void CudaRunner::wait() const { cuda::wait(stream_); }
 
 void CudaRunner::give_input(size_t i, const Tensor& x) {
   const auto bytes = static_cast<size_t>(storage_bytes(x.dtype(), x.numel()));
