@@ -1,8 +1,6 @@
 // clang-format off: CUDA's stream must be known as a global type before graph/op_def.h names it.
 #include "brrr/device/cuda/runtime.h"
 // clang-format on
-#include "brrr/ops/elementwise_cuda.h"
-
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -12,6 +10,7 @@
 
 #include "brrr/device/cuda/generated.h"
 #include "brrr/ops/elementwise_builtin.h"
+#include "brrr/ops/elementwise_cuda.h"
 #include "brrr/ops/elementwise_text.h"
 #include "brrr/ops/loop_nest.h"
 #include "brrr/ops/unary_settings.h"
