@@ -2,12 +2,17 @@
 // both cosines on data that is already in the L1 caches.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <memory>
 
 #include "brrr/account/measure_cpu.h"
 #include "brrr/base/units.h"
 #include "brrr/cli/bench.h"
+#include "brrr/cli/device_option.h"
+#include "brrr/device/cuda/runtime.h"
+#include "brrr/ops/copy.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/unary.h"
@@ -20,6 +25,7 @@ namespace {
 struct Options {
   int64_t elements = int64_t{1} << 22;
   int rounds = 15;
+  DeviceOption device;
 };
 
 constexpr int64_t kPiece = int64_t{1} << 16;
@@ -46,7 +52,51 @@ void cosines(int64_t count) {
   });
 }
 
+// Medians over rounds of the GPU's own clock, several calls at a time.
+double gpu_seconds(cuda::Stream stream, int rounds, const std::function<void()>& work) {
+  constexpr int kCalls = 20;
+  for (int i = 0; i < 3; ++i) work();
+  std::vector<double> all;
+  for (int i = 0; i < rounds; ++i) {
+    cuda::Event begin, end;
+    begin.record(stream);
+    for (int call = 0; call < kCalls; ++call) work();
+    end.record(stream);
+    end.wait();
+    all.push_back(cuda::seconds_between(begin, end) / kCalls);
+  }
+  std::sort(all.begin(), all.end());
+  return all[all.size() / 2];
+}
+
+void run_cos_on_gpu(const Options& options, Device device) {
+  const DeviceScope scope(device);
+  const cuda::Stream stream = cuda::stream(device.index);
+  const Tensor x = to(normal({options.elements}, RandomKey{.seed = 1}), device);
+  const Tensor y = empty({options.elements}, DType::f32, device);
+  auto fused = compile([](const Tensor& value) { return cos(cos(value)); });
+  const auto bytes = static_cast<size_t>(4 * options.elements);
+  const double copy = gpu_seconds(stream, options.rounds, [&] {
+    cuda::copy_on_device(y.storage().data(), x.storage().data(), bytes, stream);
+  });
+  const double eager = gpu_seconds(stream, options.rounds, [&] { cos(cos(x)); });
+  const double one = gpu_seconds(stream, options.rounds, [&] { fused(x); });
+  Table table({"cos(cos(x))", "ms", "GB/s", "of the copy"},
+              fmt::format("{} floats, {}", with_commas(options.elements), to_text(device)));
+  const auto row = [&](const char* name, double time, double passes) {
+    table.row(name, fmt::format("{:.4f}", 1e3 * time),
+              fmt::format("{:.0f}", passes * 2 * static_cast<double>(bytes) / time / 1e9),
+              fmt::format("{:.2f}x", time / copy));
+  };
+  row("eager, two passes", eager, 2);
+  row("fused, one pass", one, 1);
+  row("copy x to y", copy, 1);
+  std::fputs(table.text().c_str(), stdout);
+}
+
 void run_cos(const Options& options) {
+  if (const Device device = options.device.device(); device.kind == DeviceKind::cuda)
+    return run_cos_on_gpu(options, device);
   const int64_t count = (options.elements + kPiece - 1) / kPiece * kPiece;
   const Tensor x = normal({count}, RandomKey{.seed = 1}), y = empty({count});
   auto fused = compile([](const Tensor& value) { return cos(cos(value)); });
@@ -81,6 +131,7 @@ void add_bench_cos(CLI::App& bench) {
   command->add_option("--rounds", options->rounds, "Measurements; medians count")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  add_device_option(*command, options->device);
   command->callback([options] { run_cos(*options); });
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "brrr/cli/commands.h"
+#include "brrr/cli/device_option.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/rates_option.h"
 #include "brrr/report/profile_report.h"
@@ -17,6 +18,7 @@ namespace {
 struct Options {
   ModelOptions model;
   RatesOption rates;
+  DeviceOption device;
   int steps = 5, rows = 20;
   bool calibrate = false, json = false, no_batch_test = false;
   std::string what_if, trace;
@@ -24,7 +26,7 @@ struct Options {
 
 BatchTest test_batch(const Options& options, Executable& once, std::span<const Tensor> inputs,
                      const Profile& profile) {
-  StepOptions doubled = options.model.on(Device::cpu());
+  StepOptions doubled = options.model.on(options.device.device());
   doubled.batch *= 2;
   ModelStep twice(options.model.model, doubled);
   Executable& program = twice.executable();
@@ -62,7 +64,7 @@ double price(const WhatIf& what_if, const Executable& program, const ModelOption
 
 void run_profile(const Options& options) {
   const WhatIf what_if = parse_what_if(options.what_if);
-  ModelStep step(options.model.model, options.model.on(Device::cpu()));
+  ModelStep step(options.model.model, options.model.on(options.device.device()));
   Executable& program = step.executable();
   std::unique_ptr<Calibrator> calibrator;
   MeasureOptions measure{.steps = options.steps};
@@ -112,6 +114,7 @@ void add_profile(CLI::App& app) {
                     "Leave out the test at twice the batch");
   command->add_flag("--json", options->json, "Print JSON");
   add_rates_option(*command, options->rates);
+  add_device_option(*command, options->device);
   command->footer(
       "Examples:\n"
       "  brrr profile --model gpt2-tiny\n"

@@ -9,6 +9,7 @@
 
 #include "brrr/base/thread_pool.h"
 #include "brrr/cli/commands.h"
+#include "brrr/cli/device_option.h"
 #include "brrr/cli/rates_option.h"
 #include "brrr/cli/train_view.h"
 #include "brrr/train/session.h"
@@ -24,6 +25,7 @@ struct Arguments {
   RatesOption rates;
   int threads = 0;
   bool resume = false, dry_run = false, json = false;
+  DeviceOption device;
 };
 
 // ---- signals: the step in hand is finished and saved; a second signal ends the program at once -------
@@ -59,6 +61,7 @@ std::filesystem::path folder_of(const Arguments& arguments) {
 }
 
 void run_train(const Arguments& arguments) {
+  const DeviceScope scope(arguments.device.device());
   check(
       !arguments.resume || arguments.config.empty(),
       "--resume has the settings of the run itself; change single ones by flags, not by --config");
@@ -106,6 +109,7 @@ void add_train(CLI::App& app) {
   command->add_option("--threads", arguments->threads, "Threads (all cores that may be used)");
   command->add_flag("--json", arguments->json, "Print JSON at the end and no progress");
   add_rates_option(*command, arguments->rates);
+  add_device_option(*command, arguments->device);
   for (const SettingInfo& setting : config_settings()) {
     if (setting.flag.empty()) continue;
     command

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <optional>
+#include <set>
 
+#include "brrr/compiler/codegen_cuda.h"
 #include "brrr/compiler/group.h"
 #include "brrr/compiler/plan_memory.h"
 #include "brrr/graph/repeat.h"
@@ -32,6 +34,7 @@ class Lowering {
     for (size_t i = 0; i < graph_.states.size(); ++i)
       give(graph_.states[i].before, Place::state, static_cast<int>(i));
     for (const Region& region : regions_) add_region(region);
+    if (options_.generated) drop_unread_numbers();
     if (options_.group) group_programs(list_);
     finish_states_in_place();
     finish_outputs();
@@ -76,7 +79,8 @@ class Lowering {
     }
     if (region.core.valid()) {
       add_core(region);
-    } else if (region.nodes.size() == 1) {
+    } else if (region.nodes.size() == 1 &&
+               !(options_.generated && is_tileable(graph_, first) && first.op->tiles)) {
       add_op(first);
     } else {
       add_program(region);
@@ -134,6 +138,7 @@ class Lowering {
       for (ValueId input : graph_.node(id).inputs) {
         const NodeId maker = graph_.value(input).node;
         if (input == given || (maker.valid() && contains(nodes, maker))) continue;
+        if (options_.generated && constant_behind(graph_, input)) continue;
         if (std::find(ends.inputs.begin(), ends.inputs.end(), input) == ends.inputs.end())
           ends.inputs.push_back(input);
       }
@@ -172,6 +177,23 @@ class Lowering {
     for (ValueId id : ends.outputs) add_output(kernel, id);
     kernel.program = std::make_shared<TileProgram>(graph_, region.nodes, ends);
     list_.kernels.push_back(std::move(kernel));
+  }
+
+  // Numbers that programs have in their text need no memory.
+  void drop_unread_numbers() {
+    std::set<int32_t> read;
+    for (const Kernel& kernel : list_.kernels) {
+      for (const OperandRef& ref : kernel.inputs) read.insert(ref.buffer.value);
+    }
+    for (size_t v = 0; v < where_.size(); ++v) {
+      if (is_result_[v]) read.insert(where_[v].buffer.value);
+    }
+    std::erase_if(list_.kernels, [&](const Kernel& kernel) {
+      const bool is_number = kernel.op == &number_op || kernel.op == &full_op;
+      if (!is_number || read.count(kernel.outputs[0].buffer.value)) return false;
+      list_.buffers[kernel.outputs[0].buffer.index()].bytes = 0;
+      return true;
+    });
   }
 
   // ---- a core with what is attached to it ----
@@ -483,13 +505,32 @@ bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
          static_cast<int>(input) == repeat_node(kernel.attrs).initial_of(static_cast<int>(output));
 }
 
+namespace {
+
+void add_workspace(KernelList& list, Kernel& kernel, int64_t bytes) {
+  if (bytes == 0) return;
+  list.buffers.push_back({.bytes = bytes});
+  kernel.workspace = BufferId(list.buffers.size() - 1);
+}
+
+int64_t cuda_workspace_bytes(const Kernel& kernel) {
+  if (kernel.body) return kernel.body->plan.arena_bytes;
+  if (kernel.generated) return kernel.generated->workspace_bytes;
+  if (!kernel.op || !kernel.op->cuda_workspace) return 0;
+  std::vector<Operand> inputs, outputs;
+  for (const OperandRef& x : kernel.inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
+  for (const OperandRef& y : kernel.outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
+  return kernel.op->cuda_workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, nullptr});
+}
+
+}  // namespace
+
 void select_workspaces(KernelList& list, ThreadPool& pool) {
-  for (Kernel& kernel : list.kernels) {
-    const int64_t bytes = workspace_bytes(kernel, pool);
-    if (bytes == 0) continue;
-    list.buffers.push_back({.bytes = bytes});
-    kernel.workspace = BufferId(list.buffers.size() - 1);
-  }
+  for (Kernel& kernel : list.kernels) add_workspace(list, kernel, workspace_bytes(kernel, pool));
+}
+
+void select_cuda_workspaces(KernelList& list) {
+  for (Kernel& kernel : list.kernels) add_workspace(list, kernel, cuda_workspace_bytes(kernel));
 }
 
 }  // namespace brrr

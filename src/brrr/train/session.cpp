@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "brrr/base/error.h"
+#include "brrr/device/cuda/runtime.h"
+#include "brrr/device/default_device.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/train/checkpoint.h"
 #include "brrr/train/state.h"
@@ -41,6 +43,13 @@ PreparedRun prepare(const RunRequest& request, const fs::path& folder) {
   prepared.plan = plan_training(prepared.run.config, prepared.run.model, request.rates,
                                 bytes_below(folder / "data"));
   return prepared;
+}
+
+// Where the program will live.
+Bytes memory_of_device(const MachineFacts& machine) {
+  const Device device = default_device();
+  return device.kind == DeviceKind::cuda ? Bytes(cuda::memory_state(device.index).free)
+                                         : machine.memory;
 }
 
 // Refuses a folder with files of somebody else; what preparing a run left behind does not count.
@@ -89,8 +98,8 @@ TrainConfig settings_of_run(const fs::path& folder) {
 PreparedRun prepare_run(const RunRequest& request) {
   if (!request.resume) require_free(request.folder);
   PreparedRun prepared = prepare(request, request.folder);
-  require_room(prepared.run.config, prepared.run.model, prepared.plan, prepared.machine.memory,
-               available_disk(request.folder));
+  require_room(prepared.run.config, prepared.run.model, prepared.plan,
+               memory_of_device(prepared.machine), available_disk(request.folder));
   fs::create_directories(request.folder);
   write_file_atomically(request.folder / kConfigFile, to_toml(prepared.run.config));
   return prepared;

@@ -19,7 +19,7 @@ struct CUgraphExec_st;
 
 namespace brrr::cuda {
 
-using Stream = CUstream_st*;
+using Stream = ::CUstream_st*;
 
 bool is_built();  // whether this build has CUDA
 int gpu_count();  // 0 without a GPU or a driver
