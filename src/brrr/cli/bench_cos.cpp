@@ -1,8 +1,5 @@
 // brrr bench cos: cos(cos(x)) op by op, fused, and the floor: the slower of copying x and of computing
 // both cosines on data that is already in the L1 caches.
-// clang-format off: CUDA's stream must be known as a global type before graph/op_def.h names it.
-#include "brrr/device/cuda/runtime.h"
-// clang-format on
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +11,7 @@
 #include "brrr/base/units.h"
 #include "brrr/cli/bench.h"
 #include "brrr/cli/device_option.h"
+#include "brrr/device/cuda/runtime.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/random.h"

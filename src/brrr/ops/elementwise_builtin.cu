@@ -1,10 +1,8 @@
-// clang-format off: CUDA's stream must be known as a global type before graph/op_def.h names it.
-#include "brrr/device/cuda/runtime.h"
-// clang-format on
 #include <cuda_runtime.h>
 
 #include <algorithm>
 
+#include "brrr/device/cuda/runtime.h"
 #include "brrr/ops/activation_functors.h"
 #include "brrr/ops/binary_functors.h"
 #include "brrr/ops/device_elements.h"

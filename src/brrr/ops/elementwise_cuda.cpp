@@ -1,6 +1,5 @@
-// clang-format off: CUDA's stream must be known as a global type before graph/op_def.h names it.
-#include "brrr/device/cuda/runtime.h"
-// clang-format on
+#include "brrr/ops/elementwise_cuda.h"
+
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -9,8 +8,8 @@
 #include <numeric>
 
 #include "brrr/device/cuda/generated.h"
+#include "brrr/device/cuda/runtime.h"
 #include "brrr/ops/elementwise_builtin.h"
-#include "brrr/ops/elementwise_cuda.h"
 #include "brrr/ops/elementwise_text.h"
 #include "brrr/ops/loop_nest.h"
 #include "brrr/ops/unary_settings.h"

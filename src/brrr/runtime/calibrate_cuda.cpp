@@ -1,10 +1,10 @@
-// clang-format off: CUDA's stream must be known as a global type before graph/op_def.h names it.
-#include "brrr/device/cuda/runtime.h"
-// clang-format on
+#include "brrr/runtime/calibrate_cuda.h"
+
 #include <algorithm>
 #include <map>
 
 #include "brrr/base/error.h"
+#include "brrr/device/cuda/runtime.h"
 #include "brrr/device/default_device.h"
 #include "brrr/device/gpu_info.h"
 #include "brrr/ops/attention.h"
@@ -13,7 +13,6 @@
 #include "brrr/ops/matmul.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/views.h"
-#include "brrr/runtime/calibrate_cuda.h"
 #include "brrr/runtime/compile.h"
 
 namespace brrr {

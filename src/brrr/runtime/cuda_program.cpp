@@ -1,6 +1,5 @@
-// clang-format off: CUDA's stream must be known as a global type before graph/op_def.h names it.
-#include "brrr/device/cuda/runtime.h"
-// clang-format on
+#include "brrr/runtime/cuda_program.h"
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -9,7 +8,6 @@
 #include "brrr/device/cuda/generated.h"
 #include "brrr/graph/count.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/runtime/cuda_program.h"
 
 namespace brrr {
 namespace {

@@ -1,8 +1,6 @@
-// clang-format off: CUDA's stream must be known as a global type before graph/op_def.h names it.
-#include "brrr/device/cuda/runtime.h"
-// clang-format on
-#include "brrr/ops/copy.h"
 #include "brrr/runtime/cuda_runner.h"
+
+#include "brrr/ops/copy.h"
 
 namespace brrr {
 namespace {
