@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <functional>
 #include <memory>
 
 #include "brrr/account/measure_cpu.h"
 #include "brrr/base/units.h"
 #include "brrr/cli/bench.h"
 #include "brrr/cli/device_option.h"
-#include "brrr/device/cuda/runtime.h"
+#include "brrr/cli/gpu_clock.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/random.h"
@@ -50,23 +49,6 @@ void cosines(int64_t count) {
       tile({.inputs = {results}, .output = values, .count = kTileElements, .attrs = &none});
     }
   });
-}
-
-// Medians over rounds of the GPU's own clock, several calls at a time.
-double gpu_seconds(cuda::Stream stream, int rounds, const std::function<void()>& work) {
-  constexpr int kCalls = 20;
-  for (int i = 0; i < 3; ++i) work();
-  std::vector<double> all;
-  for (int i = 0; i < rounds; ++i) {
-    cuda::Event begin, end;
-    begin.record(stream);
-    for (int call = 0; call < kCalls; ++call) work();
-    end.record(stream);
-    end.wait();
-    all.push_back(cuda::seconds_between(begin, end) / kCalls);
-  }
-  std::sort(all.begin(), all.end());
-  return all[all.size() / 2];
 }
 
 void run_cos_on_gpu(const Options& options, Device device) {

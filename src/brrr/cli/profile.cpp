@@ -10,6 +10,7 @@
 #include "brrr/cli/rates_option.h"
 #include "brrr/report/profile_report.h"
 #include "brrr/runtime/calibrate.h"
+#include "brrr/runtime/calibrate_cuda.h"
 #include "brrr/runtime/stages.h"
 
 namespace brrr::cli {
@@ -51,6 +52,7 @@ BatchTest test_batch(const Options& options, Executable& once, std::span<const T
 PlannedProgram plan_in(Precision precision, const ModelOptions& model) {
   StepOptions step = model.on(Device::null());
   step.pipeline.precision.policy = precision;
+  if (default_device().kind == DeviceKind::cuda) step.pipeline.device = default_device();
   return plan_program(ModelStep(model.model, step).trace_step(), step.pipeline);
 }
 
@@ -63,17 +65,21 @@ double price(const WhatIf& what_if, const Executable& program, const ModelOption
 }
 
 void run_profile(const Options& options) {
+  const DeviceScope scope(options.device.device());
   const WhatIf what_if = parse_what_if(options.what_if);
   ModelStep step(options.model.model, options.model.on(options.device.device()));
   Executable& program = step.executable();
   std::unique_ptr<Calibrator> calibrator;
   MeasureOptions measure{.steps = options.steps};
-  if (options.calibrate) {
+  const bool is_gpu = default_device().kind == DeviceKind::cuda;
+  if (options.calibrate && !is_gpu) {
     calibrator = std::make_unique<Calibrator>();
     measure.between = [&] { calibrator->round(); };
   }
   const StepTimes times = measure_steps(program, step.inputs(), measure);
-  const Rates rates = calibrator ? calibrator->rates() : find_rates(options.rates);
+  const Rates rates = calibrator                    ? calibrator->rates()
+                      : options.calibrate && is_gpu ? calibrate_cuda(default_device())
+                                                    : find_rates(options.rates);
   const PlannedProgram in_bf16 = plan_in(Precision::bf16_mixed, options.model);
   ProfileReport report{
       .title = fmt::format("{}, batch {}, seq {}: {} parameters, {} kernels", options.model.model,

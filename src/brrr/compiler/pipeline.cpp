@@ -40,7 +40,11 @@ Graph run_precision(const Graph& graph, const PipelineOptions& options) {
 FuseOptions fuse_options(const PipelineOptions& options) {
   // Without a compiler for generated kernels every op runs by its own.
   FuseOptions fusing{.enabled = options.fuse && (!options.is_cuda() || options.is_generated())};
-  if (options.is_generated()) fusing.streams = generated_streams;
+  if (options.is_generated()) {
+    constexpr int kMaxNodes = 256;  // values between them are registers, not tiles in a cache
+    fusing.max_nodes = kMaxNodes;
+    fusing.streams = generated_streams;
+  }
   return fusing;
 }
 

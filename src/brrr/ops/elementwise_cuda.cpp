@@ -106,7 +106,7 @@ TextOperand text_operand(const Operand& operand) {
           std::gcd<int64_t>(16, static_cast<int64_t>(address % 16))};
 }
 
-ElementwiseText text_of(const CudaCall& call, ComputeType type, bool is_copy) {
+ElementwiseText text_of(const CudaCall& call, ComputeType type) {
   ElementwiseText text{.shape = call.output(0).shape()};
   std::vector<int> values;
   for (const Operand& input : call.inputs) {
@@ -116,8 +116,8 @@ ElementwiseText text_of(const CudaCall& call, ComputeType type, bool is_copy) {
     values.push_back(i);
   }
   text.outputs.push_back(text_operand(call.output(0)));
-  const int result = is_copy ? 0 : static_cast<int>(values.size());
-  if (!is_copy) text.statements = {statement_text(call.op, call.attrs, type, result, values)};
+  const int result = static_cast<int>(values.size());
+  text.statements = {statement_text(call.op, call.attrs, type, result, values)};
   text.stores = {{0, result, type}};
   return text;
 }
@@ -144,8 +144,8 @@ std::string key_of(const CudaCall& call) {
   return key;
 }
 
-OneOpKernel make_kernel(const CudaCall& call, ComputeType type, bool is_copy) {
-  const ElementwiseText text = text_of(call, type, is_copy);
+OneOpKernel make_kernel(const CudaCall& call, ComputeType type) {
+  const ElementwiseText text = text_of(call, type);
   const int pack = pack_of(text);
   const std::string name = join_text(call.op.name, "_elements"),
                     kernel = join_text(call.op.name, "_kernel");
@@ -158,7 +158,7 @@ OneOpKernel make_kernel(const CudaCall& call, ComputeType type, bool is_copy) {
           static_cast<unsigned>(blocks_of(text, pack))};
 }
 
-void run_generated(const CudaCall& call, ComputeType type, bool is_copy) {
+void run_generated(const CudaCall& call, ComputeType type) {
   static std::mutex mutex;
   static std::map<std::string, OneOpKernel> kernels;
   const std::string key = key_of(call);
@@ -168,7 +168,7 @@ void run_generated(const CudaCall& call, ComputeType type, bool is_copy) {
     if (const auto known = kernels.find(key); known != kernels.end()) kernel = known->second;
   }
   if (!kernel.kernel) {
-    kernel = make_kernel(call, type, is_copy);
+    kernel = make_kernel(call, type);
     const std::lock_guard lock(mutex);
     kernels.emplace(key, kernel);
   }
@@ -185,9 +185,8 @@ void run(const CudaCall& call, BuiltinFunction function, ComputeType type) {
   const int64_t count = call.output(0).count();
   if (count == 0) return;
   require_no_packed(call);
-  const bool is_copy = function.family == Family::copy;
   if (function.family == Family::none || (count >= kWorthCompiling && cuda::has_compiler()))
-    return run_generated(call, type, is_copy);
+    return run_generated(call, type);
   if (!cuda::has_compiler()) say_once_that_builtin_kernels_run();
   run_builtin(call, function, type);
 }
@@ -200,10 +199,6 @@ void run_elementwise_cuda(const CudaCall& call, BuiltinFunction function) {
 
 void run_elementwise_cuda(const CudaCall& call) {
   run(call, {BuiltinFunction::Family::none}, choose_type(call));
-}
-
-void run_copy_cuda(const CudaCall& call) {
-  run(call, {BuiltinFunction::Family::copy}, compute_type(call.input(0).dtype));
 }
 
 }  // namespace brrr

@@ -11,15 +11,13 @@ namespace brrr {
 
 // A function that the built-in kernels know. `none`: an op of somebody else, known by its text alone.
 struct BuiltinFunction {
-  enum class Family : uint8_t { none, copy, unary, binary, activation_backward } family;
+  enum class Family : uint8_t { none, unary, binary, activation_backward } family;
   uint8_t function = 0;
 };
 
 void run_elementwise_cuda(const CudaCall& call, BuiltinFunction function);
 // For ops of users: an OpDef with `cuda_text` takes this as its `cuda`.
 void run_elementwise_cuda(const CudaCall& call);
-// Copies with conversion, as run_copy on the CPU; both operands may have strides.
-void run_copy_cuda(const CudaCall& call);
 
 template <Unary kFunction>
 void run_unary_cuda(const CudaCall& call) {

@@ -289,10 +289,11 @@ void CudaProgram::run(bool replay) {
       continue;
     }
     if (may_capture && !section.graph.defined()) {
+      const int64_t before = launches_;
       cuda::Capture capture(stream_);
       for (size_t s = section.begin; s < section.end; ++s) launch_step(steps_[s]);
       section.graph = capture.finish();
-      launches_ = 0;
+      launches_ = before;  // recorded, not launched
     }
     if (may_capture) {
       section.graph.launch(stream_);

@@ -43,6 +43,8 @@ CudaRunner::CudaRunner(const CompiledProgram& program, std::byte* arena, Device 
     bound_.set_address(Place::state, static_cast<int>(i), first_byte(graph.states[i].tensor));
 }
 
+void CudaRunner::wait() const { cuda::wait(stream_); }
+
 void CudaRunner::give_input(size_t i, const Tensor& x) {
   const auto bytes = static_cast<size_t>(storage_bytes(x.dtype(), x.numel()));
   if (!inputs_[i]) {

@@ -13,6 +13,7 @@ class CudaRunner {
 
   // Inputs have the types of the program; they live on its device or on the cpu. `times` may be null.
   Tensors run(std::span<const Tensor> inputs, KernelTimes* times);
+  void wait() const;  // until all that was enqueued is done
   void count_last_run() const { bound_.count_last_run(); }
   int64_t launches_of_last_run() const { return bound_.launches_of_last_run(); }
 

@@ -176,7 +176,7 @@ Tensors Executable::run_with(std::span<const Tensor> inputs, KernelTimes* times)
 }
 
 void Executable::wait() const {
-  if (cuda_) cuda::wait(cuda::stream(device_.index));
+  if (cuda_) cuda_->wait();
 }
 
 Cost Executable::cost() const {
