@@ -13,7 +13,7 @@ INSTALL_PACKAGES ?= yes
 BUILD            := cmake --build $(BUILD_DIR) -j $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo lecture bench deps configure format clean help
+.PHONY: all test demo lecture bench gpu-check deps configure format clean help
 
 all: configure  ## build the program, build/bin/brrr
 	$(BUILD) --target brrr_cli
@@ -36,6 +36,10 @@ bench: configure  ## build and run all benchmarks
 	  echo "== $$program"; "$$program" || exit 1; \
 	done
 
+gpu-check: configure  ## tests, sweep, sanitizer and benchmarks on the GPU of this machine
+	$(BUILD) --target brrr_cli test_cuda
+	tools/gpu_check.sh --bin $(BUILD_DIR)/bin --out $(BUILD_DIR)/gpu-check
+
 deps:  ## install the packages brrr needs (silent when they are there)
 ifeq ($(INSTALL_PACKAGES),yes)
 	@tools/install_packages.sh
@@ -55,4 +59,4 @@ clean:  ## remove build/, the sanitizer builds in it included
 	rm -rf $(BUILD_DIR)
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile

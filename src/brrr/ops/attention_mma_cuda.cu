@@ -1,4 +1,4 @@
-// Attention on tensor cores for bf16 and f16. A block has 128 rows (queries; keys for dK and dV), 16 a warp,
+// Attention on tensor cores for bf16 and f16, by wgmma on Hopper and mma.sync elsewhere. A block has 128 rows (queries; keys for dK and dV), 16 a warp,
 // and walks the other side in tiles that are copied in the background. Scores stay in registers.
 //
 //   forward   S = Q K^T, online softmax in base 2, O = P V
@@ -11,6 +11,7 @@
 #include "brrr/ops/attention_cuda.h"
 #include "brrr/ops/attention_visible.cuh"
 #include "brrr/ops/mma.cuh"
+#include "brrr/ops/wgmma.cuh"
 
 namespace brrr {
 namespace {
@@ -35,85 +36,151 @@ struct HeadsOf {
   }
 };
 
-// A score in units of log2: s -> factor * s, or through the soft cap. `slope` is d capped / d (scale s).
+// Scores in units of log2 are unit * raw: raw is q k itself, or what the soft cap makes of it. `slope` is
+// d capped / d (scale q k).
 struct ScoreRule {
-  float factor;     // scale log2(e)
+  float unit;       // scale log2(e); 1 where raw is capped
   float cap_scale;  // scale / cap; 0: no cap
   float cap_log2;   // cap log2(e)
   explicit ScoreRule(const AttentionShape& shape)
-      : factor(shape.scale * kLog2E),
+      : unit(shape.soft_cap > 0 ? 1 : shape.scale * kLog2E),
         cap_scale(shape.soft_cap > 0 ? shape.scale / shape.soft_cap : 0),
         cap_log2(shape.soft_cap * kLog2E) {}
-  __device__ bool is_capped() const { return cap_scale != 0; }
-  __device__ float of(float product) const {
-    return is_capped() ? cap_log2 * tanhf(product * cap_scale) : product * factor;
+  __device__ float raw(float product) const {
+    return cap_scale != 0 ? cap_log2 * tanhf(product * cap_scale) : product;
   }
   __device__ float slope(float product) const {
-    if (!is_capped()) return 1;
+    if (cap_scale == 0) return 1;
     const float t = tanhf(product * cap_scale);
     return 1 - t * t;
   }
+  // 2^(unit raw - shift)
+  __device__ float power(float raw_score, float shift) const {
+    return exp2_fast(fmaf(raw_score, unit, -shift));
+  }
 };
 
-// c[n] = x y^T over tiles: rows [row, row + 16) of x against 8 Fragments rows of y from row 0 on.
-template <typename T, int D, int Fragments>
-__device__ void multiply_by_rows(float (&c)[Fragments][4], const uint32_t (&x)[D / 16][4],
-                                 const T* y) {
-#pragma unroll
-  for (int n = 0; n < Fragments; ++n) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) c[n][i] = 0;
-  }
-#pragma unroll
-  for (int step = 0; step < D / 16; step += 2) {
-#pragma unroll
-    for (int n = 0; n < Fragments; ++n) {
-      uint32_t b[4];
-      load_columns_fragment<D>(b, y, n * 8, step);
-      multiply<T>(c[n], x[step], b[0], b[1]);
-      multiply<T>(c[n], x[step + 1], b[2], b[3]);
-    }
-  }
-}
+// ---- Two engines for the products of a block. Both leave results as mma.cuh describes them.
+//   score:  c[16 or 64 rows of the unit][N] = x y^T, x and y tiles [.][D]
+//   add:    acc[.][D] += weights [.][N] times a tile [N][D]
 
-// The same with the first operand read from its tile step by step: fewer registers.
-template <typename T, int D, int Fragments>
-__device__ void multiply_tiles(float (&c)[Fragments][4], const T* x, int row, const T* y) {
-#pragma unroll
-  for (int n = 0; n < Fragments; ++n) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) c[n][i] = 0;
+// mma.sync: a warp works for itself on 16 rows.
+struct WarpEngine {
+  static constexpr int kUnitRows = 16;
+  template <int D, int Rows>
+  static __device__ int offset(int row, int chunk) {
+    return tile_offset<D>(row, chunk);
   }
-#pragma unroll
-  for (int step = 0; step < D / 16; step += 2) {
-    uint32_t first[4], second[4];
-    load_rows_fragment<D>(first, x, row, step);
-    load_rows_fragment<D>(second, x, row, step + 1);
-#pragma unroll
-    for (int n = 0; n < Fragments; ++n) {
-      uint32_t b[4];
-      load_columns_fragment<D>(b, y, n * 8, step);
-      multiply<T>(c[n], first, b[0], b[1]);
-      multiply<T>(c[n], second, b[2], b[3]);
-    }
-  }
-}
+  static __device__ void tiles_are_there() {}
 
-// acc[D / 8] += weights [16, 8 Fragments] times a tile [8 Fragments][D].
-template <typename T, int D, int Fragments>
-__device__ void add_product(float (&acc)[D / 8][4], const float (&weights)[Fragments][4],
-                            const T* tile) {
+  template <typename T, int D, int XRows, int N>
+  static __device__ void score(float (&c)[N / 8][4], const T* x, const T* y) {
+    const int row = threadIdx.x / 32 * 16;
 #pragma unroll
-  for (int k = 0; k < Fragments / 2; ++k) {
-    uint32_t a[4];
-    pack_rows<T>(a, weights[2 * k], weights[2 * k + 1]);
+    for (int n = 0; n < N / 8; ++n) {
 #pragma unroll
-    for (int block = 0; block < D / 16; ++block) {
-      uint32_t b[4];
-      load_sum_fragment<D>(b, tile, k * 16, block);
-      multiply<T>(acc[2 * block], a, b[0], b[1]);
-      multiply<T>(acc[2 * block + 1], a, b[2], b[3]);
+      for (int i = 0; i < 4; ++i) c[n][i] = 0;
     }
+#pragma unroll
+    for (int step = 0; step < D / 16; step += 2) {
+      uint32_t first[4], second[4];
+      load_rows_fragment<D>(first, x, row, step);
+      load_rows_fragment<D>(second, x, row, step + 1);
+#pragma unroll
+      for (int n = 0; n < N / 8; ++n) {
+        uint32_t b[4];
+        load_columns_fragment<D>(b, y, n * 8, step);
+        multiply<T>(c[n], first, b[0], b[1]);
+        multiply<T>(c[n], second, b[2], b[3]);
+      }
+    }
+  }
+
+  template <typename T, int D, int N>
+  static __device__ void add(float (&acc)[D / 8][4], const float (&weights)[N / 8][4],
+                             const T* tile) {
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k) {
+      uint32_t a[4];
+      pack_rows<T>(a, weights[2 * k], weights[2 * k + 1]);
+#pragma unroll
+      for (int block = 0; block < D / 16; ++block) {
+        uint32_t b[4];
+        load_sum_fragment<D>(b, tile, k * 16, block);
+        multiply<T>(acc[2 * block], a, b[0], b[1]);
+        multiply<T>(acc[2 * block + 1], a, b[2], b[3]);
+      }
+    }
+  }
+};
+
+// wgmma: four warps work together on 64 rows, straight from shared memory. D is 64 or 128.
+struct WarpgroupEngine {
+  static constexpr int kUnitRows = 64;
+  template <int D, int Rows>
+  static __device__ int offset(int row, int chunk) {
+    return chunk / 8 * (Rows * 64) + row * 64 + ((chunk % 8) ^ (row & 7)) * 8;
+  }
+  // What threads copied must be visible to wgmma, which reads past the ordinary path.
+  static __device__ void tiles_are_there() {
+    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+  }
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  // A step of 16 columns is 32 bytes of a 128-byte row; a block of 64 columns has four of them.
+  template <int Rows, typename T>
+  static __device__ uint64_t along_columns(const T* tile, int row, int step) {
+    return wgmma::descriptor(tile + step / 4 * (Rows * 64) + row * 64 + step % 4 * 16, 0);
+  }
+  template <int Rows, typename T>
+  static __device__ uint64_t along_rows(const T* tile, int row) {
+    return wgmma::descriptor(tile + row * 64, Rows * 128);
+  }
+
+  template <typename T, int D, int XRows, int N>
+  static __device__ void score(float (&c)[N / 8][4], const T* x, const T* y) {
+    const int row = threadIdx.x / 128 * 64;
+    wgmma::fence();
+#pragma unroll
+    for (int step = 0; step < D / 16; ++step)
+      wgmma::multiply_step<T, N>(c, along_columns<XRows>(x, row, step),
+                                 along_columns<N>(y, 0, step), step != 0);
+    wgmma::finish();
+  }
+
+  template <typename T, int D, int N>
+  static __device__ void add(float (&acc)[D / 8][4], const float (&weights)[N / 8][4],
+                             const T* tile) {
+    uint32_t a[N / 16][4];
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k) pack_rows<T>(a[k], weights[2 * k], weights[2 * k + 1]);
+    wgmma::fence();
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k) wgmma::add_step<T, D>(acc, a[k], along_rows<N>(tile, k * 16));
+    wgmma::finish();
+  }
+#else
+  template <typename T, int D, int XRows, int N>
+  static __device__ void score(float (&)[N / 8][4], const T*, const T*) {
+    __trap();  // never launched: is_hopper() asks the device
+  }
+  template <typename T, int D, int N>
+  static __device__ void add(float (&)[D / 8][4], const float (&)[N / 8][4], const T*) {
+    __trap();
+  }
+#endif
+};
+
+// Rows [first, first + Rows) of x into a tile, in the background; behind `limit` there are zeros.
+template <typename Engine, int D, int Rows, typename T>
+__device__ void load_tile(T* tile, const T* x, int64_t row_stride, int first, int limit) {
+  constexpr int kChunks = D / 8;
+#pragma unroll
+  for (int i = threadIdx.x; i < Rows * kChunks; i += kThreads) {
+    const int row = i / kChunks, chunk = i % kChunks;
+    const bool there = first + row < limit;
+    const T* const from = x + (there ? first + row : 0) * row_stride + chunk * 8;
+    copy_chunk(tile + Engine::template offset<D, Rows>(row, chunk), from, there);
   }
 }
 
@@ -161,12 +228,12 @@ __device__ int row_block(bool causal) {
 template <int D>
 constexpr int kForwardKeys = 64;
 
-template <typename T, int D>
+template <typename Engine, typename T, int D>
 __global__ void __launch_bounds__(kThreads)
     mma_forward_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
                        HeadsOf<T> v, T* out, float* logsumexp, cuda::FaultNote note) {
   constexpr int kKeys = kForwardKeys<D>;
-  extern __shared__ __align__(128) unsigned char memory[];
+  extern __shared__ __align__(1024) unsigned char memory[];
   T* const qs = reinterpret_cast<T*>(memory);
   T* const ks = qs + kBlockRows * D;  // two tiles
   T* const vs = ks + 2 * kKeys * D;   // two tiles
@@ -179,30 +246,30 @@ __global__ void __launch_bounds__(kThreads)
   const T *const k_head = k.at(batch, kv_head), *const v_head = v.at(batch, kv_head);
   const int begin = visible.begin(first) / kKeys * kKeys, end = visible.end(last);
   const auto load_keys = [&](int tile, int buffer) {
-    load_tile<D, kKeys, kThreads>(ks + buffer * kKeys * D, k_head, k.row_stride, tile, shape.keys);
-    load_tile<D, kKeys, kThreads>(vs + buffer * kKeys * D, v_head, v.row_stride, tile, shape.keys);
+    load_tile<Engine, D, kKeys>(ks + buffer * kKeys * D, k_head, k.row_stride, tile, shape.keys);
+    load_tile<Engine, D, kKeys>(vs + buffer * kKeys * D, v_head, v.row_stride, tile, shape.keys);
     finish_copies();
   };
-  load_tile<D, kBlockRows, kThreads>(qs, q.at(batch, head), q.row_stride, first, shape.queries);
+  load_tile<Engine, D, kBlockRows>(qs, q.at(batch, head), q.row_stride, first, shape.queries);
   finish_copies();
   if (begin < end) load_keys(begin, 0);
-  wait_copies<0>();
-  __syncthreads();
-  uint32_t q_rows[D / 16][4];
-#pragma unroll
-  for (int step = 0; step < D / 16; ++step)
-    load_rows_fragment<D>(q_rows[step], qs, warp * 16, step);
 
   float acc[D / 8][4], largest[2] = {kHidden, kHidden}, total[2] = {0, 0};
   clear<D>(acc);
   const int row[2] = {first + warp * 16 + lane / 4, first + warp * 16 + lane / 4 + 8};
+  // Rows that are multiplied together; what none of them sees is skipped.
+  const int unit = first + warp * 16 / Engine::kUnitRows * Engine::kUnitRows;
+  const int unit_begin = visible.begin(unit),
+            unit_end = visible.end(min(last, unit + Engine::kUnitRows - 1));
   int buffer = 0;
   for (int tile = begin; tile < end; tile += kKeys, buffer ^= 1) {
     wait_copies<0>();
+    Engine::tiles_are_there();
     __syncthreads();  // the tile is there, and nobody reads the other buffer any more
     if (tile + kKeys < end) load_keys(tile + kKeys, buffer ^ 1);
+    if (tile >= unit_end || tile + kKeys <= unit_begin) continue;  // no barrier is inside
     float scores[kKeys / 8][4];
-    multiply_by_rows<T, D>(scores, q_rows, ks + buffer * kKeys * D);
+    Engine::template score<T, D, kBlockRows, kKeys>(scores, qs, ks + buffer * kKeys * D);
     const bool all_seen =
         !visible.documents && tile >= visible.begin(last) && tile + kKeys <= visible.end(first);
     float tile_largest[2] = {kHidden, kHidden};
@@ -210,7 +277,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        float score = rule.of(scores[n][i]);
+        float score = rule.raw(scores[n][i]);
         if (!all_seen) {
           const int query = row[i / 2], key = tile + n * 8 + lane % 4 * 2 + i % 2;
           if (query >= shape.queries || !visible.sees(query, key)) score = kHidden;
@@ -222,7 +289,7 @@ __global__ void __launch_bounds__(kThreads)
     float shift[2], kept[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const float next = fmaxf(largest[r], quad_max(tile_largest[r]));
+      const float next = fmaxf(largest[r], quad_max(tile_largest[r]) * rule.unit);
       shift[r] = next == kHidden ? 0 : next;
       kept[r] = exp2_fast(largest[r] - shift[r]);
       largest[r] = next;
@@ -232,7 +299,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        scores[n][i] = exp2_fast(scores[n][i] - shift[i / 2]);
+        scores[n][i] = rule.power(scores[n][i], shift[i / 2]);
         total[i / 2] += scores[n][i];
       }
     }
@@ -241,7 +308,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int i = 0; i < 4; ++i) acc[n][i] *= kept[i / 2];
     }
-    add_product<T, D>(acc, scores, vs + buffer * kKeys * D);
+    Engine::template add<T, D, kKeys>(acc, scores, vs + buffer * kKeys * D);
   }
   float inverse[2];
 #pragma unroll
@@ -292,16 +359,17 @@ __global__ void __launch_bounds__(256)
 
 // ---- dQ.
 
-template <int D>
-constexpr int kBackwardTile = D == 128 ? 32 : 64;
+// wgmma's tiles have 64 rows; a warp alone has no registers for that many where heads are wide.
+template <typename Engine, int D>
+constexpr int kBackwardTile = Engine::kUnitRows == 16 && D == 128 ? 32 : 64;
 
-template <typename T, int D>
+template <typename Engine, typename T, int D>
 __global__ void __launch_bounds__(kThreads)
     mma_query_grad_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
                           HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, T* dq,
                           cuda::FaultNote note) {
-  constexpr int kKeys = kBackwardTile<D>;
-  extern __shared__ __align__(128) unsigned char memory[];
+  constexpr int kKeys = kBackwardTile<Engine, D>;
+  extern __shared__ __align__(1024) unsigned char memory[];
   T* const qs = reinterpret_cast<T*>(memory);
   T* const dos = qs + kBlockRows * D;
   T* const ks = dos + kBlockRows * D;  // two tiles
@@ -315,17 +383,21 @@ __global__ void __launch_bounds__(kThreads)
   const T *const k_head = k.at(batch, kv_head), *const v_head = v.at(batch, kv_head);
   const int begin = visible.begin(first) / kKeys * kKeys, end = visible.end(last);
   const auto load_keys = [&](int tile, int buffer) {
-    load_tile<D, kKeys, kThreads>(ks + buffer * kKeys * D, k_head, k.row_stride, tile, shape.keys);
-    load_tile<D, kKeys, kThreads>(vs + buffer * kKeys * D, v_head, v.row_stride, tile, shape.keys);
+    load_tile<Engine, D, kKeys>(ks + buffer * kKeys * D, k_head, k.row_stride, tile, shape.keys);
+    load_tile<Engine, D, kKeys>(vs + buffer * kKeys * D, v_head, v.row_stride, tile, shape.keys);
     finish_copies();
   };
-  load_tile<D, kBlockRows, kThreads>(qs, q.at(batch, head), q.row_stride, first, shape.queries);
-  load_tile<D, kBlockRows, kThreads>(dos, dout.at(batch, head), dout.row_stride, first,
-                                     shape.queries);
+  load_tile<Engine, D, kBlockRows>(qs, q.at(batch, head), q.row_stride, first, shape.queries);
+  load_tile<Engine, D, kBlockRows>(dos, dout.at(batch, head), dout.row_stride, first,
+                                   shape.queries);
   finish_copies();
   if (begin < end) load_keys(begin, 0);
 
   const int row[2] = {first + warp * 16 + lane / 4, first + warp * 16 + lane / 4 + 8};
+  // Rows that are multiplied together; what none of them sees is skipped.
+  const int unit = first + warp * 16 / Engine::kUnitRows * Engine::kUnitRows;
+  const int unit_begin = visible.begin(unit),
+            unit_end = visible.end(min(last, unit + Engine::kUnitRows - 1));
   float log2_total[2], delta[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -339,12 +411,14 @@ __global__ void __launch_bounds__(kThreads)
   int buffer = 0;
   for (int tile = begin; tile < end; tile += kKeys, buffer ^= 1) {
     wait_copies<0>();
+    Engine::tiles_are_there();
     __syncthreads();
     if (tile + kKeys < end) load_keys(tile + kKeys, buffer ^ 1);
+    if (tile >= unit_end || tile + kKeys <= unit_begin) continue;  // no barrier is inside
     const T *const k_tile = ks + buffer * kKeys * D, *const v_tile = vs + buffer * kKeys * D;
     float scores[kKeys / 8][4], grads[kKeys / 8][4];
-    multiply_tiles<T, D>(scores, qs, warp * 16, k_tile);
-    multiply_tiles<T, D>(grads, dos, warp * 16, v_tile);
+    Engine::template score<T, D, kBlockRows, kKeys>(scores, qs, k_tile);
+    Engine::template score<T, D, kBlockRows, kKeys>(grads, dos, v_tile);
     const bool all_seen =
         !visible.documents && tile >= visible.begin(last) && tile + kKeys <= visible.end(first);
 #pragma unroll
@@ -352,7 +426,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int r = i / 2;
-        float p = exp2_fast(rule.of(scores[n][i]) - log2_total[r]);
+        float p = rule.power(rule.raw(scores[n][i]), log2_total[r]);
         if (!all_seen) {
           const int key = tile + n * 8 + lane % 4 * 2 + i % 2;
           if (row[r] >= shape.queries || !visible.sees(row[r], key)) p = 0;
@@ -360,7 +434,7 @@ __global__ void __launch_bounds__(kThreads)
         grads[n][i] = p * (grads[n][i] - delta[r]) * rule.slope(scores[n][i]);
       }
     }
-    add_product<T, D>(acc, grads, k_tile);
+    Engine::template add<T, D, kKeys>(acc, grads, k_tile);
   }
   T* const dq_head = dq + (int64_t{batch} * shape.heads + head) * shape.queries * D;
   store_rows<T, D>(dq_head, first + warp * 16, shape.queries, acc, shape.scale, shape.scale);
@@ -368,13 +442,13 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- dK and dV. A block has 128 keys of a kv head and walks the queries of its group of heads in order.
 
-template <typename T, int D>
+template <typename Engine, typename T, int D>
 __global__ void __launch_bounds__(kThreads)
     mma_key_grad_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
                         HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, T* dk, T* dv,
                         cuda::FaultNote note) {
-  constexpr int kQueries = kBackwardTile<D>;
-  extern __shared__ __align__(128) unsigned char memory[];
+  constexpr int kQueries = kBackwardTile<Engine, D>;
+  extern __shared__ __align__(1024) unsigned char memory[];
   T* const ks = reinterpret_cast<T*>(memory);
   T* const vs = ks + kBlockRows * D;
   T* const qs = vs + kBlockRows * D;                                       // two tiles
@@ -391,10 +465,10 @@ __global__ void __launch_bounds__(kThreads)
   const int tiles = begin < end ? (end - begin + kQueries - 1) / kQueries : 0;
   const auto load_queries = [&](int step, int buffer) {
     const int head = kv_head * group + step / tiles, tile = begin + step % tiles * kQueries;
-    load_tile<D, kQueries, kThreads>(qs + buffer * kQueries * D, q.at(batch, head), q.row_stride,
-                                     tile, shape.queries);
-    load_tile<D, kQueries, kThreads>(dos + buffer * kQueries * D, dout.at(batch, head),
-                                     dout.row_stride, tile, shape.queries);
+    load_tile<Engine, D, kQueries>(qs + buffer * kQueries * D, q.at(batch, head), q.row_stride,
+                                   tile, shape.queries);
+    load_tile<Engine, D, kQueries>(dos + buffer * kQueries * D, dout.at(batch, head),
+                                   dout.row_stride, tile, shape.queries);
     if (threadIdx.x < kQueries) {
       const int query = tile + static_cast<int>(threadIdx.x);
       const bool there = query < shape.queries;
@@ -405,8 +479,8 @@ __global__ void __launch_bounds__(kThreads)
     }
     finish_copies();
   };
-  load_tile<D, kBlockRows, kThreads>(ks, k.at(batch, kv_head), k.row_stride, first, shape.keys);
-  load_tile<D, kBlockRows, kThreads>(vs, v.at(batch, kv_head), v.row_stride, first, shape.keys);
+  load_tile<Engine, D, kBlockRows>(ks, k.at(batch, kv_head), k.row_stride, first, shape.keys);
+  load_tile<Engine, D, kBlockRows>(vs, v.at(batch, kv_head), v.row_stride, first, shape.keys);
   finish_copies();
   const int steps = tiles * group;
   if (steps > 0) load_queries(0, 0);
@@ -414,22 +488,24 @@ __global__ void __launch_bounds__(kThreads)
   float dk_acc[D / 8][4], dv_acc[D / 8][4];
   clear<D>(dk_acc);
   clear<D>(dv_acc);
-  const int warp_key = first + warp * 16;
+  const int warp_key = first + warp * 16,
+            unit_key = first + warp * 16 / Engine::kUnitRows * Engine::kUnitRows;
   const int key[2] = {warp_key + lane / 4, warp_key + lane / 4 + 8};
   int buffer = 0;
   for (int step = 0; step < steps; ++step, buffer ^= 1) {
     wait_copies<0>();
+    Engine::tiles_are_there();
     __syncthreads();
     if (step + 1 < steps) load_queries(step + 1, buffer ^ 1);
     const int tile = begin + step % tiles * kQueries,
               tile_last = min(shape.queries, tile + kQueries) - 1;
-    // All keys of the warp may lie behind all queries of the tile; no barrier is inside.
-    if (visible.end(tile_last) <= warp_key) continue;
+    // All keys of the unit may lie behind all queries of the tile; no barrier is inside.
+    if (visible.end(tile_last) <= unit_key) continue;
     const T *const q_tile = qs + buffer * kQueries * D, *const do_tile =
                                                             dos + buffer * kQueries * D;
     float scores[kQueries / 8][4], grads[kQueries / 8][4];
-    multiply_tiles<T, D>(scores, ks, warp * 16, q_tile);
-    multiply_tiles<T, D>(grads, vs, warp * 16, do_tile);
+    Engine::template score<T, D, kBlockRows, kQueries>(scores, ks, q_tile);
+    Engine::template score<T, D, kBlockRows, kQueries>(grads, vs, do_tile);
     const bool all_seen = !visible.documents && tile + kQueries <= shape.queries &&
                           warp_key >= visible.begin(tile_last) &&
                           warp_key + 16 <= visible.end(tile);
@@ -438,15 +514,15 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int column = n * 8 + lane % 4 * 2 + i % 2, query = tile + column;
-        float p = exp2_fast(rule.of(scores[n][i]) - totals[buffer * kQueries + column]);
+        float p = rule.power(rule.raw(scores[n][i]), totals[buffer * kQueries + column]);
         if (!all_seen && (query >= shape.queries || !visible.sees(query, key[i / 2]))) p = 0;
         grads[n][i] =
             p * (grads[n][i] - deltas[buffer * kQueries + column]) * rule.slope(scores[n][i]);
         scores[n][i] = p;
       }
     }
-    add_product<T, D>(dv_acc, scores, do_tile);
-    add_product<T, D>(dk_acc, grads, q_tile);
+    Engine::template add<T, D, kQueries>(dv_acc, scores, do_tile);
+    Engine::template add<T, D, kQueries>(dk_acc, grads, q_tile);
   }
   const int64_t start = (int64_t{batch} * shape.kv_heads + kv_head) * shape.keys * D;
   store_rows<T, D>(dk + start, warp_key, shape.keys, dk_acc, shape.scale, shape.scale);
@@ -455,14 +531,20 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- Launches.
 
+bool is_hopper() { return cuda::device_facts(cuda::current_device()).major == 9; }
+
+// Calls body.template operator()<Engine, T, D>().
 template <typename Body>
 void visit(const CudaCall& call, const Body& body) {
   const auto with_size = [&]<typename T>() {
-    switch (call.input(0).shape()[3]) {
-      case 32: return body.template operator()<T, 32>();
-      case 64: return body.template operator()<T, 64>();
-      default: return body.template operator()<T, 128>();
+    const int64_t dim = call.input(0).shape()[3];
+    if (dim == 32) return body.template operator()<WarpEngine, T, 32>();
+    if (is_hopper()) {
+      return dim == 64 ? body.template operator()<WarpgroupEngine, T, 64>()
+                       : body.template operator()<WarpgroupEngine, T, 128>();
     }
+    return dim == 64 ? body.template operator()<WarpEngine, T, 64>()
+                     : body.template operator()<WarpEngine, T, 128>();
   };
   call.input(0).dtype == DType::bf16 ? with_size.template operator()<bf16>()
                                      : with_size.template operator()<f16>();
@@ -506,10 +588,10 @@ bool is_mma_attention(const CudaCall& call) {
 
 void attention_mma_cuda(const CudaCall& call) {
   const AttentionShape shape = attention_shape(call, 3);
-  visit(call, [&]<typename T, int D>() {
+  visit(call, [&]<typename Engine, typename T, int D>() {
     const int64_t bytes = (kBlockRows + 4 * kForwardKeys<D>)*D * 2;
-    launch(call, mma_forward_kernel<T, D>, shape.queries, shape.heads, shape.batch, bytes, shape,
-           ScoreRule(shape), HeadsOf<T>(call.input(0)), HeadsOf<T>(call.input(1)),
+    launch(call, mma_forward_kernel<Engine, T, D>, shape.queries, shape.heads, shape.batch, bytes,
+           shape, ScoreRule(shape), HeadsOf<T>(call.input(0)), HeadsOf<T>(call.input(1)),
            HeadsOf<T>(call.input(2)), call.output(0).data<T>(), call.output(1).data<float>(),
            fault_note(call));
   });
@@ -520,7 +602,7 @@ void attention_mma_backward_cuda(const CudaCall& call) {
   const int64_t rows = call.input(4).count();
   const QueryFacts facts{reinterpret_cast<float*>(call.workspace.data()),
                          reinterpret_cast<float*>(call.workspace.data()) + rows};
-  visit(call, [&]<typename T, int D>() {
+  visit(call, [&]<typename Engine, typename T, int D>() {
     const HeadsOf<T> q(call.input(0)), k(call.input(1)), v(call.input(2)), dout(call.input(5));
     if (rows > 0) {
       query_facts_kernel<T, D>
@@ -529,13 +611,13 @@ void attention_mma_backward_cuda(const CudaCall& call) {
               walk_of(*call.input(6).layout), facts, shape.heads, shape.queries, rows);
       cuda::check_launch(call.op.name);
     }
-    const int64_t tiles = 2 * kBlockRows + 4 * kBackwardTile<D>;
-    launch(call, mma_query_grad_kernel<T, D>, shape.queries, shape.heads, shape.batch,
+    const int64_t tiles = 2 * kBlockRows + 4 * kBackwardTile<Engine, D>;
+    launch(call, mma_query_grad_kernel<Engine, T, D>, shape.queries, shape.heads, shape.batch,
            tiles * D * 2, shape, ScoreRule(shape), q, k, v, dout, facts, call.output(0).data<T>(),
            fault_note(call));
-    launch(call, mma_key_grad_kernel<T, D>, shape.keys, shape.kv_heads, shape.batch,
-           tiles * D * 2 + 4 * kBackwardTile<D> * 4, shape, ScoreRule(shape), q, k, v, dout, facts,
-           call.output(1).data<T>(), call.output(2).data<T>(), fault_note(call));
+    launch(call, mma_key_grad_kernel<Engine, T, D>, shape.keys, shape.kv_heads, shape.batch,
+           tiles * D * 2 + 4 * kBackwardTile<Engine, D> * 4, shape, ScoreRule(shape), q, k, v, dout,
+           facts, call.output(1).data<T>(), call.output(2).data<T>(), fault_note(call));
   });
 }
 

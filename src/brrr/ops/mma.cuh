@@ -48,19 +48,6 @@ __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(Left));
 }
 
-// Rows [first, first + Rows) of x; behind `limit` there are zeros.
-template <int D, int Rows, int Threads, typename T>
-__device__ inline void load_tile(T* tile, const T* x, int64_t row_stride, int first, int limit) {
-  constexpr int kChunks = D / 8;
-#pragma unroll
-  for (int i = threadIdx.x; i < Rows * kChunks; i += Threads) {
-    const int row = i / kChunks, chunk = i % kChunks;
-    const bool there = first + row < limit;
-    const T* const from = x + (there ? first + row : 0) * row_stride + chunk * 8;
-    copy_chunk(tile + tile_offset<D>(row, chunk), from, there);
-  }
-}
-
 __device__ inline void load_matrices(uint32_t (&r)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
