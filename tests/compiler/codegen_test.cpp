@@ -91,8 +91,8 @@ TEST(Codegen, EveryElementwiseOpCompiles) {
         text.statements = {statement_text(*op, sample.attrs, type, made, values)};
         text.stores = {{0, made, type}};
         const int pack = pack_of(text);
-        if (!seen.insert(function_text(text, "f", pack)).second) continue;
-        const std::string name = fmt::format("f{}", seen.size());
+        if (!seen.insert(function_text(text, "call", pack)).second) continue;
+        const std::string name = fmt::format("call_{}", seen.size());
         source += function_text(text, name, pack) +
                   fmt::format("extern \"C\" __global__ void k{}(const {}_args args) {{\n{}}}\n",
                               name, name, block_text(text, name, pack, "blockIdx.x", "args"));

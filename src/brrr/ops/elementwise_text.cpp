@@ -145,6 +145,31 @@ std::string store_text(const ElementwiseText& program, size_t i, int pack) {
       i, position_text(access.nest, "(first + j)"), i);
 }
 
+bool is_in_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// The words x0, x1, ... of an expression by the values that stand for them; 0x1p+0 is another word.
+std::string with_values(std::string_view expression, std::span<const int> values) {
+  std::string text;
+  for (size_t at = 0; at < expression.size();) {
+    size_t end = at;
+    while (end < expression.size() && is_in_word(expression[end])) ++end;
+    const std::string_view word = expression.substr(at, end - at);
+    const auto operand = std::find_if(values.begin(), values.end(), [&](const int& value) {
+      return word == fmt::format("x{}", &value - values.data());
+    });
+    if (operand != values.end()) {
+      text += fmt::format("v{}", *operand);
+    } else {
+      text += word;
+    }
+    if (end < expression.size()) text += expression[end++];
+    at = end;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string element_type_text(DType dtype) {
@@ -192,13 +217,8 @@ std::string number_text(double value, ComputeType type) {
 std::string statement_text(const OpDef& op, const Attrs& attrs, ComputeType type, int result,
                            std::span<const int> values) {
   invariant(op.cuda_text != nullptr, op.name, " has no text for generated kernels");
-  std::string text = op.cuda_text(attrs, type);
-  for (size_t i = 0; i < values.size(); ++i) {  // from the left: x0 becomes v7, never x again
-    const std::string from = fmt::format("x{}", i), to = fmt::format("v{}", values[i]);
-    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-      text.replace(at, from.size(), to);
-  }
-  return fmt::format("const {} v{} = {};", compute_type_text(type), result, text);
+  return fmt::format("const {} v{} = {};", compute_type_text(type), result,
+                     with_values(op.cuda_text(attrs, type), values));
 }
 
 int pack_of(const ElementwiseText& program) {
