@@ -95,14 +95,14 @@ class CoreBuilder {
                      .saved_bytes = uses * bytes_of(result)};
   }
 
-  // The region before the core `user`, or before the one that reads it reshaped.
+  // The region before the core `user`, or before the one that reads it reshaped, once or several times.
   std::optional<Candidate> as_prologue(size_t region, ValueId value, NodeId user) {
     const Node& node = graph_.node(user);
     if (node.op->view) {
       if (behind_reshapes(graph_, node.outputs[0]) != value) return {};
       std::optional<Candidate> best;
       for (NodeId next : uses_[node.outputs[0].index()]) {
-        if (const auto candidate = as_prologue_of(region, value, next)) best = candidate;
+        if (const auto candidate = as_prologue(region, value, next)) best = candidate;
       }
       return best;
     }
