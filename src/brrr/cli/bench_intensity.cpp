@@ -72,7 +72,8 @@ double path_roof(int rounds) {
 
 // One multiplication a lane and clock.
 double gpu_roof(int device) {
-  constexpr double kLanes = 128;  // of a multiprocessor, f32, since compute capability 8.6; 64 on 8.0
+  constexpr double kLanes =
+      128;  // of a multiprocessor, f32, since compute capability 8.6; 64 on 8.0
   const GpuInfo gpu = list_gpus().gpus[static_cast<size_t>(device)];
   const double lanes = gpu.major == 8 && gpu.minor == 0 ? kLanes / 2 : kLanes;
   return gpu.multiprocessors * lanes * gpu.clock_mhz * 1e6;
@@ -89,8 +90,9 @@ void run_intensity_on_gpu(const Options& options, Device device) {
   std::vector<Point> points;
   for (const int repeats : kGpuRepeats) {
     CompiledFunction program = doubled(repeats);
-    const double seconds = gpu_seconds(cuda::stream(device.index), options.rounds,
-                                       [&] { program.run({&x, 1}); });
+    const double seconds = gpu_seconds(cuda::stream(device.index), options.rounds, [&] {
+      program.run({&x, 1});
+    });
     points.push_back({repeats, seconds});
     table.row(repeats, fmt::format("{:.4f}", 1e3 * seconds), fmt::format("{:.3f}", repeats / 8.0),
               fmt::format("{:.0f}", repeats * n / seconds / 1e9),
