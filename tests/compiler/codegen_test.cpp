@@ -15,6 +15,8 @@
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/elementwise_text.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/place_slice.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -71,7 +73,7 @@ TEST(Codegen, EveryElementwiseOpCompiles) {
         const bool computes = type == ComputeType::f32   ? tiles.f32
                               : type == ComputeType::f64 ? tiles.f64
                                                          : tiles.i64;
-        if (!computes) continue;
+        if (!computes || !op->dtypes.contains(natural_dtype(type))) continue;
         ElementwiseText text{.shape = {}};
         std::vector<int> values;
         for (const Tensor& x : sample.inputs) {
@@ -82,7 +84,8 @@ TEST(Codegen, EveryElementwiseOpCompiles) {
           values.push_back(i);
         }
         std::vector<TensorType> types;
-        for (const Tensor& x : sample.inputs) types.push_back(x.type());
+        for (const TextOperand& input : text.inputs)
+          types.push_back({input.layout.shape, input.dtype});
         const TensorType result = infer_types(*op, sample.attrs, types)[0];
         if (numel(result.shape) == 0) continue;
         text.shape = result.shape;
@@ -91,8 +94,8 @@ TEST(Codegen, EveryElementwiseOpCompiles) {
         text.statements = {statement_text(*op, sample.attrs, type, made, values)};
         text.stores = {{0, made, type}};
         const int pack = pack_of(text);
-        if (!seen.insert(function_text(text, "f", pack)).second) continue;
-        const std::string name = fmt::format("f{}", seen.size());
+        if (!seen.insert(function_text(text, "call", pack)).second) continue;
+        const std::string name = fmt::format("call_{}", seen.size());
         source += function_text(text, name, pack) +
                   fmt::format("extern \"C\" __global__ void k{}(const {}_args args) {{\n{}}}\n",
                               name, name, block_text(text, name, pack, "blockIdx.x", "args"));
@@ -113,7 +116,12 @@ TEST(Codegen, TheStepOfGpt2Compiles) {
     const ModelStep step("gpt2-124m", options);
     const PlannedProgram program = plan_program(step.trace_step(), options.pipeline);
     int generated = 0;
-    for (const Kernel& kernel : program.kernels.kernels) generated += kernel.generated != nullptr;
+    for (const Kernel& kernel : program.kernels.kernels) {
+      generated += kernel.generated != nullptr;
+#if BRRR_HAS_CUDA
+      EXPECT_TRUE(kernel.generated || kernel.body || kernel.op->cuda) << kernel.name;
+#endif
+    }
     EXPECT_GT(generated, 10);
     compile_all(program.kernels);
   }
@@ -184,6 +192,34 @@ TEST(Codegen, ProgramsSideBySideShareFunctionsOfEqualText) {
   EXPECT_THAT(text, Not(HasSubstr("part_2_args")));
   EXPECT_TRUE(list.kernels[0].generated->launches[0].is_table);
   if (cuda::has_compiler()) compile_all(list);
+}
+
+// What splitting q, k and v apart gives its gradient.
+TEST(Codegen, GradientsOfSlicesAreReadWhereTheyAre) {
+  const TensorType part{{4, 64, 1, 12, 64}, DType::bf16};
+  const KernelList list = kernels_of({part, part, part}, [](std::span<const Tensor> x) {
+    const Shape whole{4, 64, 3, 12, 64};
+    return Tensors{place_slice(x[0], whole, 2, {0, 1}) + place_slice(x[1], whole, 2, {1, 2}) +
+                   place_slice(x[2], whole, 2, {2, 3})};
+  });
+  ASSERT_EQ(list.kernels.size(), 1U);
+  const std::string& text = list.kernels[0].generated->source.text;
+  EXPECT_THAT(text, HasSubstr("first / 768 % 3 >= 1 && first / 768 % 3 < 2 ? load_pack<kPack>"));
+  if (cuda::has_compiler()) compile_all(list);
+}
+
+TEST(Codegen, ProductsOfTf32OperandsAreToldSo) {
+  PipelineOptions options = on_gpu();
+  options.precision.matmul = MatmulPrecision::tf32;
+  Tracer tracer;
+  const TensorType type{{64, 64}, DType::f32};
+  const Tensor a = tracer.add_input(type, Device::null(), "a"),
+               b = tracer.add_input(type, Device::null(), "b");
+  const Tensors outputs{matmul(a, b)};
+  const PlannedProgram program =
+      plan_program(tracer.finish({outputs.begin(), outputs.end()}), options);
+  ASSERT_EQ(program.kernels.kernels.size(), 1U);
+  EXPECT_TRUE(program.kernels.kernels[0].attrs.flag("tf32"));
 }
 
 TEST(Codegen, MachineCodeIsKeptOnDiskByAllThatItDependsOn) {

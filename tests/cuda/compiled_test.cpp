@@ -13,6 +13,7 @@
 #include "brrr/ops/index.h"
 #include "brrr/ops/layer_norm.h"
 #include "brrr/ops/matmul.h"
+#include "brrr/ops/place_slice.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/repeat.h"
@@ -177,6 +178,18 @@ TEST(CudaCompiled, ARepeatIsReplayedOnceAnIteration) {
   }
   for (size_t i = 0; i < on_cpu.parameters.size(); ++i)
     expect_close(on_cpu.parameters[i], on_gpu.parameters[i], 1e-4);
+}
+
+TEST(CudaCompiled, GradientsOfSlicesAreReadWhereTheyAre) {
+  BRRR_NEEDS_GPU();
+  const auto g = [](const Tensor& x, const Tensor& y) {
+    const Shape rows{30, 5, 16};
+    return place_slice(x, rows, 1, {1, 3}) * 2.0 + place_slice(transpose(y, 0, 1), rows, 0, {4, 6});
+  };
+  auto cpu = compile(g), gpu = compile(g);
+  const Tensor x = values({30, 2, 16}, 70), y = values({5, 2, 16}, 71);
+  const Tensor expected = cpu(x, y);
+  for (int run = 0; run < 3; ++run) expect_same_bits(expected, gpu(to(x, kGpu), to(y, kGpu)));
 }
 
 TEST(CudaCompiled, InputsMayComeFromTheCpu) {

@@ -22,7 +22,7 @@ namespace brrr::cli {
 namespace {
 
 struct Options {
-  int64_t elements = int64_t{1} << 22;
+  int64_t elements = 0;  // 2^22 on the cpu, 2^26 on a GPU
   int rounds = 15;
   DeviceOption device;
 };
@@ -76,9 +76,11 @@ void run_cos_on_gpu(const Options& options, Device device) {
   std::fputs(table.text().c_str(), stdout);
 }
 
-void run_cos(const Options& options) {
-  if (const Device device = options.device.device(); device.kind == DeviceKind::cuda)
-    return run_cos_on_gpu(options, device);
+void run_cos(Options options) {
+  const Device device = options.device.device();
+  const bool is_gpu = device.kind == DeviceKind::cuda;
+  if (options.elements == 0) options.elements = int64_t{1} << (is_gpu ? 26 : 22);
+  if (is_gpu) return run_cos_on_gpu(options, device);
   const int64_t count = (options.elements + kPiece - 1) / kPiece * kPiece;
   const Tensor x = normal({count}, RandomKey{.seed = 1}), y = empty({count});
   auto fused = compile([](const Tensor& value) { return cos(cos(value)); });
@@ -107,9 +109,8 @@ void run_cos(const Options& options) {
 void add_bench_cos(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("cos", "cos(cos(x)): eager, fused, and the floor");
   const auto options = std::make_shared<Options>();
-  command->add_option("--elements", options->elements, "Floats in x")
-      ->check(CLI::Range(kPiece, int64_t{1} << 30))
-      ->capture_default_str();
+  command->add_option("--elements", options->elements, "Floats in x (2^22; 2^26 on a GPU)")
+      ->check(CLI::Range(kPiece, int64_t{1} << 30));
   command->add_option("--rounds", options->rounds, "Measurements; medians count")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -28,7 +28,13 @@ std::string identifier(std::string_view name) {
 // Buffers begin at multiples of 16 bytes; a view may not.
 TextOperand text_operand(const OperandRef& ref) {
   const int64_t offset = storage_bytes(ref.dtype, ref.layout.offset);
-  return {ref.layout, ref.dtype, std::gcd<int64_t>(16, offset)};
+  TextOperand operand{ref.layout, ref.dtype, std::gcd<int64_t>(16, offset)};
+  if (!ref.placed.is_used()) return operand;
+  operand.layout.shape = ref.placed.shape;
+  operand.placed = {.axis = ref.placed.axis,
+                    .start = ref.placed.start,
+                    .stop = ref.placed.start + ref.layout.shape[ref.placed.axis]};
+  return operand;
 }
 
 std::string literal_text(const TileLiteral& literal) {

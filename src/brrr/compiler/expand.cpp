@@ -2,6 +2,7 @@
 
 #include "brrr/compiler/graph_builder.h"
 #include "brrr/graph/trace.h"
+#include "brrr/ops/op_list.h"
 
 namespace brrr {
 namespace {
@@ -42,11 +43,32 @@ class Expander {
     return inputs;
   }
 
+  // Tensor cores drop the bits themselves: the operands as they were, and a word to the product.
+  bool is_tf32_product(const Node& node) const {
+    const auto is_rounded = [&](ValueId id) {
+      const NodeId maker = from_.value(id).node;
+      return maker.valid() && from_.node(maker).op == &to_tf32_op;
+    };
+    return (node.op == &matmul_op || node.op == &linear_op) && is_rounded(node.inputs[0]) &&
+           is_rounded(node.inputs[1]);
+  }
+
   void copy(const Node& node) {
+    if (is_tf32_product(node)) return copy_tf32_product(node);
     const NodeId id = to_.add_copy(from_, node, inputs_of(node));
     if (node.body)
       to_.nodes[id.index()].body =
           std::make_shared<const Graph>(expand_for_cuda(*node.body, device_));
+    for (int i = 0; i < node.outputs.size(); ++i)
+      now_[node.outputs[i].index()] = to_.node(id).outputs[i];
+  }
+
+  void copy_tf32_product(const Node& node) {
+    ValueIds inputs = inputs_of(node);
+    for (int i = 0; i < 2; ++i)
+      inputs[i] = now(from_.node(from_.value(node.inputs[i]).node).inputs[0]);
+    const NodeId id = to_.add_copy(from_, node, inputs);
+    to_.nodes[id.index()].attrs = with_attr(node.attrs, {"tf32", true});
     for (int i = 0; i < node.outputs.size(); ++i)
       now_[node.outputs[i].index()] = to_.node(id).outputs[i];
   }

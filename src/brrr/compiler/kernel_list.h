@@ -26,10 +26,19 @@ struct Buffer {
   ValueId value;  // whose elements it was made for; none for workspaces and copies at the end
 };
 
+// An operand that is part of what is read, with zeros around it: the gradient of a slice, never written out.
+struct Placement {
+  int axis = -1;  // none: the operand is all of it
+  int64_t start = 0;
+  Shape shape = {};  // with the zeros
+  bool is_used() const { return axis >= 0; }
+};
+
 struct OperandRef {
   BufferId buffer;
   Layout layout;
   DType dtype;
+  Placement placed = {};
 };
 
 struct KernelProgram;    // plan_memory.h

@@ -34,7 +34,7 @@ class Lowering {
     for (size_t i = 0; i < graph_.states.size(); ++i)
       give(graph_.states[i].before, Place::state, static_cast<int>(i));
     for (const Region& region : regions_) add_region(region);
-    if (options_.generated) drop_unread_numbers();
+    if (options_.generated) drop_unread_values();
     if (options_.group) group_programs(list_);
     finish_states_in_place();
     finish_outputs();
@@ -79,8 +79,7 @@ class Lowering {
     }
     if (region.core.valid()) {
       add_core(region);
-    } else if (region.nodes.size() == 1 &&
-               !(options_.generated && is_tileable(graph_, first) && first.op->tiles)) {
+    } else if (region.nodes.size() == 1 && !(options_.generated && is_tileable(graph_, first))) {
       add_op(first);
     } else {
       add_program(region);
@@ -150,10 +149,32 @@ class Lowering {
     return ends;
   }
 
-  int add_input(Kernel& kernel, ValueId id) const {
+  // Of a program over `shape`.
+  int add_input(Kernel& kernel, ValueId id, const Shape& shape) const {
+    const NodeId maker = graph_.value(id).node;
+    if (options_.generated && maker.valid() && graph_.node(maker).op == &place_slice_op) {
+      if (const std::optional<OperandRef> placed = placed_operand(graph_.node(maker), shape)) {
+        kernel.inputs.push_back(*placed);
+        kernel.cost.bytes_read += bytes_of(graph_.node(maker).inputs[0]);
+        return static_cast<int>(kernel.inputs.size()) - 1;
+      }
+    }
     kernel.inputs.push_back(where(id));
     kernel.cost.bytes_read += bytes_of(id);
     return static_cast<int>(kernel.inputs.size()) - 1;
+  }
+
+  // The source of a place_slice, so that a generated kernel reads it in place of a mostly empty copy.
+  std::optional<OperandRef> placed_operand(const Node& node, const Shape& shape) const {
+    const Shape& whole = graph_.type(node.outputs[0]).shape;
+    const Axes& range = node.attrs.list("range");
+    if (whole != shape || range[2] != 1 || numel(graph_.type(node.inputs[0]).shape) == 0) return {};
+    const int axis = normalize_axis(node.attrs.integer("axis"), whole.size(), "place_slice");
+    const Layout all = contiguous_layout(whole);
+    const Layout hole = slice_layout(all, axis, {range[0], range[1], range[2]});
+    OperandRef ref = where(node.inputs[0]);
+    ref.placed = {.axis = axis, .start = hole.offset / all.strides[axis], .shape = whole};
+    return ref;
   }
   int add_output(Kernel& kernel, ValueId id) {
     give(id, Place::temporary, 0);
@@ -173,14 +194,15 @@ class Lowering {
     Kernel kernel{.phase = graph_.node(region.nodes.back()).phase};
     const TileProgramEnds ends = ends_of(region.nodes, region, {});
     add_work(kernel, region.nodes);
-    for (ValueId id : ends.inputs) add_input(kernel, id);
+    const Shape& shape = graph_.type(graph_.node(region.nodes.front()).outputs[0]).shape;
+    for (ValueId id : ends.inputs) add_input(kernel, id, shape);
     for (ValueId id : ends.outputs) add_output(kernel, id);
     kernel.program = std::make_shared<TileProgram>(graph_, region.nodes, ends);
     list_.kernels.push_back(std::move(kernel));
   }
 
-  // Numbers that programs have in their text need no memory.
-  void drop_unread_numbers() {
+  // Numbers that programs have in their text need no memory, nor do slices that they place themselves.
+  void drop_unread_values() {
     std::set<int32_t> read;
     for (const Kernel& kernel : list_.kernels) {
       for (const OperandRef& ref : kernel.inputs) read.insert(ref.buffer.value);
@@ -189,8 +211,9 @@ class Lowering {
       if (is_result_[v]) read.insert(where_[v].buffer.value);
     }
     std::erase_if(list_.kernels, [&](const Kernel& kernel) {
-      const bool is_number = kernel.op == &number_op || kernel.op == &full_op;
-      if (!is_number || read.count(kernel.outputs[0].buffer.value)) return false;
+      const bool is_optional =
+          kernel.op == &number_op || kernel.op == &full_op || kernel.op == &place_slice_op;
+      if (!is_optional || read.count(kernel.outputs[0].buffer.value)) return false;
       list_.buffers[kernel.outputs[0].buffer.index()].bytes = 0;
       return true;
     });
@@ -269,7 +292,8 @@ class Lowering {
   Attachment& add_attachment(Kernel& kernel, std::span<const NodeId> nodes,
                              const TileProgramEnds& ends) {
     Attachment attachment{.program = std::make_shared<TileProgram>(graph_, nodes, ends)};
-    for (ValueId id : ends.inputs) attachment.inputs.push_back(add_input(kernel, id));
+    const Shape& shape = graph_.type(graph_.node(nodes.front()).outputs[0]).shape;
+    for (ValueId id : ends.inputs) attachment.inputs.push_back(add_input(kernel, id, shape));
     for (ValueId id : ends.outputs) attachment.outputs.push_back(add_output(kernel, id));
     kernel.attachments.push_back(std::move(attachment));
     return kernel.attachments.back();
@@ -498,6 +522,7 @@ int64_t workspace_bytes(const Kernel& kernel, ThreadPool& pool) {
 }  // namespace
 
 bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
+  if (kernel.inputs[input].placed.is_used()) return false;  // elements are elsewhere
   if (!kernel.attachments.empty()) return may_overwrite_fused(kernel, input, output);
   if (kernel.program || kernel.op->tiles) return true;
   if (kernel.op == &update_view_op || kernel.op == &update_slice_op) return input == 0;

@@ -45,9 +45,41 @@ bool can_pack(const TextOperand& operand, const LoopNest& nest, int pack) {
   return true;
 }
 
+// Elements further in than the axis that an operand is placed along.
+int64_t below_of(const TextOperand& operand) {
+  int64_t below = 1;
+  for (int axis = operand.placed.axis + 1; axis < operand.layout.rank(); ++axis)
+    below *= operand.layout.shape[axis];
+  return below;
+}
+
+// Whether a placed operand begins and ends between packs.
+bool is_placed_by(const TextOperand& operand, int pack) {
+  if (!operand.placed.is_used()) return true;
+  const auto& [axis, start, stop] = operand.placed;
+  const int64_t below = below_of(operand), size = operand.layout.shape[axis];
+  const int64_t bytes = bit_size(operand.dtype) / 8;
+  const int64_t access = std::min<int64_t>(kAccessBytes, pack * bytes);
+  return start * below % pack == 0 && stop * below % pack == 0 && size * below % pack == 0 &&
+         start * operand.layout.strides[axis] * bytes % access == 0;
+}
+
+// Whether an index is one of those in memory, as an expression.
+std::string inside_text(const TextOperand& operand, const std::string& index) {
+  const auto& [axis, start, stop] = operand.placed;
+  const int64_t below = below_of(operand), size = operand.layout.shape[axis];
+  const std::string at = fmt::format("{} / {} % {}", index, below, size);
+  const std::string ends = fmt::format("{} < {}", at, stop);
+  return start == 0 ? ends : fmt::format("{} >= {} && {}", at, start, ends);
+}
+
 Access access_of(const TextOperand& operand, const Shape& shape, int pack) {
   Access access{.kind = Access::Kind::single, .nest = nest_of(operand, shape)};
-  if (access.nest.is_constant(0)) {
+  if (operand.placed.is_used()) {
+    const bool packs = is_placed_by(operand, pack) && !access.nest.is_constant(0) &&
+                       can_pack(operand, access.nest, pack);
+    access.kind = packs ? Access::Kind::packed : Access::Kind::single;
+  } else if (access.nest.is_constant(0)) {
     access.kind = Access::Kind::constant;
   } else if (can_pack(operand, access.nest, pack)) {
     access.kind = Access::Kind::packed;
@@ -112,10 +144,27 @@ std::string index_type(const ElementwiseText& program) {
   return is_small(program) ? "uint32_t" : "int64_t";
 }
 
+std::string load_placed_text(const TextOperand& operand, const Access& access, size_t i) {
+  const std::string type = element_type_text(operand.dtype);
+  const int64_t shift = operand.placed.start * operand.layout.strides[operand.placed.axis];
+  if (access.kind == Access::Kind::packed)
+    return fmt::format(
+        "  const auto a{0} = {1} ? load_pack<kPack>(args.in{0} + ({2} - {3})) : Pack<{4}, "
+        "kPack>{{}};\n",
+        i, inside_text(operand, "first"), position_text(access.nest, "first"), shift, type);
+  return fmt::format(
+      "  Pack<{4}, kPack> a{0};\n"
+      "#pragma unroll\n"
+      "  for (int j = 0; j < kPack; ++j) a{0}.at[j] = {1} ? args.in{0}[{2} - {3}] : {4}{{}};\n",
+      i, inside_text(operand, "(first + j)"), position_text(access.nest, "(first + j)"), shift,
+      type);
+}
+
 std::string load_text(const ElementwiseText& program, size_t i, int pack) {
   const TextOperand& operand = program.inputs[i];
   const Access access = access_of(operand, program.shape, pack);
   const std::string type = element_type_text(operand.dtype);
+  if (operand.placed.is_used()) return load_placed_text(operand, access, i);
   switch (access.kind) {
     case Access::Kind::constant: return fmt::format("  const {} a{} = *args.in{};\n", type, i, i);
     case Access::Kind::packed:
@@ -143,6 +192,31 @@ std::string store_text(const ElementwiseText& program, size_t i, int pack) {
       "#pragma unroll\n"
       "  for (int j = 0; j < kPack; ++j) args.out{}[{}] = y{}.at[j];\n",
       i, position_text(access.nest, "(first + j)"), i);
+}
+
+bool is_in_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// The words x0, x1, ... of an expression by the values that stand for them; 0x1p+0 is another word.
+std::string with_values(std::string_view expression, std::span<const int> values) {
+  std::string text;
+  for (size_t at = 0; at < expression.size();) {
+    size_t end = at;
+    while (end < expression.size() && is_in_word(expression[end])) ++end;
+    const std::string_view word = expression.substr(at, end - at);
+    const auto operand = std::find_if(values.begin(), values.end(), [&](const int& value) {
+      return word == fmt::format("x{}", &value - values.data());
+    });
+    if (operand != values.end()) {
+      text += fmt::format("v{}", *operand);
+    } else {
+      text += word;
+    }
+    if (end < expression.size()) text += expression[end++];
+    at = end;
+  }
+  return text;
 }
 
 }  // namespace
@@ -192,13 +266,8 @@ std::string number_text(double value, ComputeType type) {
 std::string statement_text(const OpDef& op, const Attrs& attrs, ComputeType type, int result,
                            std::span<const int> values) {
   invariant(op.cuda_text != nullptr, op.name, " has no text for generated kernels");
-  std::string text = op.cuda_text(attrs, type);
-  for (size_t i = 0; i < values.size(); ++i) {  // from the left: x0 becomes v7, never x again
-    const std::string from = fmt::format("x{}", i), to = fmt::format("v{}", values[i]);
-    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-      text.replace(at, from.size(), to);
-  }
-  return fmt::format("const {} v{} = {};", compute_type_text(type), result, text);
+  return fmt::format("const {} v{} = {};", compute_type_text(type), result,
+                     with_values(op.cuda_text(attrs, type), values));
 }
 
 int pack_of(const ElementwiseText& program) {

@@ -19,6 +19,13 @@ struct TextOperand {
   Layout layout;
   DType dtype;
   int64_t alignment = 16;  // of the first element's address, in bytes
+  // Only indices [start, stop) of this axis are in memory, the first element being that of `start`; the
+  // others are zero.
+  struct Placed {
+    int axis = -1;  // all are in memory
+    int64_t start = 0, stop = 0;
+    bool is_used() const { return axis >= 0; }
+  } placed = {};
 };
 
 struct ElementwiseText {

@@ -92,7 +92,8 @@ __global__ void norm_backward_kernel(BackwardCall<W> call) {
     };
     C sum = 0, along = 0;
     row.for_each([&](C& v, int col, int place) {
-      const C d = grad_at(col, place), x_hat = (v - mean) * inverse, g = d * call.weight.template at<C>(col);
+      const C d = grad_at(col, place), x_hat = (v - mean) * inverse,
+              g = d * call.weight.template at<C>(col);
       sum += g;
       along += g * x_hat;
       if constexpr (Row::kCached) {
@@ -108,7 +109,8 @@ __global__ void norm_backward_kernel(BackwardCall<W> call) {
     const C n = static_cast<C>(call.cols);
     const C mean_g = centered ? Team::sum(sum) / n : C(0), mean_along = Team::sum(along) / n;
     row.store(call.dx, r, [&](C v, int col, int place) {
-      const C x_hat = (v - mean) * inverse, g = grad_at(col, place) * call.weight.template at<C>(col);
+      const C x_hat = (v - mean) * inverse,
+              g = grad_at(col, place) * call.weight.template at<C>(col);
       return (g - mean_g - x_hat * mean_along) * inverse;
     });
   }

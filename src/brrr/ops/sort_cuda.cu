@@ -38,6 +38,9 @@ int bits_below(int64_t size) {
 
 template <typename Key>
 int64_t cub_bytes(int64_t count) {
+  // A plan made on a machine without a GPU: a second copy of the pairs and some for counts, as onesweep takes.
+  if (cuda::gpu_count() == 0)
+    return whole_lines(count * static_cast<int64_t>(sizeof(Key) + sizeof(uint32_t)) + (1 << 16));
   size_t bytes = 0;
   cuda::require(cub::DeviceRadixSort::SortPairs(
                     nullptr, bytes, static_cast<const Key*>(nullptr), static_cast<Key*>(nullptr),
