@@ -59,7 +59,9 @@ struct ScoreRule {
 
 // ---- Two engines for the products of a block. Both leave results as mma.cuh describes them.
 //   score:  c[16 or 64 rows of the unit][N] = x y^T, x and y tiles [.][D]
-//   add:    acc[.][D] += weights [.][N] times a tile [N][D]
+//   add:    acc[.][D] += weights [.][N] times a tile [N][D]; weights are packed by pack()
+// Products are started and run on while the threads compute; wait<Left>(c) makes the results in c readable and
+// leaves the last `Left` products running. They finish in the order in which they were started.
 
 // mma.sync: a warp works for itself on 16 rows.
 struct WarpEngine {
@@ -94,21 +96,22 @@ struct WarpEngine {
   }
 
   template <typename T, int D, int N>
-  static __device__ void add(float (&acc)[D / 8][4], const float (&weights)[N / 8][4],
+  static __device__ void add(float (&acc)[D / 8][4], const uint32_t (&weights)[N / 16][4],
                              const T* tile) {
 #pragma unroll
     for (int k = 0; k < N / 16; ++k) {
-      uint32_t a[4];
-      pack_rows<T>(a, weights[2 * k], weights[2 * k + 1]);
 #pragma unroll
       for (int block = 0; block < D / 16; ++block) {
         uint32_t b[4];
         load_sum_fragment<D>(b, tile, k * 16, block);
-        multiply<T>(acc[2 * block], a, b[0], b[1]);
-        multiply<T>(acc[2 * block + 1], a, b[2], b[3]);
+        multiply<T>(acc[2 * block], weights[k], b[0], b[1]);
+        multiply<T>(acc[2 * block + 1], weights[k], b[2], b[3]);
       }
     }
   }
+
+  template <int Left, int N>
+  static __device__ void wait(float (&)[N][4]) {}  // nothing runs in the background
 };
 
 // wgmma: four warps work together on 64 rows, straight from shared memory. D is 64 or 128.
@@ -142,19 +145,24 @@ struct WarpgroupEngine {
     for (int step = 0; step < D / 16; ++step)
       wgmma::multiply_step<T, N>(c, along_columns<XRows>(x, row, step),
                                  along_columns<N>(y, 0, step), step != 0);
-    wgmma::finish();
+    wgmma::commit();
   }
 
   template <typename T, int D, int N>
-  static __device__ void add(float (&acc)[D / 8][4], const float (&weights)[N / 8][4],
+  static __device__ void add(float (&acc)[D / 8][4], const uint32_t (&weights)[N / 16][4],
                              const T* tile) {
-    uint32_t a[N / 16][4];
-#pragma unroll
-    for (int k = 0; k < N / 16; ++k) pack_rows<T>(a[k], weights[2 * k], weights[2 * k + 1]);
+    wgmma::results_are_there(acc);
     wgmma::fence();
 #pragma unroll
-    for (int k = 0; k < N / 16; ++k) wgmma::add_step<T, D>(acc, a[k], along_rows<N>(tile, k * 16));
-    wgmma::finish();
+    for (int k = 0; k < N / 16; ++k)
+      wgmma::add_step<T, D>(acc, weights[k], along_rows<N>(tile, k * 16));
+    wgmma::commit();
+  }
+
+  template <int Left, int N>
+  static __device__ void wait(float (&c)[N][4]) {
+    wgmma::wait<Left>();
+    wgmma::results_are_there(c);
   }
 #else
   template <typename T, int D, int XRows, int N>
@@ -162,7 +170,11 @@ struct WarpgroupEngine {
     __trap();  // never launched: is_hopper() asks the device
   }
   template <typename T, int D, int N>
-  static __device__ void add(float (&)[D / 8][4], const float (&)[N / 8][4], const T*) {
+  static __device__ void add(float (&)[D / 8][4], const uint32_t (&)[N / 16][4], const T*) {
+    __trap();
+  }
+  template <int Left, int N>
+  static __device__ void wait(float (&)[N][4]) {
     __trap();
   }
 #endif
@@ -188,6 +200,13 @@ __device__ void cap_all(float (&scores)[N][4], const ScoreRule& rule) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) scores[n][i] = rule.capped(scores[n][i]);
   }
+}
+
+// Results of a tile as the first operand of the next product.
+template <typename T, int N>
+__device__ void pack_tile(uint32_t (&packed)[N / 2][4], const float (&values)[N][4]) {
+#pragma unroll
+  for (int k = 0; k < N / 2; ++k) pack_rows<T>(packed[k], values[2 * k], values[2 * k + 1]);
 }
 
 template <int D>
@@ -276,6 +295,7 @@ __global__ void __launch_bounds__(kThreads, D == 64 && Engine::kUnitRows == 64 ?
     if (tile >= unit_end || tile + kKeys <= unit_begin) continue;  // no barrier is inside
     float scores[kKeys / 8][4];
     Engine::template score<T, D, kBlockRows, kKeys>(scores, qs, ks + buffer * kKeys * D);
+    Engine::template wait<0>(scores);
     const bool all_seen =
         !visible.documents && tile >= visible.begin(last) && tile + kKeys <= visible.end(first);
     if constexpr (Capped) cap_all(scores, rule);
@@ -318,7 +338,10 @@ __global__ void __launch_bounds__(kThreads, D == 64 && Engine::kUnitRows == 64 ?
 #pragma unroll
       for (int i = 0; i < 4; ++i) acc[n][i] *= kept[i / 2];
     }
-    Engine::template add<T, D, kKeys>(acc, scores, vs + buffer * kKeys * D);
+    uint32_t weights[kKeys / 16][4];
+    pack_tile<T>(weights, scores);
+    Engine::template add<T, D, kKeys>(acc, weights, vs + buffer * kKeys * D);
+    Engine::template wait<0>(acc);
   }
   float inverse[2];
 #pragma unroll
@@ -429,6 +452,7 @@ __global__ void __launch_bounds__(kThreads)
     float scores[kKeys / 8][4], grads[kKeys / 8][4];
     Engine::template score<T, D, kBlockRows, kKeys>(scores, qs, k_tile);
     Engine::template score<T, D, kBlockRows, kKeys>(grads, dos, v_tile);
+    Engine::template wait<1>(scores);
     const bool all_seen =
         !visible.documents && tile >= visible.begin(last) && tile + kKeys <= visible.end(first);
     if constexpr (Capped) cap_all(scores, rule);
@@ -442,16 +466,29 @@ __global__ void __launch_bounds__(kThreads)
         }
       }
     }
+    float slopes[Capped ? kKeys / 8 : 1][4];
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float p = rule.power(scores[n][i], log2_total[i / 2]);
-        grads[n][i] = p * (grads[n][i] - delta[i / 2]);
-        if constexpr (Capped) grads[n][i] = p == 0 ? 0 : grads[n][i] * rule.slope(scores[n][i]);
+        if constexpr (Capped) slopes[n][i] = p == 0 ? 0 : rule.slope(scores[n][i]);
+        scores[n][i] = p;
       }
     }
-    Engine::template add<T, D, kKeys>(acc, grads, k_tile);
+    Engine::template wait<0>(grads);  // it ran while the powers were computed
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        grads[n][i] = scores[n][i] * (grads[n][i] - delta[i / 2]);
+        if constexpr (Capped) grads[n][i] *= slopes[n][i];
+      }
+    }
+    uint32_t weights[kKeys / 16][4];
+    pack_tile<T>(weights, grads);
+    Engine::template add<T, D, kKeys>(acc, weights, k_tile);
+    Engine::template wait<0>(acc);
   }
   T* const dq_head = dq + (int64_t{batch} * shape.heads + head) * shape.queries * D;
   store_rows<T, D>(dq_head, first + warp * 16, shape.queries, acc, shape.scale, shape.scale);
@@ -523,6 +560,7 @@ __global__ void __launch_bounds__(kThreads)
     float scores[kQueries / 8][4], grads[kQueries / 8][4];
     Engine::template score<T, D, kBlockRows, kQueries>(scores, ks, q_tile);
     Engine::template score<T, D, kBlockRows, kQueries>(grads, vs, do_tile);
+    Engine::template wait<1>(scores);
     const bool all_seen = !visible.documents && tile + kQueries <= shape.queries &&
                           warp_key >= visible.begin(tile_last) &&
                           warp_key + 16 <= visible.end(tile);
@@ -539,19 +577,32 @@ __global__ void __launch_bounds__(kThreads)
     }
     const float *const tile_totals = totals + buffer * kQueries, *const tile_deltas =
                                                                      deltas + buffer * kQueries;
+    float slopes[Capped ? kQueries / 8 : 1][4];
 #pragma unroll
     for (int n = 0; n < kQueries / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int column = n * 8 + lane % 4 * 2 + i % 2;
-        const float p = rule.power(scores[n][i], tile_totals[column]);
-        grads[n][i] = p * (grads[n][i] - tile_deltas[column]);
-        if constexpr (Capped) grads[n][i] = p == 0 ? 0 : grads[n][i] * rule.slope(scores[n][i]);
+        const float p = rule.power(scores[n][i], tile_totals[n * 8 + lane % 4 * 2 + i % 2]);
+        if constexpr (Capped) slopes[n][i] = p == 0 ? 0 : rule.slope(scores[n][i]);
         scores[n][i] = p;
       }
     }
-    Engine::template add<T, D, kQueries>(dv_acc, scores, do_tile);
-    Engine::template add<T, D, kQueries>(dk_acc, grads, q_tile);
+    uint32_t weights[kQueries / 16][4], more_weights[kQueries / 16][4];
+    pack_tile<T>(weights, scores);
+    Engine::template add<T, D, kQueries>(dv_acc, weights, do_tile);
+    Engine::template wait<1>(grads);  // dV goes on
+#pragma unroll
+    for (int n = 0; n < kQueries / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        grads[n][i] = scores[n][i] * (grads[n][i] - tile_deltas[n * 8 + lane % 4 * 2 + i % 2]);
+        if constexpr (Capped) grads[n][i] *= slopes[n][i];
+      }
+    }
+    pack_tile<T>(more_weights, grads);
+    Engine::template add<T, D, kQueries>(dk_acc, more_weights, q_tile);
+    Engine::template wait<0>(dk_acc);
+    Engine::template wait<0>(dv_acc);
   }
   const int64_t start = (int64_t{batch} * shape.kv_heads + kv_head) * shape.keys * D;
   store_rows<T, D>(dk + start, warp_key, shape.keys, dk_acc, shape.scale, shape.scale);

@@ -22,6 +22,27 @@ struct Columns {
   }
 };
 
+// A vector over the columns of cached rows, kept in registers from row to row; read again for plain ones.
+template <typename Row, typename W>
+struct KeptColumns {
+  using C = typename Row::Value;
+  Columns<W> columns;
+  C values[Row::kPlaces];
+
+  __device__ KeptColumns(const Columns<W>& x, int64_t cols) : columns(x) {
+    if constexpr (Row::kCached) {
+      Row::for_each_column(
+          cols, [&](int col, int place) { values[place] = columns.template at<C>(col); });
+    }
+  }
+  __device__ C at(int col, int place) const {
+    if constexpr (Row::kCached)
+      return values[place];
+    else
+      return columns.template at<C>(col);
+  }
+};
+
 // Calls body.template operator()<W>(): weights are f32 or bf16 in order in training.
 template <typename Body>
 void visit_weight(const Operand& weight, const Operand& bias, const Body& body) {
@@ -37,6 +58,7 @@ __global__ void norm_kernel(RowsOf x, Columns<W> weight, Columns<W> bias, RowsOf
                             Elements inverses, int64_t rows, int64_t cols, double eps) {
   using C = typename Row::Value;
   using Team = typename Row::Team;
+  const KeptColumns<Row, W> weights(weight, cols), biases(bias, cols);
   for (int64_t r = Team::index(); r < rows; r += Team::count()) {
     Row row(x, r, cols);
     C mean = 0;
@@ -47,9 +69,9 @@ __global__ void norm_kernel(RowsOf x, Columns<W> weight, Columns<W> bias, RowsOf
     C square = 0;
     row.for_each([&](C& v, int, int) { square += (v - mean) * (v - mean); });
     const C inverse = C(1) / sqrt(Team::sum(square) / static_cast<C>(cols) + static_cast<C>(eps));
-    row.store(y, r, [&](C v, int col, int) {
-      const C scaled = (v - mean) * inverse * weight.template at<C>(col);
-      return centered ? scaled + bias.template at<C>(col) : scaled;
+    row.store(y, r, [&](C v, int col, int place) {
+      const C scaled = (v - mean) * inverse * weights.at(col, place);
+      return centered ? scaled + biases.at(col, place) : scaled;
     });
     if (Team::rank() == 0) {
       if (centered) means.store<C>(r, mean);
@@ -75,6 +97,7 @@ __global__ void norm_backward_kernel(BackwardCall<W> call) {
   using Team = typename Row::Team;
   constexpr int kPlaces = Row::kPlaces;
   C weight_sums[kPlaces] = {}, bias_sums[kPlaces] = {};
+  const KeptColumns<Row, W> weights(call.weight, call.cols);
   const int64_t first = Team::index() * call.rows_per_team,
                 end = min(call.rows, first + call.rows_per_team);
   if (first >= end) return;  // a whole team; no barrier of the block is behind this for warps
@@ -92,8 +115,7 @@ __global__ void norm_backward_kernel(BackwardCall<W> call) {
     };
     C sum = 0, along = 0;
     row.for_each([&](C& v, int col, int place) {
-      const C d = grad_at(col, place), x_hat = (v - mean) * inverse,
-              g = d * call.weight.template at<C>(col);
+      const C d = grad_at(col, place), x_hat = (v - mean) * inverse, g = d * weights.at(col, place);
       sum += g;
       along += g * x_hat;
       if constexpr (Row::kCached) {
@@ -109,14 +131,12 @@ __global__ void norm_backward_kernel(BackwardCall<W> call) {
     const C n = static_cast<C>(call.cols);
     const C mean_g = centered ? Team::sum(sum) / n : C(0), mean_along = Team::sum(along) / n;
     row.store(call.dx, r, [&](C v, int col, int place) {
-      const C x_hat = (v - mean) * inverse,
-              g = grad_at(col, place) * call.weight.template at<C>(col);
+      const C x_hat = (v - mean) * inverse, g = grad_at(col, place) * weights.at(col, place);
       return (g - mean_g - x_hat * mean_along) * inverse;
     });
   }
   if constexpr (Row::kCached) {
-    Row any(call.x, first, call.cols);  // only its columns are asked for
-    any.for_each([&](C&, int col, int place) {
+    Row::for_each_column(call.cols, [&](int col, int place) {
       partials[col] = weight_sums[place];
       partials[call.cols + col] = bias_sums[place];
     });
@@ -162,6 +182,11 @@ int64_t row_count(const Operand& x) {
   return x.shape().back() == 0 ? 0 : x.count() / x.shape().back();
 }
 
+// Few enough blocks that a team has some rows to read its weights for, and enough for any GPU.
+unsigned norm_blocks(int64_t rows, int64_t teams) {
+  return std::min(blocks_for(rows, teams), 2048u);
+}
+
 template <bool centered>
 void run_norm(const CudaCall& call) {
   const Operand &x = call.input(0), &y = call.output(0), &weight = call.input(1),
@@ -173,7 +198,7 @@ void run_norm(const CudaCall& call) {
     visit_rows(x.dtype, is_chunked(x) && is_chunked(y), cols,
                [&]<typename Row>(const RowLaunch& launch) {
                  norm_kernel<Row, W, centered>
-                     <<<blocks_for(rows, launch.teams), launch.threads, 0, call.stream>>>(
+                     <<<norm_blocks(rows, launch.teams), launch.threads, 0, call.stream>>>(
                          RowsOf(x), Columns<W>(weight), Columns<W>(bias), RowsOf(y),
                          Elements(call.output(1)), Elements(call.output(centered ? 2 : 1)), rows,
                          cols, eps);

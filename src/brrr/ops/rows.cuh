@@ -120,6 +120,19 @@ struct CachedRow {
     }
   }
 
+  // visit(column, place) for the columns of this thread.
+  template <typename Visit>
+  static __device__ void for_each_column(int64_t cols, const Visit& visit) {
+    const int all_chunks = static_cast<int>(cols / kChunk<T>);
+#pragma unroll
+    for (int s = 0; s < Steps; ++s) {
+      const int chunk = s * Team::size() + Team::rank();
+      if (chunk >= all_chunks) continue;
+#pragma unroll
+      for (int i = 0; i < kChunk<T>; ++i) visit(chunk * kChunk<T> + i, s * kChunk<T> + i);
+    }
+  }
+
   // visit(value, column, place): place is a number below kPlaces that is known at compile time.
   template <typename Visit>
   __device__ void for_each(const Visit& visit) {

@@ -113,11 +113,19 @@ struct Targets {
 };
 
 // Elements of a row, 16 bytes at a time where `T` says that it is whole chunks, else one by one (void).
+// visit(values, first column) gets kWalked<T> values.
+template <typename T>
+constexpr int kWalked = kChunk<T>;
+template <>
+constexpr int kWalked<void> = 1;
 template <typename T, typename C, typename Visit>
 __device__ void walk_row(const RowsOf& x, int64_t start, int64_t cols, const Visit& visit) {
+  C values[kWalked<T>];
   if constexpr (std::is_void_v<T>) {
-    for (int64_t col = threadIdx.x; col < cols; col += blockDim.x)
-      visit(x.data.load<C>(start + col * x.stride), col);
+    for (int64_t col = threadIdx.x; col < cols; col += blockDim.x) {
+      values[0] = x.data.load<C>(start + col * x.stride);
+      visit(values, col);
+    }
   } else {
     const uint4* const chunks =
         reinterpret_cast<const uint4*>(reinterpret_cast<const T*>(x.data.base) + start);
@@ -126,8 +134,8 @@ __device__ void walk_row(const RowsOf& x, int64_t start, int64_t cols, const Vis
       const uint4 loaded = chunks[chunk];
       const T* const elements = reinterpret_cast<const T*>(&loaded);
 #pragma unroll
-      for (int i = 0; i < kChunk<T>; ++i)
-        visit(convert_fast<C>(elements[i]), chunk * kChunk<T> + i);
+      for (int i = 0; i < kChunk<T>; ++i) values[i] = convert_fast<C>(elements[i]);
+      visit(values, chunk * kChunk<T>);
     }
   }
 }
@@ -157,15 +165,22 @@ __global__ void cross_entropy_kernel(RowsOf logits, Targets targets, Elements lo
       continue;
     }
     C largest = kLowest<C>, sum = 0, plain_sum = 0;
-    walk_row<T, C>(logits, start, cols, [&](C logit, int64_t) {
-      const C value = capped(logit, cap);
-      plain_sum += value;
-      if (value > largest) {
-        sum = sum * exp_of<T>(largest - value) + 1;
-        largest = value;
-      } else if (value != kLowest<C>) {  // -inf adds nothing, and -inf - -inf would be NaN
-        sum += exp_of<T>(value - largest);
+    walk_row<T, C>(logits, start, cols, [&](C(&values)[kWalked<T>], int64_t) {
+      C chunk_largest = kLowest<C>;
+#pragma unroll
+      for (C& value : values) {
+        value = capped(value, cap);
+        plain_sum += value;
+        chunk_largest = larger(chunk_largest, value);
       }
+      if (!(chunk_largest <= largest)) {  // also where it is NaN, which then stays
+        sum = largest == kLowest<C> ? sum : sum * exp_of<T>(largest - chunk_largest);
+        largest = chunk_largest;
+      }
+      // Elements of -inf add nothing, and -inf - -inf would be NaN.
+      const C base = largest == kLowest<C> ? C(0) : largest;
+#pragma unroll
+      for (const C value : values) sum += exp_of<T>(value - base);
     });
     const C shift = BlockTeam::max(largest);
     const C all = BlockTeam::sum(largest == kLowest<C> ? sum : sum * exp(largest - shift));
@@ -212,8 +227,8 @@ __global__ void cross_entropy_backward_kernel(RowsOf logits, Targets targets, Ro
       return value * (1 - t * t);
     };
     if constexpr (std::is_void_v<T>) {
-      walk_row<T, C>(logits, start, cols, [&](C logit, int64_t col) {
-        grad.data.store<C>(to + col * grad.stride, gradient(logit, col));
+      walk_row<T, C>(logits, start, cols, [&](const C(&values)[1], int64_t col) {
+        grad.data.store<C>(to + col * grad.stride, gradient(values[0], col));
       });
     } else {
       const uint4* const from =
