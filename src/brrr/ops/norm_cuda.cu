@@ -43,14 +43,26 @@ struct KeptColumns {
   }
 };
 
-// Calls body.template operator()<W>(): weights are f32 or bf16 in order in training.
+// Calls body.template operator()<Row, W>(launch). Training has f32 and bf16 rows with weights in order, of f32 or
+// of the rows' own dtype; everything else goes the plain way.
 template <typename Body>
-void visit_weight(const Operand& weight, const Operand& bias, const Body& body) {
+void visit_norm_rows(const Operand& x, const Operand& weight, const Operand& bias, bool chunked,
+                     const Body& body) {
+  const int64_t cols = x.shape().back();
+  const auto with = [&]<typename W>() {
+    return [&]<typename Row>(const RowLaunch& launch) { body.template operator()<Row, W>(launch); };
+  };
   const bool in_order =
       weight.layout->strides[0] == 1 && bias.layout->strides[0] == 1 && weight.dtype == bias.dtype;
-  if (in_order && weight.dtype == DType::f32) return body.template operator()<float>();
-  if (in_order && weight.dtype == DType::bf16) return body.template operator()<bf16>();
-  body.template operator()<void>();
+  if (chunked && in_order && weight.dtype == DType::f32) {
+    const auto run = with.template operator()<float>();
+    if (x.dtype == DType::f32 && visit_cached_rows<float>(cols, run)) return;
+    if (x.dtype == DType::bf16 && visit_cached_rows<bf16>(cols, run)) return;
+  }
+  if (chunked && in_order && weight.dtype == DType::bf16 && x.dtype == DType::bf16) {
+    if (visit_cached_rows<bf16>(cols, with.template operator()<bf16>())) return;
+  }
+  visit_plain_rows(x.dtype, cols, with.template operator()<void>());
 }
 
 template <typename Row, typename W, bool centered>
@@ -194,16 +206,14 @@ void run_norm(const CudaCall& call) {
   const int64_t cols = x.shape().back(), rows = row_count(x);
   if (rows == 0) return;
   const double eps = call.attrs.number("eps");
-  visit_weight(weight, bias, [&]<typename W>() {
-    visit_rows(x.dtype, is_chunked(x) && is_chunked(y), cols,
-               [&]<typename Row>(const RowLaunch& launch) {
-                 norm_kernel<Row, W, centered>
-                     <<<norm_blocks(rows, launch.teams), launch.threads, 0, call.stream>>>(
-                         RowsOf(x), Columns<W>(weight), Columns<W>(bias), RowsOf(y),
-                         Elements(call.output(1)), Elements(call.output(centered ? 2 : 1)), rows,
-                         cols, eps);
-               });
-  });
+  visit_norm_rows(x, weight, bias, is_chunked(x) && is_chunked(y),
+                  [&]<typename Row, typename W>(const RowLaunch& launch) {
+                    norm_kernel<Row, W, centered>
+                        <<<norm_blocks(rows, launch.teams), launch.threads, 0, call.stream>>>(
+                            RowsOf(x), Columns<W>(weight), Columns<W>(bias), RowsOf(y),
+                            Elements(call.output(1)), Elements(call.output(centered ? 2 : 1)), rows,
+                            cols, eps);
+                  });
   cuda::check_launch(call.op.name);
 }
 
@@ -216,25 +226,24 @@ void run_norm_backward(const CudaCall& call) {
   if (cols == 0) return;
   const bool chunked = is_chunked(x) && is_chunked(dy) && is_chunked(dx);
   if (rows > 0) {
-    visit_weight(weight, weight, [&]<typename W>() {
-      const BackwardCall<W> backward{.x = RowsOf(x),
-                                     .dy = RowsOf(dy),
-                                     .dx = RowsOf(dx),
-                                     .weight = Columns<W>(weight),
-                                     .means = Elements(mean),
-                                     .inverses = Elements(inverse),
-                                     .mean_walk = walk_of(*mean.layout),
-                                     .inverse_walk = walk_of(*inverse.layout),
-                                     .rows = rows,
-                                     .cols = cols,
-                                     .rows_per_team = rows_per_team(rows),
-                                     .partials = call.workspace.data()};
-      visit_rows(x.dtype, chunked, cols, [&]<typename Row>(const RowLaunch& launch) {
-        norm_backward_kernel<Row, W, centered>
-            <<<static_cast<unsigned>((teams + launch.teams - 1) / launch.teams), launch.threads, 0,
-               call.stream>>>(backward);
-      });
-    });
+    visit_norm_rows(x, weight, weight, chunked,
+                    [&]<typename Row, typename W>(const RowLaunch& launch) {
+                      const BackwardCall<W> backward{.x = RowsOf(x),
+                                                     .dy = RowsOf(dy),
+                                                     .dx = RowsOf(dx),
+                                                     .weight = Columns<W>(weight),
+                                                     .means = Elements(mean),
+                                                     .inverses = Elements(inverse),
+                                                     .mean_walk = walk_of(*mean.layout),
+                                                     .inverse_walk = walk_of(*inverse.layout),
+                                                     .rows = rows,
+                                                     .cols = cols,
+                                                     .rows_per_team = rows_per_team(rows),
+                                                     .partials = call.workspace.data()};
+                      norm_backward_kernel<Row, W, centered>
+                          <<<static_cast<unsigned>((teams + launch.teams - 1) / launch.teams),
+                             launch.threads, 0, call.stream>>>(backward);
+                    });
     cuda::check_launch(call.op.name);
   }
   const auto finish = [&]<typename C>() {

@@ -212,35 +212,39 @@ struct RowLaunch {
   int64_t teams;  // of a block
 };
 
-// Calls body.template operator()<Row>(launch) with the row type for `chunked` operands of one dtype.
+// Calls body.template operator()<Row>(launch) with the type of cached rows of T; false where they are too long.
+template <typename T, typename Body>
+bool visit_cached_rows(int64_t cols, const Body& body) {
+  const int64_t chunks = cols / kChunk<T>;
+  const RowLaunch warps{kTeamBlockThreads, kTeamBlockThreads / 32};
+  if (chunks <= 32) return body.template operator()<CachedRow<T, float, 1, WarpTeam>>(warps), true;
+  if (chunks <= 96) return body.template operator()<CachedRow<T, float, 3, WarpTeam>>(warps), true;
+  if (chunks <= 192) return body.template operator()<CachedRow<T, float, 6, WarpTeam>>(warps), true;
+  const int64_t steps = chunks <= 1024 ? 1 : 4, needed = (chunks + steps - 1) / steps;
+  const RowLaunch block{static_cast<int>((needed + 31) / 32 * 32), 1};
+  if (chunks <= 1024)
+    return body.template operator()<CachedRow<T, float, 1, BlockTeam>>(block), true;
+  if (chunks <= 4096)
+    return body.template operator()<CachedRow<T, float, 4, BlockTeam>>(block), true;
+  return false;
+}
+
 template <typename Body>
-void visit_rows(DType dtype, bool chunked, int64_t cols, const Body& body) {
-  const auto cached = [&]<typename T>() {
-    const int64_t chunks = cols / kChunk<T>;
-    const RowLaunch warps{kTeamBlockThreads, kTeamBlockThreads / 32};
-    if (chunks <= 32)
-      return body.template operator()<CachedRow<T, float, 1, WarpTeam>>(warps), true;
-    if (chunks <= 96)
-      return body.template operator()<CachedRow<T, float, 3, WarpTeam>>(warps), true;
-    if (chunks <= 192)
-      return body.template operator()<CachedRow<T, float, 6, WarpTeam>>(warps), true;
-    const int64_t steps = chunks <= 1024 ? 1 : 4;
-    const int64_t needed = (chunks + steps - 1) / steps;
-    const RowLaunch block{static_cast<int>((needed + 31) / 32 * 32), 1};
-    if (chunks <= 1024)
-      return body.template operator()<CachedRow<T, float, 1, BlockTeam>>(block), true;
-    if (chunks <= 4096)
-      return body.template operator()<CachedRow<T, float, 4, BlockTeam>>(block), true;
-    return false;
-  };
-  if (chunked && cols > 0) {
-    if (dtype == DType::f32 && cached.template operator()<float>()) return;
-    if (dtype == DType::bf16 && cached.template operator()<bf16>()) return;
-    if (dtype == DType::f16 && cached.template operator()<f16>()) return;
-  }
+void visit_plain_rows(DType dtype, int64_t cols, const Body& body) {
   const RowLaunch block{cols <= 64 ? 32 : cols <= 512 ? 128 : cols <= 4096 ? 256 : 1024, 1};
   dtype == DType::f64 ? body.template operator()<PlainRow<double>>(block)
                       : body.template operator()<PlainRow<float>>(block);
+}
+
+// The fastest rows for operands of one dtype.
+template <typename Body>
+void visit_rows(DType dtype, bool chunked, int64_t cols, const Body& body) {
+  if (chunked && cols > 0) {
+    if (dtype == DType::f32 && visit_cached_rows<float>(cols, body)) return;
+    if (dtype == DType::bf16 && visit_cached_rows<bf16>(cols, body)) return;
+    if (dtype == DType::f16 && visit_cached_rows<f16>(cols, body)) return;
+  }
+  visit_plain_rows(dtype, cols, body);
 }
 
 }  // namespace brrr
