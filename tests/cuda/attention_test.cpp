@@ -10,6 +10,7 @@
 #include "brrr/ops/creation.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/reduce.h"
+#include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
 #include "cuda/gpu.h"
 

@@ -83,6 +83,7 @@ TEST(CudaGemm, EpiloguesAreTheirCompositions) {
             .c = {y.storage().data(), DType::bf16, n, 1, 0}};
   gemm.epilogue = GemmEpilogue::bias_gelu_aux;
   gemm.bias = bias.storage().data();
+  gemm.bias_dtype = DType::bf16;
   gemm.aux = aux.storage().data();
   run_gemm_cuda(gemm, cuda::stream(0), scratch);
   const auto wide = [](const Tensor& t) { return cast(to(t, Device::cpu()), DType::f32); };

@@ -36,33 +36,32 @@ struct HeadsOf {
   }
 };
 
-// Scores in units of log2 are unit * raw: raw is q k itself, or what the soft cap makes of it. `slope` is
-// d capped / d (scale q k).
+// Scores in units of log2 are unit * raw: raw is q k itself, or what the soft cap makes of it.
 struct ScoreRule {
   float unit;       // scale log2(e); 1 where raw is capped
-  float cap_scale;  // scale / cap; 0: no cap
+  float cap_scale;  // scale / cap
   float cap_log2;   // cap log2(e)
   explicit ScoreRule(const AttentionShape& shape)
       : unit(shape.soft_cap > 0 ? 1 : shape.scale * kLog2E),
         cap_scale(shape.soft_cap > 0 ? shape.scale / shape.soft_cap : 0),
         cap_log2(shape.soft_cap * kLog2E) {}
-  __device__ float raw(float product) const {
-    return cap_scale != 0 ? cap_log2 * tanhf(product * cap_scale) : product;
-  }
-  __device__ float slope(float product) const {
-    if (cap_scale == 0) return 1;
-    const float t = tanhf(product * cap_scale);
+  __device__ float capped(float product) const { return cap_log2 * tanhf(product * cap_scale); }
+  // d capped / d (scale product), from the capped score
+  __device__ float slope(float raw) const {
+    const float t = raw / cap_log2;
     return 1 - t * t;
   }
   // 2^(unit raw - shift)
-  __device__ float power(float raw_score, float shift) const {
-    return exp2_fast(fmaf(raw_score, unit, -shift));
+  __device__ float power(float raw, float shift) const {
+    return exp2_fast(fmaf(raw, unit, -shift));
   }
 };
 
 // ---- Two engines for the products of a block. Both leave results as mma.cuh describes them.
 //   score:  c[16 or 64 rows of the unit][N] = x y^T, x and y tiles [.][D]
-//   add:    acc[.][D] += weights [.][N] times a tile [N][D]
+//   add:    acc[.][D] += weights [.][N] times a tile [N][D]; weights are packed by pack()
+// Products are started and run on while the threads compute; wait<Left>(c) makes the results in c readable and
+// leaves the last `Left` products running. They finish in the order in which they were started.
 
 // mma.sync: a warp works for itself on 16 rows.
 struct WarpEngine {
@@ -97,21 +96,22 @@ struct WarpEngine {
   }
 
   template <typename T, int D, int N>
-  static __device__ void add(float (&acc)[D / 8][4], const float (&weights)[N / 8][4],
+  static __device__ void add(float (&acc)[D / 8][4], const uint32_t (&weights)[N / 16][4],
                              const T* tile) {
 #pragma unroll
     for (int k = 0; k < N / 16; ++k) {
-      uint32_t a[4];
-      pack_rows<T>(a, weights[2 * k], weights[2 * k + 1]);
 #pragma unroll
       for (int block = 0; block < D / 16; ++block) {
         uint32_t b[4];
         load_sum_fragment<D>(b, tile, k * 16, block);
-        multiply<T>(acc[2 * block], a, b[0], b[1]);
-        multiply<T>(acc[2 * block + 1], a, b[2], b[3]);
+        multiply<T>(acc[2 * block], weights[k], b[0], b[1]);
+        multiply<T>(acc[2 * block + 1], weights[k], b[2], b[3]);
       }
     }
   }
+
+  template <int Left, int N>
+  static __device__ void wait(float (&)[N][4]) {}  // nothing runs in the background
 };
 
 // wgmma: four warps work together on 64 rows, straight from shared memory. D is 64 or 128.
@@ -145,19 +145,24 @@ struct WarpgroupEngine {
     for (int step = 0; step < D / 16; ++step)
       wgmma::multiply_step<T, N>(c, along_columns<XRows>(x, row, step),
                                  along_columns<N>(y, 0, step), step != 0);
-    wgmma::finish();
+    wgmma::commit();
   }
 
   template <typename T, int D, int N>
-  static __device__ void add(float (&acc)[D / 8][4], const float (&weights)[N / 8][4],
+  static __device__ void add(float (&acc)[D / 8][4], const uint32_t (&weights)[N / 16][4],
                              const T* tile) {
-    uint32_t a[N / 16][4];
-#pragma unroll
-    for (int k = 0; k < N / 16; ++k) pack_rows<T>(a[k], weights[2 * k], weights[2 * k + 1]);
+    wgmma::results_are_there(acc);
     wgmma::fence();
 #pragma unroll
-    for (int k = 0; k < N / 16; ++k) wgmma::add_step<T, D>(acc, a[k], along_rows<N>(tile, k * 16));
-    wgmma::finish();
+    for (int k = 0; k < N / 16; ++k)
+      wgmma::add_step<T, D>(acc, weights[k], along_rows<N>(tile, k * 16));
+    wgmma::commit();
+  }
+
+  template <int Left, int N>
+  static __device__ void wait(float (&c)[N][4]) {
+    wgmma::wait<Left>();
+    wgmma::results_are_there(c);
   }
 #else
   template <typename T, int D, int XRows, int N>
@@ -165,7 +170,11 @@ struct WarpgroupEngine {
     __trap();  // never launched: is_hopper() asks the device
   }
   template <typename T, int D, int N>
-  static __device__ void add(float (&)[D / 8][4], const float (&)[N / 8][4], const T*) {
+  static __device__ void add(float (&)[D / 8][4], const uint32_t (&)[N / 16][4], const T*) {
+    __trap();
+  }
+  template <int Left, int N>
+  static __device__ void wait(float (&)[N][4]) {
     __trap();
   }
 #endif
@@ -182,6 +191,22 @@ __device__ void load_tile(T* tile, const T* x, int64_t row_stride, int first, in
     const T* const from = x + (there ? first + row : 0) * row_stride + chunk * 8;
     copy_chunk(tile + Engine::template offset<D, Rows>(row, chunk), from, there);
   }
+}
+
+template <int N>
+__device__ void cap_all(float (&scores)[N][4], const ScoreRule& rule) {
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) scores[n][i] = rule.capped(scores[n][i]);
+  }
+}
+
+// Results of a tile as the first operand of the next product.
+template <typename T, int N>
+__device__ void pack_tile(uint32_t (&packed)[N / 2][4], const float (&values)[N][4]) {
+#pragma unroll
+  for (int k = 0; k < N / 2; ++k) pack_rows<T>(packed[k], values[2 * k], values[2 * k + 1]);
 }
 
 template <int D>
@@ -228,8 +253,8 @@ __device__ int row_block(bool causal) {
 template <int D>
 constexpr int kForwardKeys = 64;
 
-template <typename Engine, typename T, int D>
-__global__ void __launch_bounds__(kThreads)
+template <typename Engine, typename T, int D, bool Capped>
+__global__ void __launch_bounds__(kThreads, D == 64 && Engine::kUnitRows == 64 ? 2 : 1)
     mma_forward_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
                        HeadsOf<T> v, T* out, float* logsumexp, cuda::FaultNote note) {
   constexpr int kKeys = kForwardKeys<D>;
@@ -270,21 +295,26 @@ __global__ void __launch_bounds__(kThreads)
     if (tile >= unit_end || tile + kKeys <= unit_begin) continue;  // no barrier is inside
     float scores[kKeys / 8][4];
     Engine::template score<T, D, kBlockRows, kKeys>(scores, qs, ks + buffer * kKeys * D);
+    Engine::template wait<0>(scores);
     const bool all_seen =
         !visible.documents && tile >= visible.begin(last) && tile + kKeys <= visible.end(first);
+    if constexpr (Capped) cap_all(scores, rule);
+    // Hiding is rare, and stays out of the loops below.
+    if (!all_seen) {
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int query = row[i / 2], key = tile + n * 8 + lane % 4 * 2 + i % 2;
+          if (query >= shape.queries || !visible.sees(query, key)) scores[n][i] = kHidden;
+        }
+      }
+    }
     float tile_largest[2] = {kHidden, kHidden};
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        float score = rule.raw(scores[n][i]);
-        if (!all_seen) {
-          const int query = row[i / 2], key = tile + n * 8 + lane % 4 * 2 + i % 2;
-          if (query >= shape.queries || !visible.sees(query, key)) score = kHidden;
-        }
-        scores[n][i] = score;
-        tile_largest[i / 2] = fmaxf(tile_largest[i / 2], score);
-      }
+      for (int i = 0; i < 4; ++i) tile_largest[i / 2] = fmaxf(tile_largest[i / 2], scores[n][i]);
     }
     float shift[2], kept[2];
 #pragma unroll
@@ -308,7 +338,10 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int i = 0; i < 4; ++i) acc[n][i] *= kept[i / 2];
     }
-    Engine::template add<T, D, kKeys>(acc, scores, vs + buffer * kKeys * D);
+    uint32_t weights[kKeys / 16][4];
+    pack_tile<T>(weights, scores);
+    Engine::template add<T, D, kKeys>(acc, weights, vs + buffer * kKeys * D);
+    Engine::template wait<0>(acc);
   }
   float inverse[2];
 #pragma unroll
@@ -363,7 +396,7 @@ __global__ void __launch_bounds__(256)
 template <typename Engine, int D>
 constexpr int kBackwardTile = Engine::kUnitRows == 16 && D == 128 ? 32 : 64;
 
-template <typename Engine, typename T, int D>
+template <typename Engine, typename T, int D, bool Capped>
 __global__ void __launch_bounds__(kThreads)
     mma_query_grad_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
                           HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, T* dq,
@@ -419,22 +452,43 @@ __global__ void __launch_bounds__(kThreads)
     float scores[kKeys / 8][4], grads[kKeys / 8][4];
     Engine::template score<T, D, kBlockRows, kKeys>(scores, qs, k_tile);
     Engine::template score<T, D, kBlockRows, kKeys>(grads, dos, v_tile);
+    Engine::template wait<1>(scores);
     const bool all_seen =
         !visible.documents && tile >= visible.begin(last) && tile + kKeys <= visible.end(first);
+    if constexpr (Capped) cap_all(scores, rule);
+    if (!all_seen) {
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int query = row[i / 2], key = tile + n * 8 + lane % 4 * 2 + i % 2;
+          if (query >= shape.queries || !visible.sees(query, key)) scores[n][i] = kHidden;
+        }
+      }
+    }
+    float slopes[Capped ? kKeys / 8 : 1][4];
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int r = i / 2;
-        float p = rule.power(rule.raw(scores[n][i]), log2_total[r]);
-        if (!all_seen) {
-          const int key = tile + n * 8 + lane % 4 * 2 + i % 2;
-          if (row[r] >= shape.queries || !visible.sees(row[r], key)) p = 0;
-        }
-        grads[n][i] = p * (grads[n][i] - delta[r]) * rule.slope(scores[n][i]);
+        const float p = rule.power(scores[n][i], log2_total[i / 2]);
+        if constexpr (Capped) slopes[n][i] = p == 0 ? 0 : rule.slope(scores[n][i]);
+        scores[n][i] = p;
       }
     }
-    Engine::template add<T, D, kKeys>(acc, grads, k_tile);
+    Engine::template wait<0>(grads);  // it ran while the powers were computed
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        grads[n][i] = scores[n][i] * (grads[n][i] - delta[i / 2]);
+        if constexpr (Capped) grads[n][i] *= slopes[n][i];
+      }
+    }
+    uint32_t weights[kKeys / 16][4];
+    pack_tile<T>(weights, grads);
+    Engine::template add<T, D, kKeys>(acc, weights, k_tile);
+    Engine::template wait<0>(acc);
   }
   T* const dq_head = dq + (int64_t{batch} * shape.heads + head) * shape.queries * D;
   store_rows<T, D>(dq_head, first + warp * 16, shape.queries, acc, shape.scale, shape.scale);
@@ -442,7 +496,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- dK and dV. A block has 128 keys of a kv head and walks the queries of its group of heads in order.
 
-template <typename Engine, typename T, int D>
+template <typename Engine, typename T, int D, bool Capped>
 __global__ void __launch_bounds__(kThreads)
     mma_key_grad_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
                         HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, T* dk, T* dv,
@@ -506,23 +560,49 @@ __global__ void __launch_bounds__(kThreads)
     float scores[kQueries / 8][4], grads[kQueries / 8][4];
     Engine::template score<T, D, kBlockRows, kQueries>(scores, ks, q_tile);
     Engine::template score<T, D, kBlockRows, kQueries>(grads, vs, do_tile);
+    Engine::template wait<1>(scores);
     const bool all_seen = !visible.documents && tile + kQueries <= shape.queries &&
                           warp_key >= visible.begin(tile_last) &&
                           warp_key + 16 <= visible.end(tile);
+    if constexpr (Capped) cap_all(scores, rule);
+    if (!all_seen) {
+#pragma unroll
+      for (int n = 0; n < kQueries / 8; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int query = tile + n * 8 + lane % 4 * 2 + i % 2;
+          if (query >= shape.queries || !visible.sees(query, key[i / 2])) scores[n][i] = kHidden;
+        }
+      }
+    }
+    const float *const tile_totals = totals + buffer * kQueries, *const tile_deltas =
+                                                                     deltas + buffer * kQueries;
+    float slopes[Capped ? kQueries / 8 : 1][4];
 #pragma unroll
     for (int n = 0; n < kQueries / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int column = n * 8 + lane % 4 * 2 + i % 2, query = tile + column;
-        float p = rule.power(rule.raw(scores[n][i]), totals[buffer * kQueries + column]);
-        if (!all_seen && (query >= shape.queries || !visible.sees(query, key[i / 2]))) p = 0;
-        grads[n][i] =
-            p * (grads[n][i] - deltas[buffer * kQueries + column]) * rule.slope(scores[n][i]);
+        const float p = rule.power(scores[n][i], tile_totals[n * 8 + lane % 4 * 2 + i % 2]);
+        if constexpr (Capped) slopes[n][i] = p == 0 ? 0 : rule.slope(scores[n][i]);
         scores[n][i] = p;
       }
     }
-    Engine::template add<T, D, kQueries>(dv_acc, scores, do_tile);
-    Engine::template add<T, D, kQueries>(dk_acc, grads, q_tile);
+    uint32_t weights[kQueries / 16][4], more_weights[kQueries / 16][4];
+    pack_tile<T>(weights, scores);
+    Engine::template add<T, D, kQueries>(dv_acc, weights, do_tile);
+    Engine::template wait<1>(grads);  // dV goes on
+#pragma unroll
+    for (int n = 0; n < kQueries / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        grads[n][i] = scores[n][i] * (grads[n][i] - tile_deltas[n * 8 + lane % 4 * 2 + i % 2]);
+        if constexpr (Capped) grads[n][i] *= slopes[n][i];
+      }
+    }
+    pack_tile<T>(more_weights, grads);
+    Engine::template add<T, D, kQueries>(dk_acc, more_weights, q_tile);
+    Engine::template wait<0>(dk_acc);
+    Engine::template wait<0>(dv_acc);
   }
   const int64_t start = (int64_t{batch} * shape.kv_heads + kv_head) * shape.keys * D;
   store_rows<T, D>(dk + start, warp_key, shape.keys, dk_acc, shape.scale, shape.scale);
@@ -533,21 +613,24 @@ __global__ void __launch_bounds__(kThreads)
 
 bool is_hopper() { return cuda::device_facts(cuda::current_device()).major == 9; }
 
-// Calls body.template operator()<Engine, T, D>().
+// Calls body.template operator()<Engine, T, D, Capped>(). Capped scores are for models that are rare; they
+// take the engine that every GPU has.
 template <typename Body>
 void visit(const CudaCall& call, const Body& body) {
-  const auto with_size = [&]<typename T>() {
-    const int64_t dim = call.input(0).shape()[3];
-    if (dim == 32) return body.template operator()<WarpEngine, T, 32>();
-    if (is_hopper()) {
-      return dim == 64 ? body.template operator()<WarpgroupEngine, T, 64>()
-                       : body.template operator()<WarpgroupEngine, T, 128>();
-    }
-    return dim == 64 ? body.template operator()<WarpEngine, T, 64>()
-                     : body.template operator()<WarpEngine, T, 128>();
+  const int64_t dim = call.input(0).shape()[3];
+  const auto by_warps = [&]<typename T, bool Capped>() {
+    if (dim == 32) return body.template operator()<WarpEngine, T, 32, Capped>();
+    if (dim == 64) return body.template operator()<WarpEngine, T, 64, Capped>();
+    body.template operator()<WarpEngine, T, 128, Capped>();
   };
-  call.input(0).dtype == DType::bf16 ? with_size.template operator()<bf16>()
-                                     : with_size.template operator()<f16>();
+  const auto with_type = [&]<typename T>() {
+    if (call.attrs.number("soft_cap") > 0) return by_warps.template operator()<T, true>();
+    if (dim == 32 || !is_hopper()) return by_warps.template operator()<T, false>();
+    if (dim == 64) return body.template operator()<WarpgroupEngine, T, 64, false>();
+    body.template operator()<WarpgroupEngine, T, 128, false>();
+  };
+  call.input(0).dtype == DType::bf16 ? with_type.template operator()<bf16>()
+                                     : with_type.template operator()<f16>();
 }
 
 template <typename Kernel, typename... Arguments>
@@ -588,10 +671,10 @@ bool is_mma_attention(const CudaCall& call) {
 
 void attention_mma_cuda(const CudaCall& call) {
   const AttentionShape shape = attention_shape(call, 3);
-  visit(call, [&]<typename Engine, typename T, int D>() {
+  visit(call, [&]<typename Engine, typename T, int D, bool Capped>() {
     const int64_t bytes = (kBlockRows + 4 * kForwardKeys<D>)*D * 2;
-    launch(call, mma_forward_kernel<Engine, T, D>, shape.queries, shape.heads, shape.batch, bytes,
-           shape, ScoreRule(shape), HeadsOf<T>(call.input(0)), HeadsOf<T>(call.input(1)),
+    launch(call, mma_forward_kernel<Engine, T, D, Capped>, shape.queries, shape.heads, shape.batch,
+           bytes, shape, ScoreRule(shape), HeadsOf<T>(call.input(0)), HeadsOf<T>(call.input(1)),
            HeadsOf<T>(call.input(2)), call.output(0).data<T>(), call.output(1).data<float>(),
            fault_note(call));
   });
@@ -602,7 +685,7 @@ void attention_mma_backward_cuda(const CudaCall& call) {
   const int64_t rows = call.input(4).count();
   const QueryFacts facts{reinterpret_cast<float*>(call.workspace.data()),
                          reinterpret_cast<float*>(call.workspace.data()) + rows};
-  visit(call, [&]<typename Engine, typename T, int D>() {
+  visit(call, [&]<typename Engine, typename T, int D, bool Capped>() {
     const HeadsOf<T> q(call.input(0)), k(call.input(1)), v(call.input(2)), dout(call.input(5));
     if (rows > 0) {
       query_facts_kernel<T, D>
@@ -612,10 +695,10 @@ void attention_mma_backward_cuda(const CudaCall& call) {
       cuda::check_launch(call.op.name);
     }
     const int64_t tiles = 2 * kBlockRows + 4 * kBackwardTile<Engine, D>;
-    launch(call, mma_query_grad_kernel<Engine, T, D>, shape.queries, shape.heads, shape.batch,
-           tiles * D * 2, shape, ScoreRule(shape), q, k, v, dout, facts, call.output(0).data<T>(),
-           fault_note(call));
-    launch(call, mma_key_grad_kernel<Engine, T, D>, shape.keys, shape.kv_heads, shape.batch,
+    launch(call, mma_query_grad_kernel<Engine, T, D, Capped>, shape.queries, shape.heads,
+           shape.batch, tiles * D * 2, shape, ScoreRule(shape), q, k, v, dout, facts,
+           call.output(0).data<T>(), fault_note(call));
+    launch(call, mma_key_grad_kernel<Engine, T, D, Capped>, shape.keys, shape.kv_heads, shape.batch,
            tiles * D * 2 + 4 * kBackwardTile<Engine, D> * 4, shape, ScoreRule(shape), q, k, v, dout,
            facts, call.output(1).data<T>(), call.output(2).data<T>(), fault_note(call));
   });

@@ -120,21 +120,37 @@ bool as_transpose(const LoopNest& nest, TransposeShape& shape, int64_t& batch) {
 }
 
 template <typename Bits>
-void copy_bits(const CudaCall& call, const Operand& from, const Operand& to, const LoopNest& nest) {
-  const Elements source(from), target(to);
+bool copy_transposed(const CudaCall& call, const Operand& from, const Operand& to,
+                     const LoopNest& nest) {
   TransposeShape shape{};
   int64_t batch = 1;
-  if (as_transpose(nest, shape, batch)) {
-    const dim3 grid(static_cast<unsigned>((shape.cols + kTile - 1) / kTile),
-                    static_cast<unsigned>((shape.rows + kTile - 1) / kTile),
-                    static_cast<unsigned>(batch));
-    transpose_kernel<Bits><<<grid, dim3(kTile, kTileRows), 0, call.stream>>>(
-        source.as<const Bits>(), target.as<Bits>(), shape);
-    return cuda::check_launch(call.op.name);
-  }
-  launch_for_each(call, to.count(),
-                  CopyBits<Bits>{source.as<const Bits>(), target.as<Bits>(), walk_of(nest, 0),
-                                 walk_of(nest, 1)});
+  if (!as_transpose(nest, shape, batch)) return false;
+  const dim3 grid(static_cast<unsigned>((shape.cols + kTile - 1) / kTile),
+                  static_cast<unsigned>((shape.rows + kTile - 1) / kTile),
+                  static_cast<unsigned>(batch));
+  transpose_kernel<Bits><<<grid, dim3(kTile, kTileRows), 0, call.stream>>>(
+      Elements(from).as<const Bits>(), Elements(to).as<Bits>(), shape);
+  cuda::check_launch(call.op.name);
+  return true;
+}
+
+// Whole runs of elements that both sides have in order move as chunks of up to 16 bytes.
+void copy_bits(const CudaCall& call, const Operand& from, const Operand& to) {
+  const Elements source(from), target(to);
+  Layout read = *from.layout, write = *to.layout;
+  read.offset = write.offset = 0;
+  if (read.shape != write.shape) read = expand_layout(read, write.shape);
+  const int64_t element_bytes = bit_size(to.dtype) / 8;
+  const ChunkOperand operands[] = {{source.base, &read}, {target.base, &write}};
+  const int64_t bytes = chunk_bytes_of(operands, element_bytes), factor = bytes / element_bytes;
+  if (factor > 1) read = in_chunks(read, factor), write = in_chunks(write, factor);
+  const Layout* const layouts[] = {&read, &write};
+  const LoopNest nest = make_nest(write.shape, layouts);
+  visit_chunk(bytes, [&]<typename Bits>() {
+    launch_for_each(call, numel(write.shape),
+                    CopyBits<Bits>{source.as<const Bits>(), target.as<Bits>(), walk_of(nest, 0),
+                                   walk_of(nest, 1)});
+  });
 }
 
 template <typename C>
@@ -157,12 +173,11 @@ void copy_same_dtype(const CudaCall& call, const Operand& from, const Operand& t
                                 static_cast<size_t>(storage_bytes(to.dtype, to.count())),
                                 call.stream);
   }
-  switch (bit_size(to.dtype)) {
-    case 8: return copy_bits<uint8_t>(call, from, to, nest);
-    case 16: return copy_bits<uint16_t>(call, from, to, nest);
-    case 32: return copy_bits<uint32_t>(call, from, to, nest);
-    default: return copy_bits<uint64_t>(call, from, to, nest);
-  }
+  bool transposed = false;
+  visit_chunk(bit_size(to.dtype) / 8, [&]<typename Bits>() {
+    if constexpr (sizeof(Bits) <= 8) transposed = copy_transposed<Bits>(call, from, to, nest);
+  });
+  if (!transposed) copy_bits(call, from, to);
 }
 
 }  // namespace

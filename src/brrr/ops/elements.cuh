@@ -2,6 +2,9 @@
 // of elements. Only .cu files include it.
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <algorithm>
 
 #include "brrr/device/cuda/fault.h"
@@ -13,26 +16,44 @@
 
 namespace brrr {
 
+// convert_element by the instructions that a GPU has for it. The same values; a NaN may lose its payload.
+template <typename To, typename From>
+__device__ To convert_fast(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (std::is_same_v<From, bf16>) {
+    return convert_fast<To>(__uint_as_float(static_cast<uint32_t>(value.bits) << 16));
+  } else if constexpr (std::is_same_v<From, f16>) {
+    return convert_fast<To>(__half2float(__ushort_as_half(value.bits)));
+  } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, bf16>) {
+    return bf16::from_bits(__bfloat16_as_ushort(__float2bfloat16_rn(value)));
+  } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, f16>) {
+    return f16::from_bits(__half_as_ushort(__float2half_rn(value)));
+  } else {
+    return convert_element<To>(value);
+  }
+}
+
 // ---- Elements. The dtype is the same for all threads of a launch, so the switch costs a few cycles and no
 // divergence; kernels where that matters are instantiated for the dtype.
 
 template <typename C>
 __device__ C load_element(const void* base, DType dtype, int64_t i) {
   switch (dtype) {
-    case DType::f64: return convert_element<C>(static_cast<const double*>(base)[i]);
-    case DType::f32: return convert_element<C>(static_cast<const float*>(base)[i]);
-    case DType::f16: return convert_element<C>(static_cast<const f16*>(base)[i]);
-    case DType::bf16: return convert_element<C>(static_cast<const bf16*>(base)[i]);
-    case DType::f8e4m3: return convert_element<C>(static_cast<const f8e4m3*>(base)[i]);
-    case DType::f8e5m2: return convert_element<C>(static_cast<const f8e5m2*>(base)[i]);
-    case DType::i64: return convert_element<C>(static_cast<const int64_t*>(base)[i]);
-    case DType::i32: return convert_element<C>(static_cast<const int32_t*>(base)[i]);
-    case DType::i16: return convert_element<C>(static_cast<const int16_t*>(base)[i]);
-    case DType::i8: return convert_element<C>(static_cast<const int8_t*>(base)[i]);
-    case DType::u32: return convert_element<C>(static_cast<const uint32_t*>(base)[i]);
-    case DType::u16: return convert_element<C>(static_cast<const uint16_t*>(base)[i]);
-    case DType::u8: return convert_element<C>(static_cast<const uint8_t*>(base)[i]);
-    case DType::boolean: return convert_element<C>(static_cast<const bool*>(base)[i]);
+    case DType::f64: return convert_fast<C>(static_cast<const double*>(base)[i]);
+    case DType::f32: return convert_fast<C>(static_cast<const float*>(base)[i]);
+    case DType::f16: return convert_fast<C>(static_cast<const f16*>(base)[i]);
+    case DType::bf16: return convert_fast<C>(static_cast<const bf16*>(base)[i]);
+    case DType::f8e4m3: return convert_fast<C>(static_cast<const f8e4m3*>(base)[i]);
+    case DType::f8e5m2: return convert_fast<C>(static_cast<const f8e5m2*>(base)[i]);
+    case DType::i64: return convert_fast<C>(static_cast<const int64_t*>(base)[i]);
+    case DType::i32: return convert_fast<C>(static_cast<const int32_t*>(base)[i]);
+    case DType::i16: return convert_fast<C>(static_cast<const int16_t*>(base)[i]);
+    case DType::i8: return convert_fast<C>(static_cast<const int8_t*>(base)[i]);
+    case DType::u32: return convert_fast<C>(static_cast<const uint32_t*>(base)[i]);
+    case DType::u16: return convert_fast<C>(static_cast<const uint16_t*>(base)[i]);
+    case DType::u8: return convert_fast<C>(static_cast<const uint8_t*>(base)[i]);
+    case DType::boolean: return convert_fast<C>(static_cast<const bool*>(base)[i]);
     case DType::i4:
     case DType::u4: break;
   }
@@ -46,20 +67,20 @@ __device__ C load_element(const void* base, DType dtype, int64_t i) {
 template <typename C>
 __device__ void store_element(void* base, DType dtype, int64_t i, C value) {
   switch (dtype) {
-    case DType::f64: static_cast<double*>(base)[i] = convert_element<double>(value); return;
-    case DType::f32: static_cast<float*>(base)[i] = convert_element<float>(value); return;
-    case DType::f16: static_cast<f16*>(base)[i] = convert_element<f16>(value); return;
-    case DType::bf16: static_cast<bf16*>(base)[i] = convert_element<bf16>(value); return;
-    case DType::f8e4m3: static_cast<f8e4m3*>(base)[i] = convert_element<f8e4m3>(value); return;
-    case DType::f8e5m2: static_cast<f8e5m2*>(base)[i] = convert_element<f8e5m2>(value); return;
-    case DType::i64: static_cast<int64_t*>(base)[i] = convert_element<int64_t>(value); return;
-    case DType::i32: static_cast<int32_t*>(base)[i] = convert_element<int32_t>(value); return;
-    case DType::i16: static_cast<int16_t*>(base)[i] = convert_element<int16_t>(value); return;
-    case DType::i8: static_cast<int8_t*>(base)[i] = convert_element<int8_t>(value); return;
-    case DType::u32: static_cast<uint32_t*>(base)[i] = convert_element<uint32_t>(value); return;
-    case DType::u16: static_cast<uint16_t*>(base)[i] = convert_element<uint16_t>(value); return;
-    case DType::u8: static_cast<uint8_t*>(base)[i] = convert_element<uint8_t>(value); return;
-    case DType::boolean: static_cast<bool*>(base)[i] = convert_element<bool>(value); return;
+    case DType::f64: static_cast<double*>(base)[i] = convert_fast<double>(value); return;
+    case DType::f32: static_cast<float*>(base)[i] = convert_fast<float>(value); return;
+    case DType::f16: static_cast<f16*>(base)[i] = convert_fast<f16>(value); return;
+    case DType::bf16: static_cast<bf16*>(base)[i] = convert_fast<bf16>(value); return;
+    case DType::f8e4m3: static_cast<f8e4m3*>(base)[i] = convert_fast<f8e4m3>(value); return;
+    case DType::f8e5m2: static_cast<f8e5m2*>(base)[i] = convert_fast<f8e5m2>(value); return;
+    case DType::i64: static_cast<int64_t*>(base)[i] = convert_fast<int64_t>(value); return;
+    case DType::i32: static_cast<int32_t*>(base)[i] = convert_fast<int32_t>(value); return;
+    case DType::i16: static_cast<int16_t*>(base)[i] = convert_fast<int16_t>(value); return;
+    case DType::i8: static_cast<int8_t*>(base)[i] = convert_fast<int8_t>(value); return;
+    case DType::u32: static_cast<uint32_t*>(base)[i] = convert_fast<uint32_t>(value); return;
+    case DType::u16: static_cast<uint16_t*>(base)[i] = convert_fast<uint16_t>(value); return;
+    case DType::u8: static_cast<uint8_t*>(base)[i] = convert_fast<uint8_t>(value); return;
+    case DType::boolean: static_cast<bool*>(base)[i] = convert_fast<bool>(value); return;
     case DType::i4:
     case DType::u4: return;
   }
@@ -140,6 +161,47 @@ inline Walk walk_of(const LoopNest& nest, int operand) {
 inline Walk walk_of(const Layout& layout) {
   const Layout* operand = &layout;
   return walk_of(make_nest(layout.shape, {&operand, 1}), 0);
+}
+
+// ---- Whole chunks. Where operands run in order along their last axis, elements can be moved several at a time.
+
+// The most bytes (16, 8, 4 or those of an element) by which all layouts, at their addresses, can be walked.
+struct ChunkOperand {
+  const std::byte* base;
+  Layout* layout;  // offset 0: base is the first element
+};
+inline int64_t chunk_bytes_of(std::span<const ChunkOperand> operands, int64_t element_bytes) {
+  for (int64_t bytes = 16; bytes > element_bytes; bytes /= 2) {
+    bool whole = true;
+    for (const ChunkOperand& x : operands) {
+      const Layout& layout = *x.layout;
+      if (layout.rank() == 0 || layout.strides.back() != 1) return element_bytes;
+      whole = whole && reinterpret_cast<uintptr_t>(x.base) % static_cast<uintptr_t>(bytes) == 0 &&
+              layout.shape.back() * element_bytes % bytes == 0;
+      for (int axis = 0; axis + 1 < layout.rank(); ++axis)
+        whole = whole && layout.strides[axis] * element_bytes % bytes == 0;
+    }
+    if (whole) return bytes;
+  }
+  return element_bytes;
+}
+// The same layout, counted in chunks of `factor` elements.
+inline Layout in_chunks(Layout layout, int64_t factor) {
+  layout.shape.back() /= factor;
+  for (int axis = 0; axis + 1 < layout.rank(); ++axis) layout.strides[axis] /= factor;
+  return layout;
+}
+
+// Calls body.template operator()<Bits>() with a type of that many bytes.
+template <typename Body>
+void visit_chunk(int64_t bytes, const Body& body) {
+  switch (bytes) {
+    case 1: return body.template operator()<uint8_t>();
+    case 2: return body.template operator()<uint16_t>();
+    case 4: return body.template operator()<uint32_t>();
+    case 8: return body.template operator()<uint64_t>();
+    default: return body.template operator()<uint4>();
+  }
 }
 
 // ---- Launches.

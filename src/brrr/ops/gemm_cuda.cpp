@@ -128,7 +128,10 @@ class Description {
 
   void set_epilogue(const Gemm& gemm) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(gemm));
-    if (gemm.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, gemm.bias);
+    if (gemm.bias) {
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, gemm.bias);
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, *library_dtype(gemm.bias_dtype));
+    }
     if (gemm.aux) {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, gemm.aux);
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, gemm.n);

@@ -41,7 +41,8 @@ struct Gemm {
   bool tf32 = false;        // f32 operands without their low 13 bits, on tensor cores
   bool accumulate = false;  // adds to what c holds
   GemmEpilogue epilogue = GemmEpilogue::none;
-  void* bias = nullptr;            // of c's dtype
+  void* bias = nullptr;
+  DType bias_dtype = DType::f32;   // c's own; 8-bit products into f32 or bf16 take bf16
   void* aux = nullptr;             // [m, n] of c's dtype
   const float* a_scale = nullptr;  // 8-bit operands: one number on the device each
   const float* b_scale = nullptr;

@@ -19,33 +19,41 @@ struct Pick {
   __device__ void operator()(int64_t i) const {
     const auto id = ids.load<int64_t>(id_walk.position(i));
     const bool known = note.accepts(id, size);
-    y[y_walk.position(i)] = known ? x[x_walk.position(i) + id * step] : Bits{0};
+    y[y_walk.position(i)] = known ? x[x_walk.position(i) + id * step] : Bits{};
   }
 };
-
-template <typename Body>
-void visit_bits(DType dtype, const Body& body) {
-  switch (bit_size(dtype)) {
-    case 8: return body.template operator()<uint8_t>();
-    case 16: return body.template operator()<uint16_t>();
-    case 32: return body.template operator()<uint32_t>();
-    default: return body.template operator()<uint64_t>();
-  }
-}
 
 struct PickLayouts {
   Layout x, ids;  // of the shape of the result
   int64_t step, size;
 };
 
-void pick(const CudaCall& call, const PickLayouts& layouts) {
+// Rows that all have the same id along the last axis are moved in chunks of up to 16 bytes.
+void pick(const CudaCall& call, PickLayouts layouts) {
   const Operand &x = call.input(0), &ids = call.input(1), &y = call.output(0);
   if (y.count() == 0) return;
-  const Layout* const all[] = {&layouts.x, &layouts.ids, y.layout};
-  const LoopNest nest = make_nest(y.shape(), all);
-  visit_bits(x.dtype, [&]<typename Bits>() {
-    launch_for_each(call, y.count(),
-                    Pick<Bits>{Elements(x).as<const Bits>(), Elements(y).as<Bits>(), Elements(ids),
+  const Elements source(x), target(y);
+  const int64_t element_bytes = bit_size(x.dtype) / 8;
+  int64_t bytes = element_bytes;
+  Layout to = *y.layout;
+  to.offset = layouts.x.offset = layouts.ids.offset = 0;
+  if (to.rank() > 0 && layouts.ids.strides.back() == 0 && layouts.ids.rank() == to.rank()) {
+    const ChunkOperand operands[] = {{source.base, &layouts.x}, {target.base, &to}};
+    bytes = chunk_bytes_of(operands, element_bytes);
+    while (bytes > element_bytes && layouts.step * element_bytes % bytes != 0) bytes /= 2;
+  }
+  const int64_t factor = bytes / element_bytes;
+  if (factor > 1) {
+    layouts.x = in_chunks(layouts.x, factor);
+    to = in_chunks(to, factor);
+    layouts.ids.shape.back() /= factor;
+    layouts.step /= factor;
+  }
+  const Layout* const all[] = {&layouts.x, &layouts.ids, &to};
+  const LoopNest nest = make_nest(to.shape, all);
+  visit_chunk(bytes, [&]<typename Bits>() {
+    launch_for_each(call, numel(to.shape),
+                    Pick<Bits>{source.as<const Bits>(), target.as<Bits>(), Elements(ids),
                                walk_of(nest, 0), walk_of(nest, 1), walk_of(nest, 2), layouts.step,
                                layouts.size, fault_note(call)});
   });

@@ -165,14 +165,17 @@ class Products {
     if (is_library_ && call_.inputs.size() == 3) place_bias();
   }
 
-  // The library adds a bias of the result's dtype, in order.
+  // The library adds a bias of the result's dtype, in order; 8-bit products add one of 16 bits.
   void place_bias() {
     const Operand& bias = call_.input(2);
+    bias_dtype_ = !is_f8(a_.operand.dtype)      ? result_dtype_
+                  : result_dtype_ == DType::f16 ? DType::f16
+                                                : DType::bf16;
     bias_layout_ = contiguous_layout(bias.shape());
     bias_data_ = bias.base + storage_bytes(bias.dtype, bias.layout->offset);
-    if (bias.dtype == result_dtype_ && bias.layout->is_contiguous()) return;
-    bias_data_ = scratch_.take(storage_bytes(result_dtype_, bias.count()));
-    bias_ = Operand{bias_data_, &bias_layout_, result_dtype_};
+    if (bias.dtype == bias_dtype_ && bias.layout->is_contiguous()) return;
+    bias_data_ = scratch_.take(storage_bytes(bias_dtype_, bias.count()));
+    bias_ = Operand{bias_data_, &bias_layout_, bias_dtype_};
   }
 
   Shape batch_shape() const {
@@ -221,6 +224,7 @@ class Products {
     if (bias_data_) {
       gemm.epilogue = GemmEpilogue::bias;
       gemm.bias = bias_data_;
+      gemm.bias_dtype = bias_dtype_;
     }
     return gemm;
   }
@@ -264,6 +268,7 @@ class Products {
   bool is_library_ = false;
   Layout bias_layout_;
   std::byte* bias_data_ = nullptr;
+  DType bias_dtype_ = DType::f32;
   std::optional<Operand> bias_;  // a copy to be made
 };
 

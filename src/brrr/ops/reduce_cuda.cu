@@ -70,7 +70,7 @@ __device__ C fetch(const Elements& x, int64_t i) {
   if constexpr (std::is_void_v<T>)
     return x.load<C>(i);
   else
-    return convert_element<C>(reinterpret_cast<const T*>(x.base)[i]);
+    return convert_fast<C>(reinterpret_cast<const T*>(x.base)[i]);
 }
 
 // ---- How the work is cut.
@@ -147,19 +147,28 @@ __device__ void finish(const Plan& plan, int64_t split, int64_t output, W value)
   }
 }
 
-// Folds elements first, first + step, ... below `end` of one output.
+// Folds elements first, first + step, ... below `end` of one output. Sixteen loads are on their way before the
+// first is needed; they are folded in order.
 template <typename Op, typename T, typename C>
 __device__ Wide<C> fold_strided(const Plan& plan, int64_t start, int64_t first, int64_t end,
                                 int64_t step) {
+  constexpr int kLoads = 16;
   Wide<C> total = Op::template identity<Wide<C>>();
-  for (int64_t i = first; i < end;) {
+  int64_t i = first;
+  for (; i + (kLoads - 1) * step < end; i += kLoads * step) {
+    C values[kLoads];
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k)
+      values[k] = fetch<T, C>(plan.x, start + plan.reduced.position(i + k * step));
     C part = Op::template identity<C>();
-#pragma unroll 4
-    for (int k = 0; k < 16 && i < end; ++k, i += step)
-      part = Op::of(part, fetch<T, C>(plan.x, start + plan.reduced.position(i)));
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) part = Op::of(part, values[k]);
     total = Op::of(total, static_cast<Wide<C>>(part));
   }
-  return total;
+  C part = Op::template identity<C>();
+  for (; i < end; i += step)
+    part = Op::of(part, fetch<T, C>(plan.x, start + plan.reduced.position(i)));
+  return Op::of(total, static_cast<Wide<C>>(part));
 }
 
 template <typename Op, typename W>

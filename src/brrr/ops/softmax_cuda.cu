@@ -12,11 +12,11 @@ constexpr C kLowest = -std::numeric_limits<C>::infinity();
 template <typename Row>
 __global__ void softmax_kernel(RowsOf x, RowsOf y, int64_t rows, int64_t cols, bool logarithm) {
   using C = typename Row::Value;
-  for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
+  for (int64_t r = Row::Team::index(); r < rows; r += Row::Team::count()) {
     Row row(x, r, cols);
     C largest = kLowest<C>;
     row.for_each([&](C& v, int, int) { largest = larger(largest, v); });
-    largest = block_max(largest);
+    largest = Row::Team::max(largest);
     C total = 0;
     // A cached row keeps the exponentials, so each is computed once.
     row.for_each([&](C& v, int, int) {
@@ -24,7 +24,7 @@ __global__ void softmax_kernel(RowsOf x, RowsOf y, int64_t rows, int64_t cols, b
       total += e;
       if (Row::kCached && !logarithm) v = e;
     });
-    total = block_sum(total);
+    total = Row::Team::sum(total);
     const C log_total = log(total);
     row.store(y, r, [&](C v, int, int) {
       if (logarithm) return v - largest - log_total;
@@ -38,7 +38,7 @@ template <typename Row>
 __global__ void softmax_backward_kernel(RowsOf y, RowsOf dy, RowsOf dx, int64_t rows, int64_t cols,
                                         bool logarithm) {
   using C = typename Row::Value;
-  for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
+  for (int64_t r = Row::Team::index(); r < rows; r += Row::Team::count()) {
     Row result(y, r, cols), grad(dy, r, cols);
     const int64_t grad_start = dy.rows.position(r);
     const auto grad_at = [&](int col, int place) {
@@ -52,7 +52,7 @@ __global__ void softmax_backward_kernel(RowsOf y, RowsOf dy, RowsOf dx, int64_t 
       const C g = grad_at(col, place);
       sum += logarithm ? g : g * v;
     });
-    sum = block_sum(sum);
+    sum = Row::Team::sum(sum);
     result.store(dx, r, [&](C v, int col, int place) {
       const C g = grad_at(col, place);
       return logarithm ? g - exp(v) * sum : v * (g - sum);
@@ -64,10 +64,11 @@ void run_softmax(const CudaCall& call, bool logarithm) {
   const Operand &x = call.input(0), &y = call.output(0);
   if (y.count() == 0) return;
   const int64_t cols = y.shape().back(), rows = y.count() / cols;
-  visit_rows(x.dtype, is_chunked(x) && is_chunked(y), cols, [&]<typename Row>(int threads) {
-    softmax_kernel<Row><<<blocks_for(rows, 1), threads, 0, call.stream>>>(RowsOf(x), RowsOf(y),
-                                                                          rows, cols, logarithm);
-  });
+  visit_rows(
+      x.dtype, is_chunked(x) && is_chunked(y), cols, [&]<typename Row>(const RowLaunch& launch) {
+        softmax_kernel<Row><<<blocks_for(rows, launch.teams), launch.threads, 0, call.stream>>>(
+            RowsOf(x), RowsOf(y), rows, cols, logarithm);
+      });
   cuda::check_launch(call.op.name);
 }
 
@@ -76,9 +77,10 @@ void run_softmax_backward(const CudaCall& call, bool logarithm) {
   if (dx.count() == 0) return;
   const int64_t cols = dx.shape().back(), rows = dx.count() / cols;
   const bool chunked = is_chunked(y) && is_chunked(dy) && is_chunked(dx);
-  visit_rows(y.dtype, chunked, cols, [&]<typename Row>(int threads) {
-    softmax_backward_kernel<Row><<<blocks_for(rows, 1), threads, 0, call.stream>>>(
-        RowsOf(y), RowsOf(dy), RowsOf(dx), rows, cols, logarithm);
+  visit_rows(y.dtype, chunked, cols, [&]<typename Row>(const RowLaunch& launch) {
+    softmax_backward_kernel<Row>
+        <<<blocks_for(rows, launch.teams), launch.threads, 0, call.stream>>>(
+            RowsOf(y), RowsOf(dy), RowsOf(dx), rows, cols, logarithm);
   });
   cuda::check_launch(call.op.name);
 }
@@ -111,11 +113,19 @@ struct Targets {
 };
 
 // Elements of a row, 16 bytes at a time where `T` says that it is whole chunks, else one by one (void).
+// visit(values, first column) gets kWalked<T> values.
+template <typename T>
+constexpr int kWalked = kChunk<T>;
+template <>
+constexpr int kWalked<void> = 1;
 template <typename T, typename C, typename Visit>
 __device__ void walk_row(const RowsOf& x, int64_t start, int64_t cols, const Visit& visit) {
+  C values[kWalked<T>];
   if constexpr (std::is_void_v<T>) {
-    for (int64_t col = threadIdx.x; col < cols; col += blockDim.x)
-      visit(x.data.load<C>(start + col * x.stride), col);
+    for (int64_t col = threadIdx.x; col < cols; col += blockDim.x) {
+      values[0] = x.data.load<C>(start + col * x.stride);
+      visit(values, col);
+    }
   } else {
     const uint4* const chunks =
         reinterpret_cast<const uint4*>(reinterpret_cast<const T*>(x.data.base) + start);
@@ -124,10 +134,19 @@ __device__ void walk_row(const RowsOf& x, int64_t start, int64_t cols, const Vis
       const uint4 loaded = chunks[chunk];
       const T* const elements = reinterpret_cast<const T*>(&loaded);
 #pragma unroll
-      for (int i = 0; i < kChunk<T>; ++i)
-        visit(convert_element<C>(elements[i]), chunk * kChunk<T> + i);
+      for (int i = 0; i < kChunk<T>; ++i) values[i] = convert_fast<C>(elements[i]);
+      visit(values, chunk * kChunk<T>);
     }
   }
+}
+
+// 16-bit logits have fewer bits than the fast exponential gets wrong.
+template <typename T, typename C>
+__device__ C exp_of(C x) {
+  if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
+    return __expf(x);
+  else
+    return exp(x);
 }
 
 template <typename C>
@@ -146,20 +165,27 @@ __global__ void cross_entropy_kernel(RowsOf logits, Targets targets, Elements lo
       continue;
     }
     C largest = kLowest<C>, sum = 0, plain_sum = 0;
-    walk_row<T, C>(logits, start, cols, [&](C logit, int64_t) {
-      const C value = capped(logit, cap);
-      plain_sum += value;
-      if (value > largest) {
-        sum = sum * exp(largest - value) + 1;
-        largest = value;
-      } else if (value != kLowest<C>) {  // -inf adds nothing, and -inf - -inf would be NaN
-        sum += exp(value - largest);
+    walk_row<T, C>(logits, start, cols, [&](C(&values)[kWalked<T>], int64_t) {
+      C chunk_largest = kLowest<C>;
+#pragma unroll
+      for (C& value : values) {
+        value = capped(value, cap);
+        plain_sum += value;
+        chunk_largest = larger(chunk_largest, value);
       }
+      if (!(chunk_largest <= largest)) {  // also where it is NaN, which then stays
+        sum = largest == kLowest<C> ? sum : sum * exp_of<T>(largest - chunk_largest);
+        largest = chunk_largest;
+      }
+      // Elements of -inf add nothing, and -inf - -inf would be NaN.
+      const C base = largest == kLowest<C> ? C(0) : largest;
+#pragma unroll
+      for (const C value : values) sum += exp_of<T>(value - base);
     });
-    const C shift = block_max(largest);
-    const C all = block_sum(largest == kLowest<C> ? sum : sum * exp(largest - shift));
+    const C shift = BlockTeam::max(largest);
+    const C all = BlockTeam::sum(largest == kLowest<C> ? sum : sum * exp(largest - shift));
     const C mean_logit =
-        rule.label_smoothing != 0 ? block_sum(plain_sum) / static_cast<C>(cols) : 0;
+        rule.label_smoothing != 0 ? BlockTeam::sum(plain_sum) / static_cast<C>(cols) : 0;
     if (threadIdx.x != 0) continue;
     const C log_total = shift + log(all), s = static_cast<C>(rule.label_smoothing);
     const C chosen = capped(logits.data.load<C>(start + target * logits.stride), cap);
@@ -196,13 +222,13 @@ __global__ void cross_entropy_backward_kernel(RowsOf logits, Targets targets, Ro
     const auto gradient = [&](C logit, int64_t col) {
       if (!counts) return C(0);
       const C t = cap > 0 ? tanh(logit / cap) : C(0);
-      const C value = exp((cap > 0 ? cap * t : logit) - log_total) * factor - share -
+      const C value = exp_of<T>((cap > 0 ? cap * t : logit) - log_total) * factor - share -
                       (col == target ? hit : C(0));
       return value * (1 - t * t);
     };
     if constexpr (std::is_void_v<T>) {
-      walk_row<T, C>(logits, start, cols, [&](C logit, int64_t col) {
-        grad.data.store<C>(to + col * grad.stride, gradient(logit, col));
+      walk_row<T, C>(logits, start, cols, [&](const C(&values)[1], int64_t col) {
+        grad.data.store<C>(to + col * grad.stride, gradient(values[0], col));
       });
     } else {
       const uint4* const from =
@@ -215,7 +241,7 @@ __global__ void cross_entropy_backward_kernel(RowsOf logits, Targets targets, Ro
 #pragma unroll
         for (int i = 0; i < kChunk<T>; ++i)
           elements[i] =
-              convert_element<T>(gradient(convert_element<C>(elements[i]), chunk * kChunk<T> + i));
+              convert_fast<T>(gradient(convert_fast<C>(elements[i]), chunk * kChunk<T> + i));
         out[chunk] = loaded;
       }
     }

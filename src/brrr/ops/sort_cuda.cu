@@ -244,54 +244,87 @@ struct MakeIdKeys {
   }
 };
 
-// The first place in sorted keys [0, count) whose key is not below `key`.
-__device__ int64_t lower_bound(const uint32_t* keys, int64_t count, uint32_t key) {
-  int64_t low = 0, high = count;
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (keys[middle] < key)
-      low = middle + 1;
-    else
-      high = middle;
+// starts[r] = the first place in the sorted keys that is not below r, for r in [0, rows].
+struct FindStarts {
+  const uint32_t* keys;
+  uint32_t* starts;
+  int64_t count, rows;
+  __device__ void operator()(int64_t i) const {  // i in [0, count]: rows between two neighbours
+    const int64_t from = i == 0 ? 0 : int64_t{keys[i - 1]} + 1, to = i == count ? rows : keys[i];
+    for (int64_t row = from; row <= min(to, rows); ++row) starts[row] = static_cast<uint32_t>(i);
   }
-  return low;
-}
+};
 
-// dy: [ids, dim], y: [rows, dim].  A block has a row and 32 columns a warp-wide; its 8 warps sum one part of
-// the row's ids each, in order, and the parts are added in order.
-constexpr int kParts = 8;
+// Elements that a thread sums side by side: 16 bytes of T; one where rows of dy are not whole chunks (void).
+template <typename T>
+constexpr int kChunkOf = 16 / static_cast<int>(sizeof(T));
+template <>
+constexpr int kChunkOf<void> = 1;
+
+// dy: [ids, dim], y: [rows, dim].  A block has a row and kColumns chunks of columns; its kParts parts sum a
+// share of the row's ids each, in order, and the shares are added in order.
+constexpr int kParts = 8, kColumns = 32;
 template <typename T, typename C>
-__global__ void __launch_bounds__(32 * kParts)
-    sum_rows_kernel(const uint32_t* keys, const uint32_t* places, int64_t count, Elements dy,
-                    Walk dy_rows, int64_t dy_step, Elements y, int64_t rows, int64_t dim) {
-  __shared__ C parts[kParts][33];
-  const int64_t row = blockIdx.x, col = static_cast<int64_t>(blockIdx.y) * 32 + threadIdx.x;
-  const int64_t begin = lower_bound(keys, count, static_cast<uint32_t>(row)),
-                end = lower_bound(keys, count, static_cast<uint32_t>(row) + 1);
-  const int64_t part = (end - begin + kParts - 1) / kParts, first = begin + threadIdx.y * part;
-  C sum = 0;
-  if (col < dim) {
+__global__ void __launch_bounds__(kColumns* kParts)
+    sum_rows_kernel(const uint32_t* starts, const uint32_t* places, Elements dy, Walk dy_rows,
+                    int64_t dy_step, Elements y, int64_t dim) {
+  constexpr int kChunk = kChunkOf<T>;
+  __shared__ C parts[kParts][kColumns][kChunk];
+  const int64_t row = blockIdx.x,
+                first_col = (static_cast<int64_t>(blockIdx.y) * kColumns + threadIdx.x) * kChunk;
+  const int64_t begin = starts[row], end = starts[row + 1];
+  const int64_t part = (end - begin + kParts - 1) / kParts, first = begin + threadIdx.y * part,
+                last = min(end, first + part);
+  C sums[kChunk] = {};
+  if (first_col < dim) {
 #pragma unroll 4
-    for (int64_t i = first; i < min(end, first + part); ++i) {
-      const int64_t element = dy_rows.position(places[i]) + col * dy_step;
-      if constexpr (std::is_void_v<T>)
-        sum = add_wrapping(sum, dy.load<C>(element));
-      else
-        sum = add_wrapping(sum, convert_element<C>(reinterpret_cast<const T*>(dy.base)[element]));
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t element = dy_rows.position(places[i]) + first_col * dy_step;
+      if constexpr (std::is_void_v<T>) {
+        sums[0] = add_wrapping(sums[0], dy.load<C>(element));
+      } else {
+        const uint4 loaded =
+            *reinterpret_cast<const uint4*>(reinterpret_cast<const T*>(dy.base) + element);
+        const T* const values = reinterpret_cast<const T*>(&loaded);
+#pragma unroll
+        for (int c = 0; c < kChunk; ++c) sums[c] += convert_fast<C>(values[c]);
+      }
     }
   }
-  parts[threadIdx.y][threadIdx.x] = sum;
+#pragma unroll
+  for (int c = 0; c < kChunk; ++c) parts[threadIdx.y][threadIdx.x][c] = sums[c];
   __syncthreads();
-  if (threadIdx.y != 0 || col >= dim) return;
-  for (int p = 1; p < kParts; ++p) sum = add_wrapping(sum, parts[p][threadIdx.x]);
-  y.store<C>(row * dim + col, sum);
+  if (threadIdx.y != 0 || first_col >= dim) return;
+  for (int p = 1; p < kParts; ++p) {
+#pragma unroll
+    for (int c = 0; c < kChunk; ++c) sums[c] = add_wrapping(sums[c], parts[p][threadIdx.x][c]);
+  }
+#pragma unroll
+  for (int c = 0; c < kChunk; ++c) y.store<C>(row * dim + first_col + c, sums[c]);
+}
+
+// Whether rows of dy are whole 16-byte chunks of f32, bf16 or f16.
+bool has_chunks(const Operand& dy) {
+  const int64_t bytes = bit_size(dy.dtype) / 8;
+  bool whole = is_float(dy.dtype) && bytes <= 4 && bytes >= 2 && dy.layout->strides.back() == 1 &&
+               dy.shape().back() * bytes % 16 == 0 &&
+               reinterpret_cast<uintptr_t>(Elements(dy).base) % 16 == 0;
+  for (int axis = 0; axis + 1 < dy.layout->rank(); ++axis)
+    whole = whole && dy.layout->strides[axis] * bytes % 16 == 0;
+  return whole;
+}
+
+int64_t starts_bytes(const CudaCall& call) {
+  return whole_lines((call.output(0).shape()[0] + 1) * 4);
 }
 
 }  // namespace
 
 int64_t embedding_grad_cuda_workspace(const CudaCall& call) {
   const int64_t count = call.input(1).count();
-  return count == 0 ? 0 : SortBuffers<uint32_t>::bytes(count) + cub_bytes<uint32_t>(count);
+  return count == 0 ? 0
+                    : SortBuffers<uint32_t>::bytes(count) + starts_bytes(call) +
+                          cub_bytes<uint32_t>(count);
 }
 
 void embedding_grad_cuda(const CudaCall& call) {
@@ -307,24 +340,32 @@ void embedding_grad_cuda(const CudaCall& call) {
   launch_for_each(call, count,
                   MakeIdKeys{Elements(ids), walk_of(*ids.layout), buffers.keys, buffers.places,
                              rows, fault_note(call)});
-  const int64_t used = SortBuffers<uint32_t>::bytes(count);
+  const int64_t buffer_bytes = SortBuffers<uint32_t>::bytes(count);
+  auto* const starts = reinterpret_cast<uint32_t*>(call.workspace.data() + buffer_bytes);
+  const int64_t used = buffer_bytes + starts_bytes(call);
   sort_pairs(call, call.workspace.data() + used, static_cast<int64_t>(call.workspace.size()) - used,
              buffers, count, bits_below(rows + 1));
+  launch_for_each(call, count + 1, FindStarts{buffers.sorted_keys, starts, count, rows});
   const Layout first_column = select_layout(*dy.layout, -1, 0);
   const Walk dy_rows = walk_of(Layout{first_column.shape, first_column.strides, 0});
-  const dim3 grid(static_cast<unsigned>(rows), static_cast<unsigned>((dim + 31) / 32));
   const auto sum = [&]<typename T, typename C>() {
-    sum_rows_kernel<T, C><<<grid, dim3(32, kParts), 0, call.stream>>>(
-        buffers.sorted_keys, buffers.sorted_places, count, Elements(dy), dy_rows,
-        dy.layout->strides.back(), Elements(y), rows, dim);
+    const int64_t columns = kColumns * kChunkOf<T>;
+    const dim3 grid(static_cast<unsigned>(rows),
+                    static_cast<unsigned>((dim + columns - 1) / columns));
+    sum_rows_kernel<T, C><<<grid, dim3(kColumns, kParts), 0, call.stream>>>(
+        starts, buffers.sorted_places, Elements(dy), dy_rows, dy.layout->strides.back(),
+        Elements(y), dim);
   };
-  switch (dy.dtype) {
-    case DType::f32: sum.template operator()<float, float>(); break;
-    case DType::bf16: sum.template operator()<bf16, float>(); break;
-    case DType::f64: sum.template operator()<double, double>(); break;
-    default:
-      compute_type(dy.dtype) == ComputeType::f32 ? sum.template operator()<void, float>()
-                                                 : sum.template operator()<void, int64_t>();
+  const bool chunks = has_chunks(dy);
+  if (chunks && dy.dtype == DType::f32) {
+    sum.template operator()<float, float>();
+  } else if (chunks && dy.dtype == DType::bf16) {
+    sum.template operator()<bf16, float>();
+  } else if (chunks && dy.dtype == DType::f16) {
+    sum.template operator()<f16, float>();
+  } else {
+    visit_compute(compute_type(dy.dtype),
+                  [&]<typename C>() { sum.template operator()<void, C>(); });
   }
   cuda::check_launch(call.op.name);
 }

@@ -15,8 +15,18 @@ namespace brrr::wgmma {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 __device__ inline void fence() { asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory"); }
-__device__ inline void finish() {
-  asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+__device__ inline void commit() { asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory"); }
+// Waits until all but the last `Left` groups are done.
+template <int Left>
+__device__ inline void wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(Left) : "memory");
+}
+// Results may be read from here on: keeps the compiler from reading them before the wait.
+template <int N>
+__device__ inline void results_are_there(float (&c)[N][4]) {
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+    asm volatile("" : "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])::"memory");
 }
 
 // Where an operand lies, as the instruction reads it: address, strides and swizzle, in units of 16 bytes.

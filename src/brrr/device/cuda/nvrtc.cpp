@@ -23,10 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // --fmad=false: a product and a sum stay two roundings unless an op says fma, as on the CPU.
-// -default-device: the headers are shared with the host, and their functions carry no marks.
+// --device-as-default-execution-space: the headers are shared with the host, and their functions carry no marks.
 // 1097: g++'s attributes mean nothing to it.
-constexpr const char* kOptions[] = {"-std=c++20", "--fmad=false", "-lineinfo", "-default-device",
-                                    "-diag-suppress=1097"};
+constexpr const char* kOptions[] = {"-std=c++20", "--fmad=false", "-lineinfo",
+                                    "--device-as-default-execution-space", "-diag-suppress=1097"};
 constexpr const char* kStandardHeaders[] = {"cmath", "concepts", "cstdint", "limits",
                                             "type_traits"};
 constexpr const char* kStandard = "#include \"brrr/device/cuda/rtc_std.h\"\n";
