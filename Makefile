@@ -13,7 +13,7 @@ INSTALL_PACKAGES ?= yes
 BUILD            := cmake --build $(BUILD_DIR) -j $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test demo demo-test lecture bench deps configure format clean help
+.PHONY: all test demo demo-test lecture bench gpu-check deps configure format clean help
 
 all: configure  ## build the program, build/bin/brrr
 	$(BUILD) --target brrr_cli
@@ -39,6 +39,10 @@ bench: configure  ## build and run all benchmarks
 	  [ -x "$$program" ] || { echo "no benchmarks in bench/ yet"; break; }; \
 	  echo "== $$program"; "$$program" || exit 1; \
 	done
+
+gpu-check: configure  ## tests, sweep, sanitizer and benchmarks on the GPU of this machine
+	$(BUILD) --target brrr_cli test_cuda
+	tools/gpu_check.sh --bin $(BUILD_DIR)/bin --out $(BUILD_DIR)/gpu-check
 
 deps:  ## install the packages brrr needs (silent when they are there)
 ifeq ($(INSTALL_PACKAGES),yes)

@@ -34,12 +34,16 @@ void add_bench(CLI::App& app) {
   add_bench_cos(*command);
   add_bench_regimes(*command);
   add_bench_step(*command);
+  add_bench_mfu(*command);
+  add_bench_kernels(*command);
   command->footer(
       "Examples:\n"
       "  brrr bench intensity            more arithmetic on the same bytes, until it is the bound\n"
       "  brrr bench cos                  what fusing two cosines saves\n"
       "  brrr bench regimes --max-n 2048 overhead, then bandwidth, then compute\n"
-      "  brrr bench step                 a training step op by op, compiled, and fused");
+      "  brrr bench step                 a training step op by op, compiled, and fused\n"
+      "  brrr bench mfu                  one large product in f32, tf32, bf16 and fp8 on a GPU\n"
+      "  brrr bench kernels              norms, softmax, classifier and attention on a GPU");
 }
 
 }  // namespace brrr::cli

@@ -2,12 +2,16 @@
 // both cosines on data that is already in the L1 caches.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
 #include "brrr/account/measure_cpu.h"
 #include "brrr/base/units.h"
 #include "brrr/cli/bench.h"
+#include "brrr/cli/device_option.h"
+#include "brrr/cli/gpu_clock.h"
+#include "brrr/ops/copy.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/unary.h"
@@ -18,8 +22,9 @@ namespace brrr::cli {
 namespace {
 
 struct Options {
-  int64_t elements = int64_t{1} << 22;
+  int64_t elements = 0;  // 2^22 on the cpu, 2^26 on a GPU
   int rounds = 15;
+  DeviceOption device;
 };
 
 constexpr int64_t kPiece = int64_t{1} << 16;
@@ -46,7 +51,36 @@ void cosines(int64_t count) {
   });
 }
 
-void run_cos(const Options& options) {
+void run_cos_on_gpu(const Options& options, Device device) {
+  const DeviceScope scope(device);
+  const cuda::Stream stream = cuda::stream(device.index);
+  const Tensor x = to(normal({options.elements}, RandomKey{.seed = 1}), device);
+  const Tensor y = empty({options.elements}, DType::f32, device);
+  auto fused = compile([](const Tensor& value) { return cos(cos(value)); });
+  const auto bytes = static_cast<size_t>(4 * options.elements);
+  const double copy = gpu_seconds(stream, options.rounds, [&] {
+    cuda::copy_on_device(y.storage().data(), x.storage().data(), bytes, stream);
+  });
+  const double eager = gpu_seconds(stream, options.rounds, [&] { cos(cos(x)); });
+  const double one = gpu_seconds(stream, options.rounds, [&] { fused(x); });
+  Table table({"cos(cos(x))", "ms", "GB/s", "of the copy"},
+              fmt::format("{} floats, {}", with_commas(options.elements), to_text(device)));
+  const auto row = [&](const char* name, double time, double passes) {
+    table.row(name, fmt::format("{:.4f}", 1e3 * time),
+              fmt::format("{:.0f}", passes * 2 * static_cast<double>(bytes) / time / 1e9),
+              fmt::format("{:.2f}x", time / copy));
+  };
+  row("eager, two passes", eager, 2);
+  row("fused, one pass", one, 1);
+  row("copy x to y", copy, 1);
+  std::fputs(table.text().c_str(), stdout);
+}
+
+void run_cos(Options options) {
+  const Device device = options.device.device();
+  const bool is_gpu = device.kind == DeviceKind::cuda;
+  if (options.elements == 0) options.elements = int64_t{1} << (is_gpu ? 26 : 22);
+  if (is_gpu) return run_cos_on_gpu(options, device);
   const int64_t count = (options.elements + kPiece - 1) / kPiece * kPiece;
   const Tensor x = normal({count}, RandomKey{.seed = 1}), y = empty({count});
   auto fused = compile([](const Tensor& value) { return cos(cos(value)); });
@@ -75,12 +109,12 @@ void run_cos(const Options& options) {
 void add_bench_cos(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("cos", "cos(cos(x)): eager, fused, and the floor");
   const auto options = std::make_shared<Options>();
-  command->add_option("--elements", options->elements, "Floats in x")
-      ->check(CLI::Range(kPiece, int64_t{1} << 30))
-      ->capture_default_str();
+  command->add_option("--elements", options->elements, "Floats in x (2^22; 2^26 on a GPU)")
+      ->check(CLI::Range(kPiece, int64_t{1} << 30));
   command->add_option("--rounds", options->rounds, "Measurements; medians count")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  add_device_option(*command, options->device);
   command->callback([options] { run_cos(*options); });
 }
 

@@ -8,6 +8,9 @@
 #include "brrr/account/measure.h"
 #include "brrr/base/units.h"
 #include "brrr/cli/bench.h"
+#include "brrr/cli/device_option.h"
+#include "brrr/cli/gpu_clock.h"
+#include "brrr/device/gpu_info.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/creation.h"
 #include "brrr/report/plot.h"
@@ -20,6 +23,7 @@ namespace {
 struct Options {
   int64_t elements = int64_t{1} << 24;
   int rounds = 7;
+  DeviceOption device;
 };
 
 // Fused regions hold 48 nodes; a longer chain would be two kernels and read its values again.
@@ -66,7 +70,50 @@ double path_roof(int rounds) {
          thread_pool().threads();  // so few elements run on one thread
 }
 
+// One multiplication a lane and clock.
+double gpu_roof(int device) {
+  constexpr double kLanes =
+      128;  // of a multiprocessor, f32, since compute capability 8.6; 64 on 8.0
+  const GpuInfo gpu = list_gpus().gpus[static_cast<size_t>(device)];
+  const double lanes = gpu.major == 8 && gpu.minor == 0 ? kLanes / 2 : kLanes;
+  return gpu.multiprocessors * lanes * gpu.clock_mhz * 1e6;
+}
+
+void run_intensity_on_gpu(const Options& options, Device device) {
+  constexpr int kGpuRepeats[] = {1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256};
+  const DeviceScope scope(device);
+  const Tensor x = zeros({options.elements});
+  const auto n = static_cast<double>(options.elements);
+  Table table({"r", "ms", "FLOP per byte", "GFLOP/s", "GB/s", "time / time at r = 1"},
+              fmt::format("x * 2, r times, fused, {} floats, {}", with_commas(options.elements),
+                          to_text(device)));
+  std::vector<Point> points;
+  for (const int repeats : kGpuRepeats) {
+    CompiledFunction program = doubled(repeats);
+    const double seconds = gpu_seconds(cuda::stream(device.index), options.rounds, [&] {
+      program.run({&x, 1});
+    });
+    points.push_back({repeats, seconds});
+    table.row(repeats, fmt::format("{:.4f}", 1e3 * seconds), fmt::format("{:.3f}", repeats / 8.0),
+              fmt::format("{:.0f}", repeats * n / seconds / 1e9),
+              fmt::format("{:.0f}", 8 * n / seconds / 1e9),
+              fmt::format("{:.2f}", seconds / points[0].seconds));
+  }
+  std::fputs(table.text().c_str(), stdout);
+  const Point &first = points[0], &last = points.back(), &before = points[points.size() - 2];
+  const double slope = (last.seconds - before.seconds) / (last.repeats - before.repeats);
+  const double found = first.seconds / slope / 8, bandwidth = 8 * n / first.seconds,
+               expected = gpu_roof(device.index) / bandwidth;
+  std::printf(
+      "\nridge found: %.2f FLOP per byte; roof of multiplications over bandwidth: %.2f (%s over "
+      "%s); found / expected %.2f\n",
+      found, expected, to_text(FlopsPerSecond(gpu_roof(device.index))).c_str(),
+      to_text(BytesPerSecond(bandwidth)).c_str(), found / expected);
+}
+
 void run_intensity(const Options& options) {
+  if (const Device device = options.device.device(); device.kind == DeviceKind::cuda)
+    return run_intensity_on_gpu(options, device);
   const Tensor x = zeros({options.elements});
   const std::vector<Point> points = measure_points(x, options.rounds);
   const auto n = static_cast<double>(options.elements);
@@ -119,6 +166,7 @@ void add_bench_intensity(CLI::App& bench) {
   command->add_option("--rounds", options->rounds, "Measurements of each r; medians count")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  add_device_option(*command, options->device);
   command->callback([options] { run_intensity(*options); });
 }
 

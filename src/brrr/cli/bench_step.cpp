@@ -10,6 +10,7 @@
 #include "brrr/account/measure.h"
 #include "brrr/base/units.h"
 #include "brrr/cli/bench.h"
+#include "brrr/cli/device_option.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/napkin/profile.h"
 #include "brrr/report/table.h"
@@ -20,6 +21,7 @@ namespace {
 struct Options {
   ModelOptions model;
   int rounds = 7;
+  DeviceOption device;
 };
 
 // AdamW reads weight, gradient and two moments and writes all but the gradient.
@@ -84,10 +86,10 @@ StepSeconds measure(const ModelStep& op_by_op, Executable& plain, Executable& fu
 }
 
 void run_step(const Options& options) {
-  StepOptions bare = options.model.on(Device::cpu());
+  StepOptions bare = options.model.on(options.device.device());
   for (std::string_view pass : optimising_passes()) bare.pipeline = without(bare.pipeline, pass);
   ModelStep plain_step(options.model.model, bare);
-  ModelStep fused_step(options.model.model, options.model.on(Device::cpu()));
+  ModelStep fused_step(options.model.model, options.model.on(options.device.device()));
   Executable &plain = plain_step.executable(), &fused = fused_step.executable();
   const StepSeconds s =
       measure(plain_step, plain, fused, plain_step.inputs(), fused_step.inputs(), options.rounds);
@@ -130,6 +132,7 @@ void add_bench_step(CLI::App& bench) {
   command->add_option("--rounds", options->rounds, "Measurements; medians count")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  add_device_option(*command, options->device);
   command->callback([options] { run_step(*options); });
 }
 

@@ -8,9 +8,11 @@
 
 #include "brrr/base/units.h"
 #include "brrr/cli/commands.h"
+#include "brrr/cli/device_option.h"
 #include "brrr/cli/rates_option.h"
 #include "brrr/report/progress.h"
 #include "brrr/report/table.h"
+#include "brrr/runtime/calibrate_cuda.h"
 
 namespace brrr::cli {
 namespace {
@@ -19,6 +21,7 @@ struct Options {
   std::string out;
   int rounds = 7;
   bool json = false;
+  DeviceOption device;
 };
 
 std::string value_text(const RateGrid& grid, double value) {
@@ -52,12 +55,28 @@ void print_table(const Rates& rates) {
   std::printf("\n%s", tiles.text().c_str());
 }
 
+Rates measure(const Options& options, Device device) {
+  if (device.kind != DeviceKind::cuda) {
+    Progress progress(options.rounds, stderr);
+    Rates rates = calibrate({.rounds = options.rounds,
+                             .on_round = [&](int round) { progress.update(round, "rounds"); }});
+    progress.finish();
+    return rates;
+  }
+  std::unique_ptr<Progress> progress;
+  Rates rates =
+      calibrate_cuda(device, {.rounds = options.rounds, .on_case = [&](int number, int cases) {
+                                if (!progress) progress = std::make_unique<Progress>(cases, stderr);
+                                progress->update(number, "cases");
+                              }});
+  progress->finish();
+  return rates;
+}
+
 void run_calibrate(const Options& options) {
+  const DeviceScope scope(options.device.device());
   const std::string path = options.out.empty() ? machine_rates_path() : options.out;
-  Progress progress(options.rounds, stderr);
-  const Rates rates = calibrate(
-      {.rounds = options.rounds, .on_round = [&](int round) { progress.update(round, "rounds"); }});
-  progress.finish();
+  const Rates rates = measure(options, default_device());
   save_rates(rates, path);
   if (options.json) {
     std::fputs(to_json(rates).c_str(), stdout);
@@ -78,6 +97,7 @@ void add_calibrate(CLI::App& app) {
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print what is written");
+  add_device_option(*command, options->device);
   command->footer(
       "Leave the machine alone meanwhile (about 20 s).\nExamples:\n"
       "  brrr calibrate\n"

@@ -5,9 +5,13 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "brrr/account/hardware.h"
 #include "brrr/account/measure.h"
+#include "brrr/account/measure_cuda.h"
 #include "brrr/base/thread_pool.h"
 #include "brrr/cli/commands.h"
 #include "brrr/device/gpu_info.h"
@@ -32,6 +36,81 @@ CpuRates measure_cpu_rates() {
   return {measure_peak(DType::f32), measure_peak(DType::f64), measure_memory()};
 }
 
+// Measured products, the vendor's promise beside each, and memory.
+struct GpuRates {
+  std::vector<std::optional<FlopsPerSecond>> products;  // in the order of kProductKinds
+  GpuMemoryRates memory;
+  TransferRates transfers;
+  // FLOPs a byte at which bf16 products and memory take the same time.
+  std::optional<double> ridge() const {
+    const auto& bf16 = products[static_cast<size_t>(ProductKind::bf16)];
+    return bf16 ? std::optional(bf16->value() / memory.read.value()) : std::nullopt;
+  }
+};
+
+GpuRates measure_gpu_rates(int device) {
+  constexpr ProductSize kSize{.m = 8192, .n = 8192, .k = 8192};
+  GpuRates rates{
+      .products = {}, .memory = measure_gpu_memory(device), .transfers = measure_transfers(device)};
+  for (ProductKind kind : kProductKinds) {
+    const std::optional<Seconds> seconds = time_product(device, kind, kSize);
+    rates.products.push_back(seconds ? std::optional(kSize.flops() / *seconds) : std::nullopt);
+  }
+  return rates;
+}
+
+// The table's name of a GPU, or nothing where it is not listed.
+std::string_view listed_name(const GpuInfo& gpu) {
+  try {
+    return device_from_driver_name(gpu.name);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+nlohmann::json rates_json(const GpuInfo& gpu, const GpuRates& rates) {
+  nlohmann::json result{
+      {"read_bytes_per_second", rates.memory.read.value()},
+      {"copy_bytes_per_second", rates.memory.copy.value()},
+      {"to_device_pinned_bytes_per_second", rates.transfers.to_device_pinned.value()},
+      {"to_host_pinned_bytes_per_second", rates.transfers.to_host_pinned.value()},
+      {"to_device_pageable_bytes_per_second", rates.transfers.to_device_pageable.value()},
+      {"to_host_pageable_bytes_per_second", rates.transfers.to_host_pageable.value()}};
+  if (rates.ridge()) result["ridge_flops_per_byte"] = *rates.ridge();
+  for (ProductKind kind : kProductKinds) {
+    const std::string name(product_name(kind));
+    if (const auto& rate = rates.products[static_cast<size_t>(kind)])
+      result["measured_flops_per_second"][name] = rate->value();
+    if (const auto promised = promised_product_rate(listed_name(gpu), kind))
+      result["promised_flops_per_second"][name] = promised->value();
+  }
+  return result;
+}
+
+void print_gpu_rates(int device, const GpuInfo& gpu) {
+  const GpuRates rates = measure_gpu_rates(device);
+  Table table({join_text("cuda:", device), "measured", "promised"});
+  for (ProductKind kind : kProductKinds) {
+    const auto& rate = rates.products[static_cast<size_t>(kind)];
+    const auto promised = promised_product_rate(listed_name(gpu), kind);
+    table.row(join_text(product_name(kind), " product 8192^3"), rate ? to_text(*rate) : "none",
+              promised ? to_text(*promised) : "not listed");
+  }
+  std::string bandwidth = "not listed";
+  for (const DeviceMemory& memory : device_memories()) {
+    if (memory.device == listed_name(gpu)) bandwidth = to_text(memory.bandwidth);
+  }
+  table.row("memory read", to_text(rates.memory.read), bandwidth);
+  table.row("memory copy, read and written", to_text(rates.memory.copy), bandwidth);
+  table.row("host to device, pinned", to_text(rates.transfers.to_device_pinned), "");
+  table.row("host to device, pageable", to_text(rates.transfers.to_device_pageable), "");
+  table.row("device to host, pinned", to_text(rates.transfers.to_host_pinned), "");
+  table.row("device to host, pageable", to_text(rates.transfers.to_host_pageable), "");
+  if (rates.ridge())
+    table.row("ridge point, bf16", join_text(std::lround(*rates.ridge()), " FLOP per byte"), "");
+  std::printf("\n%s", table.text().c_str());
+}
+
 void print_json(const CpuRates& rates) {
   nlohmann::json result{{"cpu",
                          {{"name", cpu_name()},
@@ -45,14 +124,17 @@ void print_json(const CpuRates& rates) {
                           {"ridge_flops_per_byte", rates.ridge()}}},
                         {"gpus", nlohmann::json::array()}};
   const GpuList list = list_gpus();
-  for (const GpuInfo& gpu : list.gpus) {
+  for (size_t i = 0; i < list.gpus.size(); ++i) {
+    const GpuInfo& gpu = list.gpus[i];
     result["gpus"].push_back({{"name", gpu.name},
                               {"compute_capability", join_text(gpu.major, ".", gpu.minor)},
                               {"multiprocessors", gpu.multiprocessors},
                               {"clock_mhz", gpu.clock_mhz},
                               {"memory_bytes", gpu.memory.value()},
                               {"free_bytes", gpu.free_memory.value()},
-                              {"l2_bytes", gpu.l2_cache.value()}});
+                              {"l2_bytes", gpu.l2_cache.value()},
+                              {"shared_bytes_per_block", gpu.shared_memory_per_block.value()}});
+    result["gpus"].back()["rates"] = rates_json(gpu, measure_gpu_rates(static_cast<int>(i)));
   }
   if (list.gpus.empty()) result["no_gpu_because"] = list.reason;
   std::puts(result.dump(1).c_str());
@@ -84,6 +166,7 @@ void print_tables(const CpuRates& rates) {
              to_text(gpu.free_memory), to_text(gpu.l2_cache));
   }
   std::fputs(gpus.text().c_str(), stdout);
+  for (size_t i = 0; i < list.gpus.size(); ++i) print_gpu_rates(static_cast<int>(i), list.gpus[i]);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "brrr/base/units.h"
 #include "brrr/cli/commands.h"
+#include "brrr/cli/device_option.h"
 #include "brrr/data/stories.h"
 #include "brrr/infer/evaluate.h"
 #include "brrr/infer/load_model.h"
@@ -27,6 +28,7 @@ struct Arguments {
   bool json = false;
   std::optional<bool> document_mask, whole_documents;  // not given: as the run was trained
   EvaluateOptions options;
+  DeviceOption device;
 };
 
 const text::Tokenizer& tokenizer_of(const LoadedModel& loaded) {
@@ -106,6 +108,7 @@ TokenSet tokens_of(const Arguments& arguments, const LoadedModel& loaded) {
 }
 
 void run_eval(const Arguments& arguments) {
+  const DeviceScope scope(arguments.device.device());
   const LoadedModel loaded = load_model(arguments.model, {.tokenizer = arguments.tokenizer});
   const TokenSet tokens = tokens_of(arguments, loaded);
   const EvaluateOptions options = options_of(arguments, run_of(loaded));
@@ -182,6 +185,7 @@ void add_eval(CLI::App& app) {
       "  brrr eval runs/stories --stories\n"
       "  brrr eval runs/mine chapter12.txt --json\n"
       "  brrr eval runs/mine --data corpus --split validation");
+  add_device_option(*command, arguments->device);
   command->callback([arguments] { run_eval(*arguments); });
 }
 

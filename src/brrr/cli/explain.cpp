@@ -9,6 +9,7 @@
 #include "brrr/cli/commands.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/rates_option.h"
+#include "brrr/compiler/codegen_cuda.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/verify.h"
 #include "brrr/report/graph_views.h"
@@ -21,7 +22,7 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  std::string graph, stage = "plan", svg;
+  std::string graph, stage = "plan", device = "cpu", svg;
   RatesOption rates;
   bool json = false, dot = false;
 };
@@ -121,6 +122,25 @@ std::string show_plan(const Explained& explained, Form form) {
                      prediction.calibrated ? "" : " (uncalibrated)");
 }
 
+std::string show_sources(const Explained& explained, Form form) {
+  if (form == Form::dot) return no_dot("codegen");
+  const KernelList& list = explained.program.kernels;
+  if (form == Form::text) return generated_text(list);
+  nlohmann::json kernels = nlohmann::json::array();
+  for (const Kernel& kernel : list.kernels) {
+    if (!kernel.generated) continue;
+    nlohmann::json launches = nlohmann::json::array();
+    for (const GeneratedLaunch& launch : kernel.generated->launches)
+      launches.push_back(
+          {{"entry", launch.entry}, {"blocks", launch.blocks}, {"threads", launch.threads}});
+    kernels.push_back({{"name", kernel.name},
+                       {"launches", launches},
+                       {"workspace_bytes", kernel.generated->workspace_bytes},
+                       {"source", kernel.generated->source.text}});
+  }
+  return kernels.dump(1);
+}
+
 struct Stage {
   std::string_view name, what;
   std::string (*show)(const Explained&, Form);
@@ -133,6 +153,7 @@ constexpr Stage kStages[] = {
      "what the backward part needs of the forward part, and the price of computing it again",
      show_kept},
     {"fuse", "the kernels, with FLOPs, bytes and predicted time", show_kernels},
+    {"codegen", "the kernels that are generated for a GPU, as CUDA C++", show_sources},
     {"plan", "where every temporary lives, as a timeline", show_plan}};
 
 std::string show_stage(const Explained& explained, std::string_view name, Form form) {
@@ -152,8 +173,16 @@ std::string show_stage(const Explained& explained, std::string_view name, Form f
   fail("explain: there is no stage \"", name, "\"; use one of ", known);
 }
 
+// The model takes no memory, wherever its program would run.
+StepOptions step_options(const Options& options) {
+  StepOptions step = options.model.on(Device::null());
+  const Device device = parse_device(options.stage == "codegen" ? "cuda:0" : options.device);
+  if (device.kind == DeviceKind::cuda) step.pipeline.device = device;
+  return step;
+}
+
 Explained explain_model(const Options& options) {
-  const StepOptions step = options.model.on(Device::null());
+  const StepOptions step = step_options(options);
   const ModelStep model(options.model.model, step);
   return {.forward = model.trace_forward(),
           .program = plan_program(model.trace_step(), step.pipeline),
@@ -166,8 +195,8 @@ Explained explain_graph(const Options& options) {
   verify(graph, "parse");
   const bool is_step = has_backward(graph) || graph.states.empty();
   return {.forward = graph,
-          .program = plan_program(is_step ? graph : differentiate(graph),
-                                  options.model.on(Device::null()).pipeline),
+          .program =
+              plan_program(is_step ? graph : differentiate(graph), step_options(options).pipeline),
           .rates = options.rates,
           .svg = options.svg};
 }
@@ -204,6 +233,10 @@ void add_explain(CLI::App& app) {
   source->get_option("--model")->excludes(
       source->add_option("--graph", options->graph, "File with a graph in text form"));
   command->add_option("--stage", options->stage, "Which stage")->capture_default_str();
+  command
+      ->add_option("--device", options->device,
+                   "Whose program: cpu or cuda; neither is needed to show it")
+      ->capture_default_str();
   CLI::Option* json = command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--dot", options->dot, "Print Graphviz: pipe it into `dot -Tsvg`")
       ->excludes(json);
@@ -213,6 +246,7 @@ void add_explain(CLI::App& app) {
                   "Examples:\n"
                   "  brrr explain --model gpt2-tiny --stage trace\n"
                   "  brrr explain --model gpt2-1558m --stage plan --svg plan.svg\n"
+                  "  brrr explain --model gpt2-tiny --stage codegen > kernels.cu\n"
                   "  brrr explain --graph step.txt --stage fuse --dot | dot -Tsvg > step.svg");
   command->callback([options] {
     check(!options->model.model.empty() || !options->graph.empty(),

@@ -10,6 +10,7 @@
 
 #include "brrr/base/units.h"
 #include "brrr/cli/commands.h"
+#include "brrr/cli/device_option.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/infer/character_stream.h"
 #include "brrr/infer/generator.h"
@@ -26,6 +27,7 @@ struct Arguments {
   int64_t samples = 1;
   bool stop = true, json = false;
   GenerateOptions options{.tokens = 256, .sampling = {.temperature = 0.8}};
+  DeviceOption device;
 };
 
 struct Prompt {
@@ -157,6 +159,7 @@ void print_json(const Arguments& arguments, const LoadedModel& loaded, const Pro
 }
 
 void run_generate(const Arguments& arguments) {
+  const DeviceScope scope(arguments.device.device());
   check(arguments.samples > 0 && arguments.samples <= 1'000'000, "--samples ", arguments.samples,
         ": use 1 to 1,000,000");
   check_sampling(arguments.options.sampling);
@@ -222,6 +225,7 @@ void add_generate(CLI::App& app) {
       "  brrr generate runs/stories --prompt 'Once upon a time'\n"
       "  brrr generate runs/stories --samples 5 --temperature 1 --top-p 0.95 --seed 7\n"
       "  brrr generate ./Qwen2.5-0.5B --prompt 'The capital of France is' --temperature 0");
+  add_device_option(*command, arguments->device);
   command->callback([arguments] { run_generate(*arguments); });
 }
 

@@ -5,10 +5,12 @@
 #include <memory>
 
 #include "brrr/cli/commands.h"
+#include "brrr/cli/device_option.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/rates_option.h"
 #include "brrr/report/profile_report.h"
 #include "brrr/runtime/calibrate.h"
+#include "brrr/runtime/calibrate_cuda.h"
 #include "brrr/runtime/stages.h"
 
 namespace brrr::cli {
@@ -17,6 +19,7 @@ namespace {
 struct Options {
   ModelOptions model;
   RatesOption rates;
+  DeviceOption device;
   int steps = 5, rows = 20;
   bool calibrate = false, json = false, no_batch_test = false;
   std::string what_if, trace;
@@ -24,7 +27,7 @@ struct Options {
 
 BatchTest test_batch(const Options& options, Executable& once, std::span<const Tensor> inputs,
                      const Profile& profile) {
-  StepOptions doubled = options.model.on(Device::cpu());
+  StepOptions doubled = options.model.on(options.device.device());
   doubled.batch *= 2;
   ModelStep twice(options.model.model, doubled);
   Executable& program = twice.executable();
@@ -49,6 +52,7 @@ BatchTest test_batch(const Options& options, Executable& once, std::span<const T
 PlannedProgram plan_in(Precision precision, const ModelOptions& model) {
   StepOptions step = model.on(Device::null());
   step.pipeline.precision.policy = precision;
+  if (default_device().kind == DeviceKind::cuda) step.pipeline.device = default_device();
   return plan_program(ModelStep(model.model, step).trace_step(), step.pipeline);
 }
 
@@ -61,17 +65,21 @@ double price(const WhatIf& what_if, const Executable& program, const ModelOption
 }
 
 void run_profile(const Options& options) {
+  const DeviceScope scope(options.device.device());
   const WhatIf what_if = parse_what_if(options.what_if);
-  ModelStep step(options.model.model, options.model.on(Device::cpu()));
+  ModelStep step(options.model.model, options.model.on(options.device.device()));
   Executable& program = step.executable();
   std::unique_ptr<Calibrator> calibrator;
   MeasureOptions measure{.steps = options.steps};
-  if (options.calibrate) {
+  const bool is_gpu = default_device().kind == DeviceKind::cuda;
+  if (options.calibrate && !is_gpu) {
     calibrator = std::make_unique<Calibrator>();
     measure.between = [&] { calibrator->round(); };
   }
   const StepTimes times = measure_steps(program, step.inputs(), measure);
-  const Rates rates = calibrator ? calibrator->rates() : find_rates(options.rates);
+  const Rates rates = calibrator                    ? calibrator->rates()
+                      : options.calibrate && is_gpu ? calibrate_cuda(default_device())
+                                                    : find_rates(options.rates);
   const PlannedProgram in_bf16 = plan_in(Precision::bf16_mixed, options.model);
   ProfileReport report{
       .title = fmt::format("{}, batch {}, seq {}: {} parameters, {} kernels", options.model.model,
@@ -112,6 +120,7 @@ void add_profile(CLI::App& app) {
                     "Leave out the test at twice the batch");
   command->add_flag("--json", options->json, "Print JSON");
   add_rates_option(*command, options->rates);
+  add_device_option(*command, options->device);
   command->footer(
       "Examples:\n"
       "  brrr profile --model gpt2-tiny\n"

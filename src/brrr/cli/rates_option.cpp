@@ -3,11 +3,35 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "brrr/account/hardware.h"
 #include "brrr/account/measure.h"
 #include "brrr/base/thread_pool.h"
+#include "brrr/device/default_device.h"
+#include "brrr/device/gpu_info.h"
 #include "brrr/runtime/calibrate.h"
 
 namespace brrr::cli {
+
+namespace {
+
+bool is_gpu() { return default_device().kind == DeviceKind::cuda; }
+
+std::string gpu_name() { return list_gpus().gpus[default_device().index].name; }
+
+// By the name that the driver gives: "NVIDIA H200" is the table's H200, "NVIDIA H100 80GB HBM3" its H100.
+Rates rates_of_gpu() {
+  const std::string name = gpu_name();
+  std::string best;
+  for (const PromisedRate& row : promised_rates()) {
+    const std::string device(row.device);
+    if (name.find(device) != std::string::npos && device.size() > best.size()) best = device;
+  }
+  check(!best.empty(), "the hardware table has no ", name,
+        "; measure it with `brrr calibrate --device cuda`");
+  return rates_from_hardware(best);
+}
+
+}  // namespace
 
 void add_rates_option(CLI::App& command, RatesOption& option) {
   auto* file = command.add_option("--rates", option.file, "File of `brrr calibrate`");
@@ -22,7 +46,8 @@ std::string machine_rates_path() {
   const char* home = std::getenv("HOME");
   check(cache || home, "neither XDG_CACHE_HOME nor HOME is set; name a file with --out or --rates");
   const std::string folder = cache ? cache : join_text(home, "/.cache");
-  std::string machine = join_text(cpu_name(), " ", thread_pool().threads(), " threads");
+  std::string machine =
+      is_gpu() ? gpu_name() : join_text(cpu_name(), " ", thread_pool().threads(), " threads");
   for (char& c : machine) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
   }
@@ -33,14 +58,16 @@ Rates find_rates(const RatesOption& option) {
   if (!option.hardware.empty()) return rates_from_hardware(option.hardware);
   if (!option.file.empty()) return load_rates(option.file);
   const std::string path = machine_rates_path();
-  return std::filesystem::exists(path) ? load_rates(path) : rough_rates();
+  if (std::filesystem::exists(path)) return load_rates(path);
+  return is_gpu() ? rates_of_gpu() : rough_rates();
 }
 
 Rates find_rates_quickly(const RatesOption& option) {
   constexpr Bytes kPerThread = 16_MiB;
   constexpr double kLaunchSeconds = 3e-7;
   const bool is_given = !option.hardware.empty() || !option.file.empty();
-  if (is_given || std::filesystem::exists(machine_rates_path())) return find_rates(option);
+  if (is_given || is_gpu() || std::filesystem::exists(machine_rates_path()))
+    return find_rates(option);
   Rates rates =
       rates_from_peaks(cpu_name(), {.flops_per_second = measure_peak().value(),
                                     .bytes_per_second = measure_cache(kPerThread).copy.value(),

@@ -19,7 +19,8 @@ Rates find_rates(const RatesOption& option);
 // The same for a command that has other things to do: without a file, peaks over little memory, measured in
 // a fraction of a second.
 Rates find_rates_quickly(const RatesOption& option);
-// $XDG_CACHE_HOME/brrr or ~/.cache/brrr, one file for each machine and number of threads.
+// $XDG_CACHE_HOME/brrr or ~/.cache/brrr, one file for each machine and number of threads, or for each GPU:
+// those of the default device.
 std::string machine_rates_path();
 
 }  // namespace brrr::cli

@@ -5,12 +5,16 @@
 
 #include <cstdio>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "brrr/cli/commands.h"
 #include "brrr/cli/exit_codes.h"
+#include "brrr/device/cuda/runtime.h"
+#include "brrr/device/gpu_info.h"
 #include "brrr/report/table.h"
+#include "brrr/sweep/cuda.h"
 
 namespace brrr::cli {
 namespace {
@@ -32,9 +36,9 @@ struct Outcome {
 };
 
 // Runs every check on one op; the row shows one mark a check.
-Outcome sweep_one(const OpDef& op) {
+Outcome sweep_one(const OpDef& op, std::span<const sweep::Check> checks) {
   Outcome outcome;
-  for (const sweep::Check& check : sweep::checks()) {
+  for (const sweep::Check& check : checks) {
     try {
       check.run(op);
       ++outcome.held;
@@ -45,8 +49,27 @@ Outcome sweep_one(const OpDef& op) {
   return outcome;
 }
 
-void run_sweep(const std::vector<std::string>& names) {
-  const std::vector<const OpDef*> ops = find_ops(names);
+// What is checked on a device. Inputs on a GPU are fresh each time; the seed that is said repeats them.
+std::span<const sweep::Check> checks_on(Device device, uint64_t seed) {
+  if (device.kind == DeviceKind::cpu) return sweep::checks();
+  check(device == Device::cuda(0), "sweep: ", device, " is not swept; use cpu or cuda");
+  check(cuda::gpu_count() > 0, "sweep: there is no GPU: ", list_gpus().reason);
+  if (seed == 0) seed = std::random_device{}();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  sweep::set_cuda_seed(seed);
+  return sweep::cuda_checks();
+}
+
+struct SweepOptions {
+  std::vector<std::string> names;
+  std::string device = "cpu";
+  uint64_t seed = 0;
+};
+
+void run_sweep(const SweepOptions& options) {
+  const std::vector<const OpDef*> ops = find_ops(options.names);
+  const std::span<const sweep::Check> checks =
+      checks_on(parse_device(options.device), options.seed);
   const bool terminal = isatty(fileno(stderr)) != 0;
   std::vector<std::string> failures;
   size_t held = 0;
@@ -54,7 +77,7 @@ void run_sweep(const std::vector<std::string>& names) {
     if (terminal)
       std::fprintf(stderr, "\r[%zu/%zu] %-20.*s", i + 1, ops.size(),
                    static_cast<int>(ops[i]->name.size()), ops[i]->name.data());
-    const Outcome outcome = sweep_one(*ops[i]);
+    const Outcome outcome = sweep_one(*ops[i], checks);
     held += static_cast<size_t>(outcome.held);
     failures.insert(failures.end(), outcome.failures.begin(), outcome.failures.end());
   }
@@ -69,10 +92,13 @@ void run_sweep(const std::vector<std::string>& names) {
 void add_sweep(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "sweep", "Hold ops against their definitions: values, gradients, layouts, threads, guards");
-  const auto names = std::make_shared<std::vector<std::string>>();
-  command->add_option("ops", *names, "Names of ops; all when none are given");
-  command->footer("Example:\n  brrr sweep matmul softmax");
-  command->callback([names] { run_sweep(*names); });
+  const auto options = std::make_shared<SweepOptions>();
+  command->add_option("ops", options->names, "Names of ops; all when none are given");
+  command->add_option("--device", options->device, "cpu, or cuda: the GPU beside the cpu")
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "Of the inputs on a GPU; 0 takes fresh ones");
+  command->footer("Examples:\n  brrr sweep matmul softmax\n  brrr sweep --device cuda");
+  command->callback([options] { run_sweep(*options); });
 }
 
 }  // namespace brrr::cli

@@ -51,6 +51,8 @@ bool is_tileable(const Graph& graph, const Node& node) {
   return node.op->tiles != nullptr || node.op->name == "cast" || node.op->name == "copy";
 }
 
+Streams declared_streams(const Graph&, const Node& node) { return node.op->streams; }
+
 bool leaves_forward(const Node& producer, const Node& reader) {
   return producer.phase == Phase::forward && reader.phase != Phase::forward;
 }
@@ -82,7 +84,7 @@ std::vector<Region> fuse(const Graph& graph, const FuseOptions& options) {
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       if (is_tileable(graph, graph.nodes[n])) join_producers(regions, n, options);
     }
-    cores = attach_to_cores(regions);
+    cores = attach_to_cores(regions, options.streams);
   }
   std::vector<Region> result;
   for (size_t root : regions.in_order()) {

@@ -23,10 +23,15 @@ struct Region {
   Attached prologue, epilogue;
 };
 
+// Which operands the kernel of a node takes from, or gives to, what is fused to it.
+using StreamsOf = Streams (*)(const Graph& graph, const Node& node);
+Streams declared_streams(const Graph& graph, const Node& node);  // as its op says, for the CPU
+
 struct FuseOptions {
   bool enabled = true;
   int max_nodes = 48;     // a longer chain gains nothing more and needs more buffers
   int max_operands = 24;  // inputs and outputs of one kernel
+  StreamsOf streams = declared_streams;
 };
 
 // True when the node can be a step of a tile program: it has tile functions, or is a cast.

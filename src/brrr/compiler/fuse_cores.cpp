@@ -8,8 +8,8 @@ namespace {
 
 class CoreBuilder {
  public:
-  explicit CoreBuilder(RegionSet& regions)
-      : graph_(regions.graph()), regions_(regions), uses_(uses_of(graph_)) {
+  CoreBuilder(RegionSet& regions, StreamsOf streams)
+      : graph_(regions.graph()), regions_(regions), streams_(streams), uses_(uses_of(graph_)) {
     for (ValueId id : graph_.outputs) kept_.insert(id.value);
     for (const StateSlot& state : graph_.states) kept_.insert(state.after.value);
   }
@@ -80,7 +80,7 @@ class CoreBuilder {
     const Node& node = graph_.nodes[*core];
     if (any_leaves_forward(node, region)) return {};
     const int output = graph_.value(result).output;
-    const bool streams = (node.op->streams.outputs >> output & 1U) != 0;
+    const bool streams = (streams_(graph_, node).outputs >> output & 1U) != 0;
     // A result is rounded to its dtype before anybody sees it; the kernel has done that for these.
     if (!streams || !is_natural(graph_.type(result).dtype)) return {};
     const size_t root = regions_.find(*core);
@@ -95,14 +95,14 @@ class CoreBuilder {
                      .saved_bytes = uses * bytes_of(result)};
   }
 
-  // The region before the core `user`, or before the one that reads it reshaped.
+  // The region before the core `user`, or before the one that reads it reshaped, once or several times.
   std::optional<Candidate> as_prologue(size_t region, ValueId value, NodeId user) {
     const Node& node = graph_.node(user);
     if (node.op->view) {
       if (behind_reshapes(graph_, node.outputs[0]) != value) return {};
       std::optional<Candidate> best;
       for (NodeId next : uses_[node.outputs[0].index()]) {
-        if (const auto candidate = as_prologue_of(region, value, next)) best = candidate;
+        if (const auto candidate = as_prologue(region, value, next)) best = candidate;
       }
       return best;
     }
@@ -123,7 +123,7 @@ class CoreBuilder {
     constexpr int kMaskBits =
         32;  // concat may have more operands than the mask of streams has bits
     if (operand < 0 || operand >= kMaskBits || made_here != 1) return {};
-    if ((node.op->streams.inputs >> operand & 1U) == 0) return {};
+    if ((streams_(graph_, node).inputs >> operand & 1U) == 0) return {};
     const size_t root = regions_.find(user.index());
     const auto known = cores_.find(root);
     if (known != cores_.end() && known->second.prologue.is_used()) return {};
@@ -171,6 +171,7 @@ class CoreBuilder {
 
   const Graph& graph_;
   RegionSet& regions_;
+  StreamsOf streams_;
   std::map<size_t, Region> cores_;  // by root: what is attached so far
   std::vector<std::vector<NodeId>> uses_;
   std::set<int32_t> kept_;  // values that are outputs or states
@@ -178,6 +179,8 @@ class CoreBuilder {
 
 }  // namespace
 
-std::map<size_t, Region> attach_to_cores(RegionSet& regions) { return CoreBuilder(regions).run(); }
+std::map<size_t, Region> attach_to_cores(RegionSet& regions, StreamsOf streams) {
+  return CoreBuilder(regions, streams).run();
+}
 
 }  // namespace brrr

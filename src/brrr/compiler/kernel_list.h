@@ -26,13 +26,23 @@ struct Buffer {
   ValueId value;  // whose elements it was made for; none for workspaces and copies at the end
 };
 
+// An operand that is part of what is read, with zeros around it: the gradient of a slice, never written out.
+struct Placement {
+  int axis = -1;  // none: the operand is all of it
+  int64_t start = 0;
+  Shape shape = {};  // with the zeros
+  bool is_used() const { return axis >= 0; }
+};
+
 struct OperandRef {
   BufferId buffer;
   Layout layout;
   DType dtype;
+  Placement placed = {};
 };
 
-struct KernelProgram;  // plan_memory.h
+struct KernelProgram;    // plan_memory.h
+struct GeneratedKernel;  // codegen_cuda.h
 
 // An operand of the op of a kernel that has more fused to it.
 struct CoreOperand {
@@ -72,6 +82,8 @@ struct Kernel {
   std::shared_ptr<const Graph> body_graph;
   std::shared_ptr<const KernelProgram> body;
   std::vector<KernelPart> parts;
+  std::shared_ptr<const GeneratedKernel>
+      generated;  // on a GPU: how it runs, unless by its op's kernel
 };
 
 // True when the kernel may write an output into the bytes of an operand that nobody reads after it:
@@ -87,7 +99,8 @@ struct KernelList {
 // The kernels of a graph whose nodes run in these regions. Written states are computed in place where
 // nobody reads the old value any more; otherwise they are copied at the end, all at once in effect.
 struct LowerOptions {
-  bool group = true;  // join elementwise programs that do not depend on each other
+  bool group = true;       // join elementwise programs that do not depend on each other
+  bool generated = false;  // every elementwise kernel is a program, and numbers are in its text
 };
 KernelList lower(const Graph& graph, const std::vector<Region>& regions,
                  const LowerOptions& options = {});
@@ -98,5 +111,7 @@ std::vector<CoreOperand> core_operands(const std::vector<CoreOperand>& fused,
 
 // Asks every kernel for its scratch, now that operands are known, and adds it as a buffer.
 void select_workspaces(KernelList& list, ThreadPool& pool);
+// The same on a GPU, where generated kernels and those of ops may ask for some.
+void select_cuda_workspaces(KernelList& list);
 
 }  // namespace brrr

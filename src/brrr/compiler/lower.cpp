@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <optional>
+#include <set>
 
+#include "brrr/compiler/codegen_cuda.h"
 #include "brrr/compiler/group.h"
 #include "brrr/compiler/plan_memory.h"
 #include "brrr/graph/repeat.h"
@@ -32,6 +34,7 @@ class Lowering {
     for (size_t i = 0; i < graph_.states.size(); ++i)
       give(graph_.states[i].before, Place::state, static_cast<int>(i));
     for (const Region& region : regions_) add_region(region);
+    if (options_.generated) drop_unread_values();
     if (options_.group) group_programs(list_);
     finish_states_in_place();
     finish_outputs();
@@ -76,7 +79,7 @@ class Lowering {
     }
     if (region.core.valid()) {
       add_core(region);
-    } else if (region.nodes.size() == 1) {
+    } else if (region.nodes.size() == 1 && !(options_.generated && is_tileable(graph_, first))) {
       add_op(first);
     } else {
       add_program(region);
@@ -134,6 +137,7 @@ class Lowering {
       for (ValueId input : graph_.node(id).inputs) {
         const NodeId maker = graph_.value(input).node;
         if (input == given || (maker.valid() && contains(nodes, maker))) continue;
+        if (options_.generated && constant_behind(graph_, input)) continue;
         if (std::find(ends.inputs.begin(), ends.inputs.end(), input) == ends.inputs.end())
           ends.inputs.push_back(input);
       }
@@ -145,10 +149,32 @@ class Lowering {
     return ends;
   }
 
-  int add_input(Kernel& kernel, ValueId id) const {
+  // Of a program over `shape`.
+  int add_input(Kernel& kernel, ValueId id, const Shape& shape) const {
+    const NodeId maker = graph_.value(id).node;
+    if (options_.generated && maker.valid() && graph_.node(maker).op == &place_slice_op) {
+      if (const std::optional<OperandRef> placed = placed_operand(graph_.node(maker), shape)) {
+        kernel.inputs.push_back(*placed);
+        kernel.cost.bytes_read += bytes_of(graph_.node(maker).inputs[0]);
+        return static_cast<int>(kernel.inputs.size()) - 1;
+      }
+    }
     kernel.inputs.push_back(where(id));
     kernel.cost.bytes_read += bytes_of(id);
     return static_cast<int>(kernel.inputs.size()) - 1;
+  }
+
+  // The source of a place_slice, so that a generated kernel reads it in place of a mostly empty copy.
+  std::optional<OperandRef> placed_operand(const Node& node, const Shape& shape) const {
+    const Shape& whole = graph_.type(node.outputs[0]).shape;
+    const Axes& range = node.attrs.list("range");
+    if (whole != shape || range[2] != 1 || numel(graph_.type(node.inputs[0]).shape) == 0) return {};
+    const int axis = normalize_axis(node.attrs.integer("axis"), whole.size(), "place_slice");
+    const Layout all = contiguous_layout(whole);
+    const Layout hole = slice_layout(all, axis, {range[0], range[1], range[2]});
+    OperandRef ref = where(node.inputs[0]);
+    ref.placed = {.axis = axis, .start = hole.offset / all.strides[axis], .shape = whole};
+    return ref;
   }
   int add_output(Kernel& kernel, ValueId id) {
     give(id, Place::temporary, 0);
@@ -168,10 +194,29 @@ class Lowering {
     Kernel kernel{.phase = graph_.node(region.nodes.back()).phase};
     const TileProgramEnds ends = ends_of(region.nodes, region, {});
     add_work(kernel, region.nodes);
-    for (ValueId id : ends.inputs) add_input(kernel, id);
+    const Shape& shape = graph_.type(graph_.node(region.nodes.front()).outputs[0]).shape;
+    for (ValueId id : ends.inputs) add_input(kernel, id, shape);
     for (ValueId id : ends.outputs) add_output(kernel, id);
     kernel.program = std::make_shared<TileProgram>(graph_, region.nodes, ends);
     list_.kernels.push_back(std::move(kernel));
+  }
+
+  // Numbers that programs have in their text need no memory, nor do slices that they place themselves.
+  void drop_unread_values() {
+    std::set<int32_t> read;
+    for (const Kernel& kernel : list_.kernels) {
+      for (const OperandRef& ref : kernel.inputs) read.insert(ref.buffer.value);
+    }
+    for (size_t v = 0; v < where_.size(); ++v) {
+      if (is_result_[v]) read.insert(where_[v].buffer.value);
+    }
+    std::erase_if(list_.kernels, [&](const Kernel& kernel) {
+      const bool is_optional =
+          kernel.op == &number_op || kernel.op == &full_op || kernel.op == &place_slice_op;
+      if (!is_optional || read.count(kernel.outputs[0].buffer.value)) return false;
+      list_.buffers[kernel.outputs[0].buffer.index()].bytes = 0;
+      return true;
+    });
   }
 
   // ---- a core with what is attached to it ----
@@ -247,7 +292,8 @@ class Lowering {
   Attachment& add_attachment(Kernel& kernel, std::span<const NodeId> nodes,
                              const TileProgramEnds& ends) {
     Attachment attachment{.program = std::make_shared<TileProgram>(graph_, nodes, ends)};
-    for (ValueId id : ends.inputs) attachment.inputs.push_back(add_input(kernel, id));
+    const Shape& shape = graph_.type(graph_.node(nodes.front()).outputs[0]).shape;
+    for (ValueId id : ends.inputs) attachment.inputs.push_back(add_input(kernel, id, shape));
     for (ValueId id : ends.outputs) attachment.outputs.push_back(add_output(kernel, id));
     kernel.attachments.push_back(std::move(attachment));
     return kernel.attachments.back();
@@ -476,6 +522,7 @@ int64_t workspace_bytes(const Kernel& kernel, ThreadPool& pool) {
 }  // namespace
 
 bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
+  if (kernel.inputs[input].placed.is_used()) return false;  // elements are elsewhere
   if (!kernel.attachments.empty()) return may_overwrite_fused(kernel, input, output);
   if (kernel.program || kernel.op->tiles) return true;
   if (kernel.op == &update_view_op || kernel.op == &update_slice_op) return input == 0;
@@ -483,13 +530,32 @@ bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
          static_cast<int>(input) == repeat_node(kernel.attrs).initial_of(static_cast<int>(output));
 }
 
+namespace {
+
+void add_workspace(KernelList& list, Kernel& kernel, int64_t bytes) {
+  if (bytes == 0) return;
+  list.buffers.push_back({.bytes = bytes});
+  kernel.workspace = BufferId(list.buffers.size() - 1);
+}
+
+int64_t cuda_workspace_bytes(const Kernel& kernel) {
+  if (kernel.body) return kernel.body->plan.arena_bytes;
+  if (kernel.generated) return kernel.generated->workspace_bytes;
+  if (!kernel.op || !kernel.op->cuda_workspace) return 0;
+  std::vector<Operand> inputs, outputs;
+  for (const OperandRef& x : kernel.inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
+  for (const OperandRef& y : kernel.outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
+  return kernel.op->cuda_workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, nullptr});
+}
+
+}  // namespace
+
 void select_workspaces(KernelList& list, ThreadPool& pool) {
-  for (Kernel& kernel : list.kernels) {
-    const int64_t bytes = workspace_bytes(kernel, pool);
-    if (bytes == 0) continue;
-    list.buffers.push_back({.bytes = bytes});
-    kernel.workspace = BufferId(list.buffers.size() - 1);
-  }
+  for (Kernel& kernel : list.kernels) add_workspace(list, kernel, workspace_bytes(kernel, pool));
+}
+
+void select_cuda_workspaces(KernelList& list) {
+  for (Kernel& kernel : list.kernels) add_workspace(list, kernel, cuda_workspace_bytes(kernel));
 }
 
 }  // namespace brrr

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/expand.h"
 #include "brrr/compiler/simplify.h"
 #include "brrr/compiler/verify_plan.h"
 #include "brrr/graph/repeat.h"
@@ -34,13 +36,40 @@ Graph run_precision(const Graph& graph, const PipelineOptions& options) {
   return apply_precision(graph, options.precision);
 }
 
+// ---- how each device wants its kernels: the CPU streams tiles through them, a GPU gets them as text ----
+FuseOptions fuse_options(const PipelineOptions& options) {
+  // Without a compiler for generated kernels every op runs by its own.
+  FuseOptions fusing{.enabled = options.fuse && (!options.is_cuda() || options.is_generated())};
+  if (options.is_generated()) {
+    constexpr int kMaxNodes = 256;  // values between them are registers, not tiles in a cache
+    fusing.max_nodes = kMaxNodes;
+    fusing.streams = generated_streams;
+  }
+  return fusing;
+}
+
+LowerOptions lower_options(const PipelineOptions& options) {
+  return {.group = fuse_options(options).enabled, .generated = options.is_generated()};
+}
+
+void select_kernels(KernelList& list, const PipelineOptions& options, ThreadPool& pool) {
+  if (options.is_generated()) generate_kernels(list);
+  options.is_cuda() ? select_cuda_workspaces(list) : select_workspaces(list, pool);
+}
+
+PlanOptions plan_options(const PipelineOptions& options) {
+  constexpr int64_t kCudaAlignment = 256;
+  return {.share = options.plan_memory,
+          .alignment = options.is_cuda() ? kCudaAlignment : kArenaAlignment};
+}
+
 // What the budget of recomputation is held against: the graph as it will run.
 PlannedGraph plan_graph(const Graph& graph, const PipelineOptions& options) {
   PlannedGraph planned{
-      .kernels = lower(graph, fuse(graph, {.enabled = options.fuse}), {.group = options.fuse}),
+      .kernels = lower(graph, fuse(graph, fuse_options(options)), lower_options(options)),
       .memory = {}};
-  select_workspaces(planned.kernels, thread_pool());
-  planned.memory = plan_memory(planned.kernels, {.share = options.plan_memory});
+  select_kernels(planned.kernels, options, thread_pool());
+  planned.memory = plan_memory(planned.kernels, plan_options(options));
   return planned;
 }
 
@@ -85,6 +114,11 @@ class Pipeline {
       if (pass.enabled && !(options_.*pass.enabled)) continue;
       timed(pass.name, [&] { graph = apply(pass, std::move(graph), options_); });
       checked(graph);
+      // Behind `precision`, whose table names whole ops.
+      if (&pass == std::begin(kGraphPasses) && options_.is_cuda()) {
+        timed("expand", [&] { graph = expand_for_cuda(graph, *options_.device); });
+        checked(graph);
+      }
     }
     made_.graph = std::move(graph);
     made_.kernels = make_kernels(made_.graph, made_.regions);
@@ -98,14 +132,13 @@ class Pipeline {
   // Bodies are lowered and planned before the memory of the kernel that runs them is: it holds theirs.
   KernelProgram make_kernels(const Graph& graph, std::vector<Region>& regions) {
     KernelProgram program;
-    timed("fuse", [&] { regions = fuse(graph, {.enabled = options_.fuse}); });
-    timed("lower", [&] { program.list = lower(graph, regions, {.group = options_.fuse}); });
+    timed("fuse", [&] { regions = fuse(graph, fuse_options(options_)); });
+    timed("lower", [&] { program.list = lower(graph, regions, lower_options(options_)); });
     for (Kernel& kernel : program.list.kernels) {
       if (kernel.body_graph) make_body(kernel);
     }
-    timed("select", [&] { select_workspaces(program.list, pool_); });
-    timed("plan_memory",
-          [&] { program.plan = plan_memory(program.list, {.share = options_.plan_memory}); });
+    timed("select", [&] { select_kernels(program.list, options_, pool_); });
+    timed("plan_memory", [&] { program.plan = plan_memory(program.list, plan_options(options_)); });
     return program;
   }
 

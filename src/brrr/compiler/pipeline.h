@@ -24,6 +24,10 @@ struct PipelineOptions {
   bool trace_twice = false;      // refuse a function whose second trace differs from the first
   bool keep_graphs = false;      // remember the graph after every pass
   std::optional<Device> device;  // where the program runs; by default where its tensors are
+  bool generate = true;          // on a GPU: false without a compiler for generated kernels
+
+  bool is_cuda() const { return device && device->kind == DeviceKind::cuda; }
+  bool is_generated() const { return is_cuda() && generate; }
 };
 
 // The names that `without` knows: "simplify", "fuse", ...

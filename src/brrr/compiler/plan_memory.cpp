@@ -13,10 +13,6 @@ struct Block {
   int64_t offset = -1;
 };
 
-int64_t aligned(int64_t bytes) {
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-}
-
 class Planner {
  public:
   Planner(const KernelList& list, const PlanOptions& options)
@@ -42,6 +38,9 @@ class Planner {
   }
 
  private:
+  int64_t aligned(int64_t bytes) const {
+    return (bytes + options_.alignment - 1) / options_.alignment * options_.alignment;
+  }
   size_t root(size_t b) const {
     while (block_of_[b] != b) b = block_of_[b];
     return b;

@@ -21,7 +21,8 @@ struct KernelProgram {
 };
 
 struct PlanOptions {
-  bool share = true;  // false: every buffer has bytes of its own
+  bool share = true;                    // false: every buffer has bytes of its own
+  int64_t alignment = kArenaAlignment;  // a multiple of it
 };
 
 MemoryPlan plan_memory(const KernelList& list, const PlanOptions& options = {});

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "brrr/ops/op_list.h"
+#include "brrr/tensor/element.h"
+
 namespace brrr {
 namespace {
 
@@ -17,7 +20,38 @@ TileFn tile_of(const Node& node, ComputeType type) {
   return tile;
 }
 
+// As a kernel would load it: in the dtype of its tensor first.
+TileLiteral literal_of(const Graph& graph, ValueId id, int slot, ComputeType type) {
+  const Node* node = constant_behind(graph, id);
+  invariant(node != nullptr,
+            "a value that a tile program reads is neither an operand nor a number");
+  TileLiteral literal{.slot = slot, .type = type};
+  const auto set = [&]<typename Held>(Held held) {
+    literal.integer = convert_element<int64_t>(held);
+    literal.number =
+        type == ComputeType::f32 ? convert_element<float>(held) : convert_element<double>(held);
+  };
+  const DType dtype = graph.type(node->outputs[0]).dtype;
+  if (node->op == &number_op && dtype != DType::f64) {
+    set(node->attrs.integer("value"));
+  } else {
+    visit_dtype(dtype,
+                [&]<typename Held>() { set(convert_element<Held>(node->attrs.number("value"))); });
+  }
+  return literal;
+}
+
 }  // namespace
+
+const Node* constant_behind(const Graph& graph, ValueId id) {
+  while (graph.value(id).node.valid()) {
+    const Node& node = graph.node(graph.value(id).node);
+    if (node.op == &number_op || node.op == &full_op) return &node;
+    if (!node.op->view) return nullptr;
+    id = node.inputs[0];
+  }
+  return nullptr;
+}
 
 // Gives every value of the region its slots, one for each compute type that it is needed in.
 class TileProgramBuilder {
@@ -46,7 +80,8 @@ class TileProgramBuilder {
                   .attrs = &node.attrs,
                   .inputs = {},
                   .type = type,
-                  .chain = {}};
+                  .chain = {},
+                  .op = node.op};
     if (type == ComputeType::f32) step.code = node.op->tiles().chain;
     for (ValueId input : node.inputs) step.inputs.push_back(slot_of(input, type));
     step.output = new_slot(type);
@@ -69,6 +104,11 @@ class TileProgramBuilder {
 
   // Slots whose value is no longer needed are used again.
   void share_slots();
+
+  void keep_script() {
+    program_.script_ = {program_.loads_,    program_.stores_, program_.given_,
+                        program_.captured_, literals_,        program_.steps_};
+  }
 
  private:
   // As eager ops choose it: floats compute in the type of the result, others in that of the operands.
@@ -113,7 +153,12 @@ class TileProgramBuilder {
     if (const auto made = made_.find(id.value); made != made_.end())
       return found->second = add_through(made->second.slot, made->second.type, natural_dtype(type));
     const int slot = new_slot(type);
-    program_.loads_.push_back({operands_.at(id.value), slot, type});
+    const auto operand = operands_.find(id.value);
+    if (operand != operands_.end()) {
+      program_.loads_.push_back({operand->second, slot, type});
+    } else {
+      literals_.push_back(literal_of(graph_, id, slot, type));
+    }
     return found->second = slot;
   }
 
@@ -126,6 +171,7 @@ class TileProgramBuilder {
   std::map<int32_t, int> operands_;                       // values from outside
   std::map<int32_t, Made> made_;                          // values of the region
   std::map<std::pair<int32_t, ComputeType>, int> slots_;  // where a value is, in a type
+  std::vector<TileLiteral> literals_;                     // constants that are no operands
 };
 
 // Loaded slots stay for the whole tile (constants are filled once), stored ones until the end.
@@ -192,6 +238,7 @@ TileProgram::TileProgram(const Graph& graph, std::span<const NodeId> nodes,
   for (NodeId node : nodes) builder.add_node(graph.node(node));
   for (size_t i = 0; i < outputs.size(); ++i) builder.add_output(outputs[i], static_cast<int>(i));
   if (captured.valid()) builder.capture(captured);
+  builder.keep_script();
   builder.share_slots();
 }
 

@@ -28,6 +28,7 @@ struct TileStep {
   DType dtype = DType::f32;
   ChainCode code = ChainCode::none;  // what `tile` is in a chain
   std::vector<ChainOp> chain;
+  const OpDef* op = nullptr;  // of a compute step
 };
 
 // Joins steps that hand a value on to nobody but the next into chains. `is_kept`: by slot, its value is
@@ -40,6 +41,23 @@ struct TileTransfer {
   int operand;
   int slot;
   ComputeType type;
+};
+
+// A number that a program has in its text and not in memory.
+struct TileLiteral {
+  int slot;
+  ComputeType type;
+  double number = 0;    // in f32 and f64
+  int64_t integer = 0;  // in i64
+};
+
+// The program before slots are shared and steps are joined: every slot is written once. What a generated
+// kernel is made from.
+struct TileScript {
+  std::vector<TileTransfer> loads, stores;
+  std::optional<TileTransfer> given, captured;
+  std::vector<TileLiteral> literals;
+  std::vector<TileStep> steps;
 };
 
 // Which values of a graph a program goes between. `inputs` and `outputs` are in memory, in the order in
@@ -57,6 +75,7 @@ class TileProgram {
   const Shape& shape() const { return shape_; }
   int slots() const { return slots_; }
   const std::vector<TileStep>& steps() const { return steps_; }
+  const TileScript& script() const { return script_; }
 
  private:
   friend class TileProgramBuilder;
@@ -67,7 +86,12 @@ class TileProgram {
   std::vector<TileStep> steps_;
   std::vector<ComputeType> slot_types_;
   int slots_ = 0;
+  TileScript script_;
 };
+
+// The number that a value is everywhere, known when a program is made: a host number, a filled tensor or a
+// view of one. nullptr where it is none.
+const Node* constant_behind(const Graph& graph, ValueId id);
 
 // A program bound to the layouts of its operands: what can be known before it runs. An output may share
 // the memory of an input of the same layout.

@@ -8,6 +8,7 @@
 #include "brrr/base/error.h"
 #include "brrr/base/units.h"
 #include "brrr/device/cpu_blocks.h"
+#include "brrr/device/cuda/runtime.h"
 #include "brrr/device/ledger.h"
 
 namespace brrr {
@@ -93,8 +94,7 @@ Device Device::cuda(int index) {
 
 void* allocate(Device device, size_t bytes) {
   if (device.kind == DeviceKind::null) return nullptr;
-  check(device.kind == DeviceKind::cpu, "device ", device,
-        " cannot hold tensors: this build computes on the cpu only; use Device::cpu()");
+  if (device.kind == DeviceKind::cuda) return cuda::allocate_bytes(device.index, bytes);
   if (bytes > physical_bytes()) fail_out_of_memory(bytes);
   void* memory = allocate_aligned(bytes);
   if (!memory) fail_out_of_memory(bytes);
@@ -102,6 +102,7 @@ void* allocate(Device device, size_t bytes) {
 }
 
 void release(Device device, void* memory) noexcept {
+  if (device.kind == DeviceKind::cuda) return cuda::release_bytes(device.index, memory);
   if (device.kind != DeviceKind::cpu || !memory) return;
   const uintptr_t origin = origin_of(memory);
   if ((origin & 1) != 0) {

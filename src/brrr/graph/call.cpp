@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "brrr/device/cuda/runtime.h"
 #include "brrr/graph/count.h"
 #include "brrr/graph/tape.h"
 #include "brrr/graph/trace.h"
@@ -46,13 +47,36 @@ Operand operand_of(const Tensor& x) {
   return {x.storage().data(), &x.layout(), x.dtype()};
 }
 
+// Whether a call on this device is one kernel; otherwise it runs as its composition.
+bool has_kernel(const OpDef& op, Device device) {
+  return device.kind == DeviceKind::cuda ? op.cuda != nullptr : op.cpu != nullptr;
+}
+
+void run_cuda_kernel(const OpDef& op, int device, std::span<const Operand> operands, size_t inputs,
+                     const Attrs& attrs) {
+  check(op.cuda != nullptr, op.name, ": has no CUDA kernel",
+        cuda::is_built() ? "" : " in this build", "; move the operands to the cpu");
+  CudaCall call{op, operands.first(inputs), operands.subspan(inputs), attrs,
+                {}, cuda::stream(device)};
+  Ref<Storage> scratch;
+  const int64_t bytes = op.cuda_workspace ? op.cuda_workspace(call) : 0;
+  if (bytes > 0) {
+    scratch = Storage::allocate(Device::cuda(device), bytes, Category::workspace);
+    call.workspace = {scratch->data(), static_cast<size_t>(bytes)};
+  }
+  op.cuda(call);
+}
+
 void run_kernel(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
                 std::span<const Tensor> outputs) {
-  invariant(op.cpu != nullptr, op.name, " has no cpu kernel");
   Operands operands;
   for (const Tensor& input : inputs) operands.push_back(operand_of(input));
   for (const Tensor& output : outputs) operands.push_back(operand_of(output));
   const std::span<const Operand> all(operands);
+  const Device device = outputs.front().device();
+  if (device.kind == DeviceKind::cuda)
+    return run_cuda_kernel(op, device.index, all, inputs.size(), attrs);
+  invariant(op.cpu != nullptr, op.name, " has no cpu kernel");
   KernelCall call{op,           all.first(inputs.size()), all.subspan(inputs.size()), attrs, {},
                   thread_pool()};
   Ref<Storage> scratch;
@@ -68,6 +92,23 @@ void run_kernel(const OpDef& op, std::span<const Tensor> inputs, const Attrs& at
 
 void count_cost(const InferCall& call, std::span<const TensorType> outputs) {
   if (innermost_counter) innermost_counter->add(call.op, cost_of({call, outputs}));
+}
+
+// An op that is a kernel elsewhere is priced as one, whatever it runs as here.
+Tensors run_composition(const InferCall& call, std::span<const Tensor> inputs,
+                        std::span<const TensorType> types) {
+  NoGrad pieces_are_not_recorded;
+  if (!call.op.cpu) return call.op.compose({inputs, call.attrs});
+  CostCounter* const counter = std::exchange(innermost_counter, nullptr);
+  try {
+    Tensors outputs = call.op.compose({inputs, call.attrs});
+    innermost_counter = counter;
+    count_cost(call, types);
+    return outputs;
+  } catch (...) {
+    innermost_counter = counter;
+    throw;
+  }
 }
 
 Tensors make_outputs(std::span<const TensorType> types, Device device) {
@@ -101,13 +142,12 @@ Tensors call_op(const OpDef& op, std::span<const Tensor> inputs, const Attrs& at
   Tensors outputs;
   if (op.cpu && Tracer::current()) {
     outputs = Tracer::current()->record(op, inputs, attrs, types, device);
-  } else if (op.cpu) {
+  } else if (has_kernel(op, device) || !op.compose) {
     outputs = make_outputs(types, device);
     if (device.has_data()) run_kernel(op, inputs, attrs, outputs);
     count_cost(infer_call, types);
   } else {
-    NoGrad pieces_are_not_recorded;
-    outputs = op.compose({inputs, attrs});
+    outputs = run_composition(infer_call, inputs, types);
   }
   if (tracked && op.grad) make_ref<TapeRecord>(op, inputs, attrs)->attach_outputs(outputs);
   return outputs;

@@ -11,6 +11,8 @@
 #include "brrr/graph/attrs.h"
 #include "brrr/tensor/tensor.h"
 
+struct CUstream_st;  // CUDA's
+
 namespace brrr {
 
 struct OpDef;
@@ -141,7 +143,7 @@ struct CudaCall {
   std::span<const Operand> outputs;
   const Attrs& attrs;
   std::span<std::byte> workspace;  // as many bytes as `cuda_workspace` asked for, 256-byte aligned
-  struct CUstream_st* stream;
+  ::CUstream_st* stream;
 
   const Operand& input(int i) const { return inputs[static_cast<size_t>(i)]; }
   const Operand& output(int i) const { return outputs[static_cast<size_t>(i)]; }

@@ -17,7 +17,7 @@ Tensor numbers(const std::vector<int64_t>& values) {
 
 // Rows of `all`, f32, that ended in this block take their logits from it.
 void take_rows(const Tensor& all, const Tensor& block, const std::vector<bool>& ended) {
-  const Tensor values = contiguous(cast(block, DType::f32));
+  const Tensor values = contiguous(to(cast(block, DType::f32), Device::cpu()));
   const int64_t vocab = all.dim(1);
   for (size_t row = 0; row < ended.size(); ++row) {
     const int64_t offset = static_cast<int64_t>(row) * vocab;

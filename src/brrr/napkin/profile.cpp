@@ -61,6 +61,7 @@ StepTimes measure_steps(Executable& program, std::span<const Tensor> inputs,
   check(options.steps >= 1, "profile: ", options.steps, " steps; use at least one");
   StepTimes times;
   program.run(inputs);
+  program.wait();
   std::vector<std::vector<double>> by_kernel(program.kernels().kernels.size());
   std::vector<double> whole;
   for (int i = 0; i < options.steps; ++i) {
@@ -69,6 +70,7 @@ StepTimes measure_steps(Executable& program, std::span<const Tensor> inputs,
     for (size_t k = 0; k < by_kernel.size(); ++k) by_kernel[k].push_back(times.last.seconds[k]);
     const Clock::time_point start = Clock::now();
     program.run(inputs);
+    program.wait();
     whole.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
   for (std::vector<double>& seconds : by_kernel) times.kernel_seconds.push_back(median(seconds));

@@ -1,38 +1,20 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "brrr/ops/activation_cpu.cpp"
-#include "brrr/base/scalar_math.h"
+#include "brrr/ops/activation_functors.h"
 #include "brrr/ops/activation_tiles.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace brrr::HWY_NAMESPACE {
-
-struct GeluSlope {
-  template <typename T>
-  static T of(T x) {
-    return math::gelu_erf_grad(x);
-  }
-};
-struct GeluTanhSlope {
-  template <typename T>
-  static T of(T x) {
-    return math::gelu_tanh_grad(x);
-  }
-};
-struct SiluSlope {
-  template <typename T>
-  static T of(T x) {
-    return math::silu_grad(x);
-  }
-};
+using namespace functors;
 
 template <typename F, typename T>
 void backward_loop(const TileCall& call) {
   const T* HWY_RESTRICT x = static_cast<const T*>(call.inputs[0]);
   const T* HWY_RESTRICT dy = static_cast<const T*>(call.inputs[1]);
   T* HWY_RESTRICT dx = static_cast<T*>(call.output);
-  for (int64_t i = 0; i < call.count; ++i) dx[i] = dy[i] * F::of(x[i]);
+  for (int64_t i = 0; i < call.count; ++i) dx[i] = F::of(x[i], dy[i]);
 }
 
 template <typename F>
@@ -42,9 +24,9 @@ constexpr TileKernels backward_tiles() {
 
 TileKernels activation_table(Activation function) {
   switch (function) {
-    case Activation::gelu: return backward_tiles<GeluSlope>();
-    case Activation::gelu_tanh: return backward_tiles<GeluTanhSlope>();
-    case Activation::silu: return backward_tiles<SiluSlope>();
+    case Activation::gelu: return backward_tiles<GeluBackward>();
+    case Activation::gelu_tanh: return backward_tiles<GeluTanhBackward>();
+    case Activation::silu: return backward_tiles<SiluBackward>();
   }
   return {};
 }

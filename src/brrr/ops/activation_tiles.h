@@ -15,4 +15,12 @@ TileKernels activation_backward_tiles() {
   return find_activation_backward_tiles(kFunction);
 }
 
+// The same as an expression of x0, x1, ... in CUDA C++; elementwise_names.cpp has them.
+std::string activation_backward_text(Activation function, const Attrs& attrs, ComputeType type);
+
+template <Activation kFunction>
+std::string activation_backward_cuda_text(const Attrs& attrs, ComputeType type) {
+  return activation_backward_text(kFunction, attrs, type);
+}
+
 }  // namespace brrr

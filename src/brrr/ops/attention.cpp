@@ -5,6 +5,7 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/attention_cpu.h"
+#include "brrr/ops/attention_cuda.h"
 #include "brrr/ops/attention_rule.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -147,6 +148,7 @@ const OpDef attention_op{.name = "attention",
                          .compose = attention_compose,
                          .cpu = attention_cpu,
                          .workspace = attention_workspace,
+                         .cuda = BRRR_CUDA_KERNEL(attention_cuda),
                          .samples = attention_samples};
 
 AttentionResult attention_with_logsumexp(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -1,143 +1,14 @@
 // Tile functions of two and three operands, compiled once for each CPU target by foreach_target.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "brrr/ops/binary_cpu.cpp"
-#include "brrr/base/scalar_math.h"
+#include "brrr/ops/binary_functors.h"
 #include "brrr/ops/binary_tiles.h"
-#include "brrr/ops/wrap.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace brrr::HWY_NAMESPACE {
-
-struct Add {
-  template <typename T>
-  static T of(T a, T b) {
-    return add_wrapping(a, b);
-  }
-};
-struct Sub {
-  template <typename T>
-  static T of(T a, T b) {
-    return sub_wrapping(a, b);
-  }
-};
-struct Mul {
-  template <typename T>
-  static T of(T a, T b) {
-    return mul_wrapping(a, b);
-  }
-};
-struct Div {
-  template <typename T>
-  static T of(T a, T b) {
-    return a / b;
-  }
-};
-struct Pow {
-  template <typename T>
-  static T of(T a, T b) {
-    if constexpr (std::integral<T>)
-      return integer_power(a, b);
-    else
-      return math::pow(a, b);
-  }
-  // Squares and multiplies, wrapping. A negative exponent leaves 1/a^n rounded to zero, except +-1.
-  static int64_t integer_power(int64_t base, int64_t exponent) {
-    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
-    int64_t result = 1;
-    for (; exponent > 0; exponent >>= 1) {
-      if (exponent & 1) result = mul_wrapping(result, base);
-      base = mul_wrapping(base, base);
-    }
-    return result;
-  }
-};
-struct Maximum {  // a >= b is false when either is NaN: then a if a is NaN, else b
-  template <typename T>
-  static T of(T a, T b) {
-    return a >= b || a != a ? a : b;
-  }
-};
-struct Minimum {
-  template <typename T>
-  static T of(T a, T b) {
-    return a <= b || a != a ? a : b;
-  }
-};
-struct Equal {
-  template <typename T>
-  static T of(T a, T b) {
-    return a == b ? T(1) : T(0);
-  }
-};
-struct NotEqual {
-  template <typename T>
-  static T of(T a, T b) {
-    return a != b ? T(1) : T(0);
-  }
-};
-struct Less {
-  template <typename T>
-  static T of(T a, T b) {
-    return a < b ? T(1) : T(0);
-  }
-};
-struct LessEqual {
-  template <typename T>
-  static T of(T a, T b) {
-    return a <= b ? T(1) : T(0);
-  }
-};
-struct Greater {
-  template <typename T>
-  static T of(T a, T b) {
-    return a > b ? T(1) : T(0);
-  }
-};
-struct GreaterEqual {
-  template <typename T>
-  static T of(T a, T b) {
-    return a >= b ? T(1) : T(0);
-  }
-};
-
-// An integer modulo 0 is refused before tiles run; here it is 0, because a trap has no words. So is
-// anything modulo -1, where the smallest integer would overflow.
-struct Fmod {
-  template <typename T>
-  static T of(T a, T b) {
-    if constexpr (std::integral<T>)
-      return b == 0 || b == -1 ? T(0) : a % b;
-    else
-      return std::fmod(a, b);
-  }
-};
-struct Remainder {  // the sign of b, as in Python
-  template <typename T>
-  static T of(T a, T b) {
-    const T rest = Fmod::of(a, b);
-    return rest != T(0) && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
-  }
-};
-struct LogicalAnd {
-  template <typename T>
-  static T of(T a, T b) {
-    return (a != T(0)) & (b != T(0)) ? T(1) : T(0);
-  }
-};
-struct LogicalOr {
-  template <typename T>
-  static T of(T a, T b) {
-    return (a != T(0)) | (b != T(0)) ? T(1) : T(0);
-  }
-};
-struct LogicalXor {
-  template <typename T>
-  static T of(T a, T b) {
-    return (a != T(0)) != (b != T(0)) ? T(1) : T(0);
-  }
-};
+using namespace functors;
 
 template <typename F, typename T>
 void binary_loop(const TileCall& call) {
@@ -154,7 +25,7 @@ void where_loop(const TileCall& call) {
   const T* a = static_cast<const T*>(call.inputs[1]);
   const T* b = static_cast<const T*>(call.inputs[2]);
   T* y = static_cast<T*>(call.output);
-  for (int64_t i = 0; i < call.count; ++i) y[i] = condition[i] != T(0) ? a[i] : b[i];
+  for (int64_t i = 0; i < call.count; ++i) y[i] = Where::of(condition[i], a[i], b[i]);
 }
 
 template <typename F>

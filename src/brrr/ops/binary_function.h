@@ -3,6 +3,7 @@
 
 #include "brrr/ops/binary_tiles.h"
 #include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/elementwise_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/samples.h"
 
@@ -14,6 +15,8 @@ constexpr OpDef pair_function(OpDef op) {
   op.infer = kInfer;
   op.tiles = binary_tiles<kFunction>;
   op.cpu = run_elementwise;
+  op.cuda_text = binary_cuda_text<kFunction>;
+  op.cuda = BRRR_CUDA_KERNEL(run_binary_cuda<kFunction>);
   op.samples = kSamples;
   return op;
 }

@@ -34,4 +34,12 @@ TileKernels binary_tiles() {
   return find_binary_tiles(kFunction);
 }
 
+// The same as an expression of x0, x1, ... in CUDA C++; elementwise_names.cpp has them.
+std::string binary_text(Binary function, const Attrs& attrs, ComputeType type);
+
+template <Binary kFunction>
+std::string binary_cuda_text(const Attrs& attrs, ComputeType type) {
+  return binary_text(kFunction, attrs, type);
+}
+
 }  // namespace brrr

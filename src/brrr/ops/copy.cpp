@@ -1,6 +1,8 @@
 #include "brrr/ops/copy.h"
 
+#include "brrr/device/cuda/runtime.h"
 #include "brrr/graph/call.h"
+#include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
@@ -61,6 +63,7 @@ const OpDef cast_op{.name = "cast",
                                                       call.attrs.get<DType>("dtype"));
                         },
                     .cpu = run_copy,
+                    .cuda = BRRR_CUDA_KERNEL(run_copy_cuda),
                     .samples = cast_samples};
 
 const OpDef copy_op{.name = "copy",
@@ -75,6 +78,7 @@ const OpDef copy_op{.name = "copy",
                           return reference_by_element(call.input(0), call.input(0).dtype());
                         },
                     .cpu = run_copy,
+                    .cuda = BRRR_CUDA_KERNEL(run_copy_cuda),
                     .samples = samples_any};
 
 Tensor cast(const Tensor& x, DType dtype) {
@@ -84,14 +88,43 @@ Tensor cast(const Tensor& x, DType dtype) {
 Tensor clone(const Tensor& x) { return call_one(copy_op, {x}); }
 Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : clone(x); }
 
+namespace {
+
+// x: contiguous, on another device.
+Tensor move_elements(const Tensor& x, Device device) {
+  const Tensor y = empty(x.shape(), x.dtype(), device);
+  y.body().weak = x.body().weak;
+  const auto bytes = static_cast<size_t>(x.bytes().value());
+  // A packed view may begin in the middle of a byte; contiguous() of a storage of its own does not.
+  const Tensor whole = is_packed(x.dtype()) && x.offset() != 0 ? clone(x) : x;
+  const std::byte* from = whole.storage().data() + storage_bytes(x.dtype(), whole.offset());
+  if (x.device().kind == DeviceKind::cpu) {
+    cuda::copy_to_device(y.storage().data(), from, bytes, cuda::stream(device.index));
+  } else if (device.kind == DeviceKind::cpu) {
+    const cuda::Stream stream = cuda::stream(x.device().index);
+    cuda::copy_to_host(y.storage().data(), from, bytes, stream);
+    cuda::wait(stream);
+  } else {
+    cuda::wait(
+        cuda::stream(x.device().index));  // streams of two devices know nothing of each other
+    cuda::copy_on_device(y.storage().data(), from, bytes, cuda::stream(device.index));
+    cuda::wait(cuda::stream(device.index));
+  }
+  return y;
+}
+
+}  // namespace
+
 Tensor to(const Tensor& x, Device device) {
   if (x.device() == device) return x;
   check(x.device().has_data() || !device.has_data(),
         "to: a tensor on the null device has a shape and a price, ", "but no elements to move to ",
         device);
-  check(device.kind == DeviceKind::null, "to: cannot move ", describe(x), " from ", x.device(),
-        " to ", device, ": this build computes on the cpu only");
-  return empty(x.shape(), x.dtype(), device);
+  if (device.kind == DeviceKind::null) return empty(x.shape(), x.dtype(), device);
+  check(!grad_enabled() || !x.requires_grad() || x.is_leaf(), "to: gradients flow through ",
+        describe(x), ", and they do not cross from ", x.device(), " to ", device,
+        "; move the leaves before they are used, or detach() this one");
+  return move_elements(contiguous(x.detach()), device);
 }
 
 namespace {

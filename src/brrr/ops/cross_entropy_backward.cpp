@@ -7,6 +7,7 @@
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
+#include "brrr/ops/softmax_cuda.h"
 #include "brrr/ops/softmax_rows.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -109,6 +110,7 @@ const OpDef cross_entropy_backward_op{.name = "cross_entropy_backward",
                                       .infer = infer_backward,
                                       .compose = backward_compose,
                                       .cpu = backward_cpu,
+                                      .cuda = BRRR_CUDA_KERNEL(cross_entropy_backward_cuda),
                                       .samples = backward_samples};
 
 }  // namespace brrr

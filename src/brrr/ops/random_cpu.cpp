@@ -10,6 +10,7 @@
 
 #include "brrr/base/philox.h"
 #include "brrr/base/scalar_math.h"
+#include "brrr/ops/normal_quantile.h"
 #include "brrr/ops/random.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
@@ -62,43 +63,7 @@ void fill_normals(const uint64_t* HWY_RESTRICT bits, int64_t pairs, double* HWY_
   }
 }
 
-// Wichura, "Algorithm AS 241: The percentage points of the normal distribution", 1988 (PPND16):
-// rational functions in the middle and in two parts of the tail, relative error about 1e-16.
-double quantile_lower(double p) {
-  using math::polynomial;
-  const double q = p - 0.5;
-  if (q >= -0.425) {
-    const double r = 0.180625 - q * q;
-    return q *
-           polynomial(r, 3.3871328727963666080e0, 1.3314166789178437745e+2,
-                      1.9715909503065514427e+3, 1.3731693765509461125e+4, 4.5921953931549871457e+4,
-                      6.7265770927008700853e+4, 3.3430575583588128105e+4,
-                      2.5090809287301226727e+3) /
-           polynomial(r, 1.0, 4.2313330701600911252e+1, 6.8718700749205790830e+2,
-                      5.3941960214247511077e+3, 2.1213794301586595867e+4, 3.9307895800092710610e+4,
-                      2.8729085735721942674e+4, 5.2264952788528545610e+3);
-  }
-  const double depth = math::sqrt(-math::log(p));
-  if (depth <= 5) {
-    const double r = depth - 1.6;
-    return -polynomial(r, 1.42343711074968357734e0, 4.63033784615654529590e0,
-                       5.76949722146069140550e0, 3.64784832476320460504e0, 1.27045825245236838258e0,
-                       2.41780725177450611770e-1, 2.27238449892691845833e-2,
-                       7.74545014278341407640e-4) /
-           polynomial(r, 1.0, 2.05319162663775882187e0, 1.67638483018380384940e0,
-                      6.89767334985100004550e-1, 1.48103976427480074590e-1,
-                      1.51986665636164571966e-2, 5.47593808499534494600e-4,
-                      1.05075007164441684324e-9);
-  }
-  const double r = depth - 5;
-  return -polynomial(r, 6.65790464350110377720e0, 5.46378491116411436990e0,
-                     1.78482653991729133580e0, 2.96560571828504891230e-1, 2.65321895265761230930e-2,
-                     1.24266094738807843860e-3, 2.71155556874348757815e-5,
-                     2.01033439929228813265e-7) /
-         polynomial(r, 1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1,
-                    1.48753612908506148525e-2, 7.86869131145613259100e-4, 1.84631831751005468180e-5,
-                    1.42151175831644588870e-7, 2.04426310338993978564e-15);
-}
+double quantile_lower(double p) { return lower_quantile(p); }
 
 // z = Phi^-1(below + u mass), u in (0, 1). Each half of the distribution is counted from its own
 // tail, where probabilities are small and hence precise.
@@ -107,7 +72,7 @@ void fill_truncated(const uint64_t* bits, int64_t count, const TruncatedMass& pa
     // 52 bits and a half: exact, and symmetric about 1/2.
     const double u = (static_cast<double>(static_cast<int64_t>(bits[i] >> 12)) + 0.5) * 0x1p-52;
     const double p = part.below + u * part.mass;
-    out[i] = p <= 0.5 ? quantile_lower(p) : -quantile_lower(part.above + (1 - u) * part.mass);
+    out[i] = p <= 0.5 ? lower_quantile(p) : -lower_quantile(part.above + (1 - u) * part.mass);
   }
 }
 
@@ -221,6 +186,14 @@ double normal_cdf(double x) { return 0.5 * std::erfc(-x * (0.5 * std::numbers::s
 
 double normal_quantile_lower(double p) { return HWY_DYNAMIC_DISPATCH(quantile_lower)(p); }
 
+TruncatedMass truncated_mass(double mean, double sigma, Interval bounds) {
+  // A deviation of 0 has all its mass at the mean, wherever the bounds are.
+  const double a = sigma > 0 ? (bounds.low - mean) / sigma : -1,
+               b = sigma > 0 ? (bounds.high - mean) / sigma : 1;
+  const double below = normal_cdf(a), above = normal_cdf(-b);
+  return {below, above, a > 0 ? normal_cdf(-a) - above : normal_cdf(b) - below};
+}
+
 void uniform_cpu(const KernelCall& call) {
   const double low = call.attrs.number("low"), high = call.attrs.number("high");
   const Interval within = representable_below(call.output(0).dtype, {low, high});
@@ -244,10 +217,7 @@ void truncated_normal_cpu(const KernelCall& call) {
   const double mean = call.attrs.number("mean"), sigma = call.attrs.number("std");
   const double low = call.attrs.number("low"), high = call.attrs.number("high");
   const Interval within = representable_inside(call.output(0).dtype, {low, high});
-  // A deviation of 0 has all its mass at the mean, wherever the bounds are.
-  const double a = sigma > 0 ? (low - mean) / sigma : -1, b = sigma > 0 ? (high - mean) / sigma : 1;
-  const double below = normal_cdf(a), above = normal_cdf(-b);
-  const TruncatedMass part{below, above, a > 0 ? normal_cdf(-a) - above : normal_cdf(b) - below};
+  const TruncatedMass part = truncated_mass(mean, sigma, {low, high});
   generate<double>(call, [=](const uint64_t* bits, int64_t count, double* values) {
     HWY_DYNAMIC_DISPATCH(fill_truncated)(bits, count, part, values);
     for (int64_t i = 0; i < count; ++i) {

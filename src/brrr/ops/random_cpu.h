@@ -33,10 +33,11 @@ struct TruncatedMass {
   double below, above, mass;
 };
 
-// The nearest values of `dtype` inside [low, high]; low > high where it has none.
 struct Interval {
   double low, high;
 };
+TruncatedMass truncated_mass(double mean, double sigma, Interval bounds);
+// The nearest values of `dtype` inside [low, high]; low > high where it has none.
 Interval representable_inside(DType dtype, Interval interval);
 // The same for [low, high).
 Interval representable_below(DType dtype, Interval interval);

@@ -2,6 +2,7 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
+#include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
@@ -112,6 +113,7 @@ const OpDef tril_op{.name = "tril",
                     },
                     .compose = triangle_compose<Triangle::lower>,
                     .cpu = triangle_cpu<Triangle::lower>,
+                    .cuda = BRRR_CUDA_KERNEL(tril_cuda),
                     .samples = triangle_samples};
 
 const OpDef triu_op{.name = "triu",
@@ -125,6 +127,7 @@ const OpDef triu_op{.name = "triu",
                     },
                     .compose = triangle_compose<Triangle::upper>,
                     .cpu = triangle_cpu<Triangle::upper>,
+                    .cuda = BRRR_CUDA_KERNEL(triu_cuda),
                     .samples = triangle_samples};
 
 Tensor tril(const Tensor& x, int64_t diagonal) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/elementwise_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/unary_tiles.h"
@@ -25,6 +26,8 @@ constexpr OpDef number_function(OpDef op) {
   op.infer = infer_same;
   op.tiles = unary_tiles<kFunction>;
   op.cpu = run_elementwise;
+  op.cuda_text = unary_cuda_text<kFunction>;
+  op.cuda = BRRR_CUDA_KERNEL(run_unary_cuda<kFunction>);
   return op;
 }
 

@@ -47,4 +47,12 @@ TileKernels unary_tiles() {
   return find_unary_tiles(kFunction);
 }
 
+// The same as an expression of x0, x1, ... in CUDA C++; elementwise_names.cpp has them.
+std::string unary_text(Unary function, const Attrs& attrs, ComputeType type);
+
+template <Unary kFunction>
+std::string unary_cuda_text(const Attrs& attrs, ComputeType type) {
+  return unary_text(kFunction, attrs, type);
+}
+
 }  // namespace brrr

@@ -4,10 +4,12 @@
 #include <concepts>
 #include <cstdint>
 
+#include "brrr/base/host_device.h"
+
 namespace brrr {
 
 template <typename T>
-constexpr T add_wrapping(T a, T b) {
+constexpr BRRR_HD T add_wrapping(T a, T b) {
   if constexpr (std::integral<T>)
     return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
   else
@@ -15,7 +17,7 @@ constexpr T add_wrapping(T a, T b) {
 }
 
 template <typename T>
-constexpr T sub_wrapping(T a, T b) {
+constexpr BRRR_HD T sub_wrapping(T a, T b) {
   if constexpr (std::integral<T>)
     return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
   else
@@ -23,7 +25,7 @@ constexpr T sub_wrapping(T a, T b) {
 }
 
 template <typename T>
-constexpr T mul_wrapping(T a, T b) {
+constexpr BRRR_HD T mul_wrapping(T a, T b) {
   if constexpr (std::integral<T>)
     return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   else

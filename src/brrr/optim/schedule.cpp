@@ -77,7 +77,8 @@ Tensor Schedule::at(const Tensor& step) const {
 }
 
 double Schedule::at(int64_t step) const {
-  return at(full({}, static_cast<double>(step), {.dtype = DType::f64})).item<double>();
+  return at(full({}, static_cast<double>(step), {.dtype = DType::f64, .device = Device::cpu()}))
+      .item<double>();
 }
 
 }  // namespace brrr

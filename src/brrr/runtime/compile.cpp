@@ -2,27 +2,48 @@
 
 #include <algorithm>
 
+#include "brrr/device/default_device.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
 
 namespace brrr {
 namespace {
 
+// A program on a GPU takes inputs from the cpu as well, and copies them.
+bool is_copied_to(std::optional<Device> device, const Tensor& x) {
+  return device && device->kind == DeviceKind::cuda && x.device() == Device::cpu();
+}
+
+// The device of a program for these inputs; none without any.
+std::optional<Device> device_for(std::optional<Device> wanted, std::span<const Tensor> inputs) {
+  if (wanted && wanted->kind == DeviceKind::cuda) return wanted;
+  const auto is_on_cpu = [](const Tensor& x) { return x.device() == Device::cpu(); };
+  for (const Tensor& x : inputs) {
+    if (x.device().kind == DeviceKind::cuda) return x.device();
+  }
+  // Batches come from the cpu; the program belongs where new tensors, the model among them, are made.
+  if (default_device().kind == DeviceKind::cuda &&
+      std::all_of(inputs.begin(), inputs.end(), is_on_cpu))
+    return default_device();
+  return inputs.empty() ? std::nullopt : std::optional(inputs[0].device());
+}
+
 bool matches(std::span<const TensorType> types, std::optional<Device> device,
              std::span<const Tensor> inputs) {
   return std::equal(types.begin(), types.end(), inputs.begin(), inputs.end(),
                     [&](const TensorType& type, const Tensor& x) {
                       return type.shape == x.shape() && type.dtype == x.dtype() &&
-                             x.device() == device;
+                             (x.device() == device || is_copied_to(device, x));
                     });
 }
 
-Graph trace(const CompiledFunction::Function& function, std::span<const Tensor> inputs) {
+Graph trace(const CompiledFunction::Function& function, std::span<const Tensor> inputs,
+            std::optional<Device> device) {
   Tracer tracer;
   std::vector<Tensor> handles;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorType type{.shape = inputs[i].shape(), .dtype = inputs[i].dtype()};
-    handles.push_back(tracer.add_input(type, inputs[i].device(), join_text("input ", i)));
+    handles.push_back(tracer.add_input(type, *device, join_text("input ", i)));
   }
   return tracer.finish(function(handles));
 }
@@ -62,15 +83,15 @@ CompiledFunction::CompiledFunction(Function function, const PipelineOptions& opt
 }
 
 void CompiledFunction::add_program(std::span<const Tensor> inputs) {
-  Program program;
+  Program program{.types = {}, .device = device_for(options_.device, inputs), .executable = {}};
   for (const Tensor& x : inputs) {
     program.types.push_back({.shape = x.shape(), .dtype = x.dtype()});
-    if (!program.device) program.device = x.device();
-    check(x.device() == *program.device, "compile: the inputs live on different devices, ",
-          *program.device, " and ", x.device(), "; move one with to(x, device)");
+    check(x.device() == *program.device || is_copied_to(program.device, x),
+          "compile: the inputs live on different devices, ", *program.device, " and ", x.device(),
+          "; move one with to(x, device)");
   }
-  Graph graph = trace(function_, inputs);
-  if (options_.trace_twice) require_same_trace(graph, trace(function_, inputs));
+  Graph graph = trace(function_, inputs, program.device);
+  if (options_.trace_twice) require_same_trace(graph, trace(function_, inputs, program.device));
   PipelineOptions options = options_;
   if (!options.device) options.device = program.device;
   program.executable = std::make_unique<Executable>(std::move(graph), options);

@@ -36,9 +36,19 @@ Bytes bytes_of(const TensorType& type) {
 
 Bytes ProgramMemory::total() const { return states + inputs + outputs + arena; }
 
+namespace {
+
+CompiledProgram compile_for(Device device, Graph graph, PipelineOptions options) {
+  options.device = device;
+  options.generate = options.generate && cuda::has_compiler();
+  return run_pipeline(std::move(graph), options, thread_pool());
+}
+
+}  // namespace
+
 Executable::Executable(Graph graph, const PipelineOptions& options)
-    : program_(run_pipeline(std::move(graph), options, thread_pool())),
-      device_(device_of(program_.graph, options)) {
+    : device_(device_of(graph, options)) {
+  program_ = compile_for(device_, std::move(graph), options);
   if (plan().arena_bytes > 0)
     arena_ = Storage::allocate(device_, plan().arena_bytes, Category::activation);
   for (const StateSlot& state : program_.graph.states) {
@@ -48,7 +58,9 @@ Executable::Executable(Graph graph, const PipelineOptions& options)
   }
   std::sort(written_.begin(), written_.end());
   copied_.assign(states_.size(), -1);
-  if (device_.has_data()) bind();
+  if (device_.kind == DeviceKind::cpu) bind();
+  if (device_.kind == DeviceKind::cuda)
+    cuda_ = std::make_unique<CudaRunner>(program_, arena_ ? arena_->data() : nullptr, device_);
 }
 
 // Fixes every address that is known now: those in the arena and those of states.
@@ -86,8 +98,9 @@ void Executable::check_input(size_t i, const Tensor& x) const {
   check(x.shape() == type.shape && x.dtype() == type.dtype,
         "the compiled function was traced with \"", input.name, "\" as ", type,
         ", and is called with ", describe(x));
-  check(x.device() == device_, "the compiled function runs on ", device_, ", and \"", input.name,
-        "\" lives on ", x.device(), "; move it with to(x, device)");
+  const bool is_copied = cuda_ && x.device() == Device::cpu();
+  check(x.device() == device_ || is_copied, "the compiled function runs on ", device_, ", and \"",
+        input.name, "\" lives on ", x.device(), "; move it with to(x, device)");
 }
 
 void Executable::fail_dropped(size_t state) const {
@@ -119,39 +132,51 @@ Tensors Executable::run_timed(std::span<const Tensor> inputs, KernelTimes& times
   return run_with(inputs, &times);
 }
 
+// On the cpu; on a device without data the results have shapes alone.
+Tensors Executable::run_bound(std::span<const Tensor> inputs, KernelTimes* times) {
+  Tensors results;
+  for (const TensorType& type : kernels().outputs)
+    results.push_back(empty(type.shape, type.dtype, device_));
+  if (!bound_) return results;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    bound_->set_address(Place::input, static_cast<int>(i), first_byte(inputs[i]));
+  for (int i = 0; i < results.size(); ++i)
+    bound_->set_address(Place::output, i, results[i].storage().data());
+  times ? bound_->run_timed(thread_pool(), *times) : bound_->run(thread_pool());
+  return results;
+}
+
 Tensors Executable::run_with(std::span<const Tensor> inputs, KernelTimes* times) {
   const Graph& graph = program_.graph;
   check(inputs.size() == graph.inputs.size(), "the compiled function takes ", graph.inputs.size(),
         " tensors, not ", inputs.size());
   check_states();
-  Tensors copies, results;
+  Tensors given;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const Tensor* x = &inputs[i];
-    check_input(i, *x);
-    if (!bound_) continue;
+    const Tensor& x = inputs[i];
+    check_input(i, x);
     // Kernels read inputs in order, and a state that is also an input must not change under them.
-    if (!x->is_contiguous() || is_written_state(x->storage())) {
-      copies.push_back(own_input(*x));
-      x = &copies[copies.size() - 1];
-    }
-    bound_->set_address(Place::input, static_cast<int>(i), first_byte(*x));
+    const bool is_usable =
+        !device_.has_data() || (x.is_contiguous() && !is_written_state(x.storage()));
+    given.push_back(is_usable ? x : own_input(x));
   }
-  for (const TensorType& type : kernels().outputs) {
-    results.push_back(empty(type.shape, type.dtype, device_));
-    if (bound_)
-      bound_->set_address(Place::output, results.size() - 1,
-                          results[results.size() - 1].storage().data());
+  if (device_.has_data()) refresh_copies();
+  const std::span<const Tensor> operands(given.begin(), given.end());
+  Tensors results = cuda_ ? cuda_->run(operands, times) : run_bound(operands, times);
+  if (is_counting()) {
+    if (bound_) bound_->count_last_run();
+    if (cuda_) cuda_->count_last_run();
+    if (!device_.has_data()) count_run(kernels());
   }
-  if (bound_) {
-    refresh_copies();
-    times ? bound_->run_timed(thread_pool(), *times) : bound_->run(thread_pool());
-  }
-  if (is_counting()) bound_ ? bound_->count_last_run() : count_run(kernels());
   for (const HeldState& state : states_) {
     if (state.is_written) state.storage->mark_written();
   }
-  if (bound_) note_copies();
+  if (device_.has_data()) note_copies();
   return results;
+}
+
+void Executable::wait() const {
+  if (cuda_) cuda_->wait();
 }
 
 Cost Executable::cost() const {

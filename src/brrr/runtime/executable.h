@@ -6,6 +6,7 @@
 #include "brrr/base/units.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/runtime/bound_program.h"
+#include "brrr/runtime/cuda_runner.h"
 
 namespace brrr {
 
@@ -27,6 +28,9 @@ class Executable {
   // The same with a clock around every kernel, about 50 ns each; `run` itself reads no clock.
   Tensors run_timed(std::span<const Tensor> inputs, KernelTimes& times);
 
+  // Until what was enqueued on the program's device is done; the cpu is done when `run` returns.
+  void wait() const;
+
   const Graph& graph() const { return program_.graph; }
   const KernelList& kernels() const { return program_.kernels.list; }
   const MemoryPlan& plan() const { return program_.kernels.plan; }
@@ -35,6 +39,8 @@ class Executable {
   // Of one run; a repeat counts with the largest number of iterations.
   Cost cost() const;
   ProgramMemory memory() const;
+  // Of the last run on a GPU: what the host launched, a replayed graph being one.
+  int64_t launches_of_last_run() const { return cuda_ ? cuda_->launches_of_last_run() : 0; }
 
  private:
   struct HeldState {
@@ -52,11 +58,13 @@ class Executable {
   void refresh_copies();
   void note_copies();
   Tensors run_with(std::span<const Tensor> inputs, KernelTimes* times);
+  Tensors run_bound(std::span<const Tensor> inputs, KernelTimes* times);
 
   CompiledProgram program_;
   Device device_;
   Ref<Storage> arena_;
-  std::unique_ptr<BoundProgram> bound_;  // none on a device without data
+  std::unique_ptr<BoundProgram> bound_;  // on the cpu
+  std::unique_ptr<CudaRunner> cuda_;     // on a GPU
   std::vector<HeldState> states_;
   std::vector<const Storage*> written_;  // by address
   std::vector<int64_t> copied_;  // by state: the version of its master that it was cast from, or -1

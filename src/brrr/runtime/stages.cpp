@@ -12,6 +12,7 @@ namespace {
 constexpr GraphStage kStages[] = {
     {"joint", "forward, backward and update as traced"},
     {"precision", "low types where the policy says so"},
+    {"expand", "on a GPU: ops without a kernel there as what they are composed of"},
     {"simplify", "equal nodes once, unread nodes gone"},
     {"rematerialize", "with what the backward part computes again"},
 };

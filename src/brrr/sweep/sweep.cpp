@@ -8,6 +8,7 @@
 #include "brrr/sweep/compare.h"
 #include "brrr/sweep/compiled.h"
 #include "brrr/sweep/gradients.h"
+#include "brrr/sweep/layouts.h"
 
 namespace brrr::sweep {
 namespace {
@@ -68,38 +69,6 @@ void check_values(const OpDef& op) {
 }
 
 // ---- Layouts: strides, offsets and alignment of the inputs do not matter.
-
-// The same values with gaps between them, starting at an odd element.
-Tensor spread_out(const Tensor& x) {
-  Layout layout = contiguous_layout(x.shape());
-  for (int64_t& stride : layout.strides) stride *= 2;
-  layout.offset = 1;
-  const Tensor storage = zeros({2 * x.numel() + 2}, {.dtype = x.dtype()});
-  const Tensor result = make_view(storage, layout);
-  result.copy_from(x);
-  return result;
-}
-
-// The same values with the axes in reverse order in memory.
-Tensor reversed_in_memory(const Tensor& x) {
-  Axes reversed;
-  for (int axis = x.rank() - 1; axis >= 0; --axis) reversed.push_back(axis);
-  const Tensor turned = clone(make_view(x, permute_layout(x.layout(), reversed)));
-  return make_view(turned, permute_layout(turned.layout(), reversed));
-}
-
-// The same values, contiguous, but not at a multiple of the vector size.
-Tensor unaligned(const Tensor& x) {
-  const Tensor storage = zeros({x.numel() + 1}, {.dtype = x.dtype()});
-  Layout layout = contiguous_layout(x.shape());
-  layout.offset = 1;
-  const Tensor result = make_view(storage, layout);
-  result.copy_from(x);
-  return result;
-}
-
-// Views over elements that lie in order refuse other strides by design; their own tests say so.
-bool refuses_strides(const OpDef& op) { return op.name == "view" || op.name == "strided_view"; }
 
 // The first row of each input repeated by a stride of zero, against the same rows written out.
 void check_expanded_inputs(const Case& c) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "brrr/device/cuda/runtime.h"
 #include "brrr/tensor/element.h"
 
 namespace brrr {
@@ -38,26 +39,61 @@ void require_no_trace(const Tensor& x, std::string_view what) {
         "choose with where(condition, a, b), or return the tensor and look at it outside");
 }
 
+// The bytes around one element where the host can reach them: in place on the cpu, else a copy that is
+// fetched here and, after a write, sent back. One element at a time is for printing and for item();
+// to(x, Device::cpu()) brings a whole tensor.
+class HostElement {
+ public:
+  HostElement(const Tensor& x, int64_t element)
+      : device_(x.device()), data_(x.storage().data()), element_(element) {
+    check(data_ != nullptr, "a tensor on the ", device_,
+          " device has no elements to read or write");
+    if (device_.kind != DeviceKind::cuda) return;
+    const int bits = bit_size(x.dtype());
+    bytes_ = static_cast<size_t>((bits + 7) / 8);
+    data_ += element * bits / 8;
+    element_ = bits == 4 ? element & 1 : 0;
+    cuda::copy_to_host(copy_, data_, bytes_, cuda::stream(device_.index));
+    cuda::wait(cuda::stream(device_.index));
+  }
+  std::byte* data() { return device_.kind == DeviceKind::cuda ? copy_ : data_; }
+  int64_t index() const { return element_; }
+  void send_back() {
+    if (device_.kind == DeviceKind::cuda)
+      cuda::copy_to_device(data_, copy_, bytes_, cuda::stream(device_.index));
+  }
+
+ private:
+  Device device_;
+  std::byte* data_;
+  int64_t element_;
+  size_t bytes_ = 0;
+  alignas(8) std::byte copy_[8] = {};
+};
+
 template <typename T>
 T load_as(const Tensor& x, int64_t element) {
   require_no_trace(x, "reading an element");
-  const std::byte* data = x.storage().data();
-  check(data != nullptr, "a tensor on the ", x.device(), " device has no elements to read");
-  if (is_packed(x.dtype())) return static_cast<T>(load_packed(data, x.dtype(), element));
+  HostElement place(x, element);
+  if (is_packed(x.dtype()))
+    return static_cast<T>(load_packed(place.data(), x.dtype(), place.index()));
   return visit_dtype(x.dtype(), [&]<typename S>() -> T {
-    return convert_element<T>(reinterpret_cast<const S*>(data)[element]);
+    return convert_element<T>(reinterpret_cast<const S*>(place.data())[place.index()]);
   });
 }
 
 template <typename T>
 void store_as(const Tensor& x, int64_t element, T value) {
   require_no_trace(x, "writing an element");
-  std::byte* data = x.storage().data();
-  check(data != nullptr, "a tensor on the ", x.device(), " device has no elements to write");
-  if (is_packed(x.dtype())) return store_packed(data, element, clamp_packed(x.dtype(), value));
-  visit_dtype(x.dtype(), [&]<typename S>() {
-    reinterpret_cast<S*>(data)[element] = convert_element<S>(value);
-  });
+  HostElement place(x, element);
+  if (is_packed(x.dtype())) {
+    store_packed(place.data(), place.index(), clamp_packed(x.dtype(), value));
+  } else {
+    visit_dtype(x.dtype(), [&]<typename S>() {
+      reinterpret_cast<S*>(place.data())[place.index()] = convert_element<S>(value);
+    });
+  }
+  place.send_back();
 }
 
 }  // namespace

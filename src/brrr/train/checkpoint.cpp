@@ -82,7 +82,10 @@ std::vector<NamedTensor> copy_tensors(const std::vector<NamedTensor>& tensors) {
   NoGrad values_only;
   std::vector<NamedTensor> copies;
   copies.reserve(tensors.size());
-  for (const auto& [name, tensor] : tensors) copies.push_back({name, clone(tensor.detach())});
+  for (const auto& [name, tensor] : tensors) {
+    const bool is_here = tensor.device().kind != DeviceKind::cuda;
+    copies.push_back({name, is_here ? clone(tensor.detach()) : to(tensor.detach(), Device::cpu())});
+  }
   return copies;
 }
 

@@ -116,12 +116,13 @@ std::string settings_that_fit(const TrainConfig& config, const ModelConfig& mode
 
 TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Rates& rates,
                         Bytes data_bytes) {
+  const Device target = default_device();  // where the run will be
   const DeviceScope scope(Device::null());
   TrainingParts parts = make_parts(config, model);
   const int64_t rows = rows_per_step(config), context = resolved(config.model.context);
   const Batch batch = null_batch(rows, context);
   PipelineOptions pipeline = pipeline_options(config);
-  pipeline.device = Device::null();
+  pipeline.device = target.kind == DeviceKind::cuda ? target : Device::null();
   const PlannedProgram program = plan_program(parts.step->trace(batch), pipeline);
   const Prediction prediction = predict(program.kernels, program.plan, rates);
 

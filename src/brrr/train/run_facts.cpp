@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "brrr/base/thread_pool.h"
+#include "brrr/device/default_device.h"
 
 namespace brrr {
 namespace {
@@ -27,7 +28,7 @@ RunFacts facts_of_run(const ResolvedRun& run, const Corpus& corpus, const TrainP
   facts.tokenizer = corpus.tokenizer ? corpus.facts.tokenizer : "not known";
   facts.precision = get_setting(config, "train.precision");
   facts.optimizer = config.optimizer.name;
-  facts.device = "cpu";
+  facts.device = to_text(default_device());
   facts.parameters = plan.parameters;
   facts.train_tokens = corpus.facts.train_tokens;
   facts.validation_tokens = corpus.facts.validation_tokens;

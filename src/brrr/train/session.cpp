@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "brrr/base/error.h"
+#include "brrr/device/cuda/runtime.h"
+#include "brrr/device/default_device.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/train/checkpoint.h"
 #include "brrr/train/state.h"
@@ -47,6 +49,13 @@ PlannedRun plan(const RunRequest& request, const CorpusFacts& data) {
   return planned;
 }
 
+// Where the program will live.
+Bytes memory_of_device(const MachineFacts& machine) {
+  const Device device = default_device();
+  return device.kind == DeviceKind::cuda ? Bytes(cuda::memory_state(device.index).free)
+                                         : machine.memory;
+}
+
 // Refuses a folder with files of somebody else; what preparing a run left behind does not count.
 void require_free(const fs::path& folder) {
   check(!holds_run(folder), folder.string(),
@@ -77,8 +86,8 @@ PreparedRun prepare_run(const RunRequest& request) {
   if (!request.resume) require_free(request.folder);
   Corpus corpus = make_corpus(request.config.data, request.folder, request.resume);
   PreparedRun prepared{plan(request, corpus.facts), std::move(corpus)};
-  require_room(prepared.run.config, prepared.run.model, prepared.plan, prepared.machine.memory,
-               available_disk(request.folder));
+  require_room(prepared.run.config, prepared.run.model, prepared.plan,
+               memory_of_device(prepared.machine), available_disk(request.folder));
   fs::create_directories(request.folder);
   write_file_atomically(request.folder / kConfigFile, to_toml(prepared.run.config));
   return prepared;

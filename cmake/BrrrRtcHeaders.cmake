@@ -1,0 +1,40 @@
+# rtc_headers.cpp: the headers that generated GPU kernels include, as text inside the library. Kernels are
+# compiled when a program is made, on machines that have no copy of the source tree.
+set(brrr_rtc_headers
+  brrr/base/host_device.h
+  brrr/base/scalar_math.h
+  brrr/base/float_formats.h
+  brrr/tensor/element.h
+  brrr/ops/wrap.h
+  brrr/ops/unary_functors.h
+  brrr/ops/binary_functors.h
+  brrr/ops/activation_functors.h
+  brrr/ops/device_elements.h
+  brrr/ops/device_reduce.h
+  brrr/device/cuda/rtc_std.h)
+
+function(brrr_add_rtc_headers target)
+  set(entries "")
+  foreach(header IN LISTS brrr_rtc_headers)
+    set(path "${PROJECT_SOURCE_DIR}/src/${header}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+    file(READ "${path}" text)
+    string(APPEND entries "    {\"${header}\", R\"header(${text})header\"},\n")
+  endforeach()
+  set(source "${PROJECT_BINARY_DIR}/rtc_headers.cpp")
+  file(CONFIGURE OUTPUT "${source}" @ONLY CONTENT [[
+// Made by cmake/BrrrRtcHeaders.cmake.
+#include "brrr/device/cuda/rtc_headers.h"
+
+namespace brrr::cuda {
+namespace {
+constexpr RtcHeader kHeaders[] = {
+@entries@};
+}  // namespace
+
+std::span<const RtcHeader> rtc_headers() { return kHeaders; }
+
+}  // namespace brrr::cuda
+]])
+  target_sources(${target} PRIVATE "${source}")
+endfunction()

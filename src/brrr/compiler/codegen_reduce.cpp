@@ -1,0 +1,285 @@
+#include "brrr/compiler/codegen_reduce.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "brrr/ops/op_list.h"
+
+namespace brrr {
+namespace {
+
+constexpr int kThreads = 256, kWarp = 32;
+constexpr int kColumnRows = kThreads / kWarp;  // threads of a block that share a column
+constexpr int64_t kEnoughBlocks = 1024;        // to fill a GPU; fixed, so that sums have one order
+constexpr int64_t kRowOfWarp = 2048;           // up to this length a warp takes a row by itself
+constexpr int64_t kRowChunk = 8192;            // what a block takes of a row at least
+constexpr int64_t kColumnChunk = 64;           // and of a column
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+// The largest pack of the program that divides the axis that packs lie along.
+int pack_along(const ElementwiseText& program, int64_t length) {
+  int pack = pack_of(program);
+  while (length % pack != 0) pack /= 2;
+  return pack;
+}
+
+// What all kernels of a reduction begin with.
+std::string constants_text(const ReductionText& reduction, int pack) {
+  return fmt::format(
+      "using Sum = {};\nusing Fold = {};\nconstexpr Sum kIdentity = {};\n"
+      "constexpr int kPack = {};\n\n",
+      compute_type_text(reduction.type), reduction.fold.functor, reduction.fold.identity, pack);
+}
+
+// What becomes of result i.
+std::string finish_text(const ReductionText& reduction) {
+  const std::string result = element_type_text(reduction.result);
+  const std::string value =
+      fmt::format("convert<{}>({})", result,
+                  reduction.fold.divides ? fmt::format("total / Sum({})", reduction.axes.length)
+                                         : std::string("total"));
+  const std::string head =
+      "__device__ __forceinline__ void finish(const results_args& args, int64_t i, Sum total) {\n";
+  if (!reduction.after)
+    return fmt::format("struct results_args {{\n  {}* into;\n}};\n\n{}  args.into[i] = {};\n}}\n\n",
+                       result, head, value);
+  const std::string given = compute_type_text(reduction.after->given->type);
+  return function_text(*reduction.after, "results", 1) +
+         fmt::format("{0}  results<1>(args, i, Pack<{1}, 1>{{convert<{1}>({2})}});\n}}\n\n", head,
+                     given, value);
+}
+
+// A loop of one thread over its share of [begin, end) into `total`, kPack sums at a time.
+std::string fold_loop(const std::string& name, int64_t step) {
+  return fmt::format(
+      "  Sum totals[kPack];\n"
+      "#pragma unroll\n"
+      "  for (int j = 0; j < kPack; ++j) totals[j] = kIdentity;\n"
+      "  for (int64_t i = begin; i < end; i += {}) {{\n"
+      "    const auto x = {}<kPack>(args, i);\n"
+      "#pragma unroll\n"
+      "    for (int j = 0; j < kPack; ++j) totals[j] = Fold::of(totals[j], "
+      "convert<Sum>(x.at[j]));\n"
+      "  }}\n",
+      step, name);
+}
+
+constexpr const char* kJoinPack =
+    "  Sum total = totals[0];\n"
+    "#pragma unroll\n"
+    "  for (int j = 1; j < kPack; ++j) total = Fold::of(total, totals[j]);\n";
+
+class ReductionWriter {
+ public:
+  ReductionWriter(const ReductionText& reduction, const std::string& comment)
+      : reduction_(reduction),
+        name_(reduction.name + "_elements"),
+        entry_(reduction.name + "_kernel") {
+    const bool rows = reduction.axes.inner == 1;
+    pack_ = pack_along(reduction.program, rows ? reduction.axes.length : reduction.axes.inner);
+    made_.source = {.name = name_,
+                    .text = source_head(comment) + function_text(reduction.program, name_, pack_) +
+                            constants_text(reduction, pack_) + finish_text(reduction)};
+    if (!rows) {
+      write_columns();
+    } else if (reduction.axes.length <= kRowOfWarp) {
+      write_short_rows();
+    } else {
+      write_rows();
+    }
+  }
+
+  GeneratedKernel take() { return std::move(made_); }
+
+ private:
+  int64_t rows() const { return reduction_.axes.outer; }
+  int64_t length() const { return reduction_.axes.length; }
+  int64_t columns() const { return reduction_.axes.inner; }
+
+  // Gives results, or sums of parts that another kernel joins.
+  void begin_kernel(int64_t parts) {
+    made_.source.text += fmt::format(
+        "extern \"C\" __global__ void __launch_bounds__({}) {}(const {}_args args, {}) {{\n",
+        kThreads, entry_, name_, parts > 1 ? "Sum* parts" : "const results_args results");
+  }
+  static std::string give_text(int64_t parts, const std::string& place) {
+    return parts > 1 ? fmt::format("parts[{}] = total", place)
+                     : fmt::format("finish(results, {}, total)", place);
+  }
+  static KernelPointer parts_pointer() { return {KernelPointer::From::workspace, 0}; }
+  void add_launch(int64_t blocks, int64_t parts) {
+    made_.launches.push_back({entry_, blocks, kThreads, reduction_.pointers,
+                              parts > 1 ? std::vector{parts_pointer()} : reduction_.after_pointers,
+                              /*is_table=*/false});
+  }
+  void add_join(const std::string& entry, int64_t blocks) {
+    made_.launches.push_back({entry,
+                              blocks,
+                              kThreads,
+                              {parts_pointer()},
+                              reduction_.after_pointers,
+                              /*is_table=*/false});
+  }
+
+  // A warp for each row.
+  void write_short_rows() {
+    const int64_t in_block = kThreads / kWarp;
+    begin_kernel(1);
+    made_.source.text += fmt::format(
+        "  const int64_t row = (int64_t)blockIdx.x * {} + threadIdx.x / 32;\n"
+        "  if (row >= {}) return;\n"
+        "  const int64_t begin = row * {} + threadIdx.x % 32 * kPack, end = (row + 1) * {};\n",
+        in_block, rows(), length(), length());
+    made_.source.text += fold_loop(name_, int64_t{kWarp} * pack_);
+    made_.source.text += kJoinPack;
+    made_.source.text +=
+        "  total = fold_warp<Fold>(total);\n"
+        "  if (threadIdx.x % 32 == 0) finish(results, row, total);\n}\n";
+    add_launch(ceil_div(rows(), in_block), 1);
+  }
+
+  // A block for each row, or several that each take a part.
+  void write_rows() {
+    const int64_t wanted =
+        std::clamp<int64_t>(kEnoughBlocks / rows(), 1, ceil_div(length(), kRowChunk));
+    const int64_t chunk = round_up(ceil_div(length(), wanted), int64_t{kThreads} * pack_);
+    const int64_t parts = ceil_div(length(), chunk);
+    begin_kernel(parts);
+    made_.source.text += fmt::format(
+        "  const int64_t row = blockIdx.x / {0}, part = blockIdx.x % {0};\n"
+        "  const int64_t begin = row * {1} + part * {2} + threadIdx.x * kPack;\n"
+        "  const int64_t end = row * {1} + (part + 1 == {0} ? {1} : (part + 1) * {2});\n",
+        parts, length(), chunk);
+    made_.source.text += fold_loop(name_, int64_t{kThreads} * pack_);
+    made_.source.text += kJoinPack;
+    made_.source.text += fmt::format(
+        "  total = fold_block<Fold, {}>(total);\n"
+        "  if (threadIdx.x == 0) {};\n}}\n",
+        kThreads, give_text(parts, "blockIdx.x"));
+    add_launch(rows() * parts, parts);
+    if (parts > 1) write_joined_rows(parts);
+  }
+
+  void write_joined_rows(int64_t parts) {
+    made_.workspace_bytes = rows() * parts * compute_bytes(reduction_.type);
+    const std::string entry = reduction_.name + "_join";
+    made_.source.text += fmt::format(
+        "\nextern \"C\" __global__ void __launch_bounds__({0}) {1}(const Sum* parts, const "
+        "results_args results) {{\n"
+        "  Sum total = kIdentity;\n"
+        "  for (int part = threadIdx.x; part < {2}; part += {0})\n"
+        "    total = Fold::of(total, parts[(int64_t)blockIdx.x * {2} + part]);\n"
+        "  total = fold_block<Fold, {0}>(total);\n"
+        "  if (threadIdx.x == 0) finish(results, blockIdx.x, total);\n}}\n",
+        kThreads, entry, parts);
+    add_join(entry, rows());
+  }
+
+  // Warps lie along the columns, 8 of them share 32 packs of columns.
+  void write_columns() {
+    const int64_t groups = ceil_div(columns(), int64_t{kWarp} * pack_);
+    const int64_t wanted =
+        std::clamp<int64_t>(kEnoughBlocks / (rows() * groups), 1, ceil_div(length(), kColumnChunk));
+    const int64_t chunk = ceil_div(length(), wanted), parts = ceil_div(length(), chunk);
+    begin_kernel(parts);
+    made_.source.text += fmt::format(
+        "  __shared__ Sum of_rows[{0}][32][kPack];\n"
+        "  const int lane = threadIdx.x % 32, y = threadIdx.x / 32;\n"
+        "  const int64_t group = blockIdx.x % {1}, part = blockIdx.x / {1} % {2};\n"
+        "  const int64_t outer = blockIdx.x / {3};\n"
+        "  const int64_t column = (group * 32 + lane) * kPack;\n"
+        "  const int64_t last = part + 1 == {2} ? {4} : (part + 1) * {5};\n"
+        "  const int64_t begin = (outer * {4} + part * {5} + y) * {6} + column;\n"
+        "  const int64_t end = column < {6} ? (outer * {4} + last) * {6} : 0;\n",
+        kColumnRows, groups, parts, groups * parts, length(), chunk, columns());
+    made_.source.text += fold_loop(name_, kColumnRows * columns());
+    made_.source.text += fmt::format(
+        "#pragma unroll\n"
+        "  for (int j = 0; j < kPack; ++j) of_rows[y][lane][j] = totals[j];\n"
+        "  __syncthreads();\n"
+        "  if (y > 0 || column >= {0}) return;\n"
+        "#pragma unroll\n"
+        "  for (int j = 0; j < kPack; ++j) {{\n"
+        "    Sum total = totals[j];\n"
+        "    for (int row = 1; row < {1}; ++row) total = Fold::of(total, of_rows[row][lane][j]);\n"
+        "    {2};\n"
+        "  }}\n}}\n",
+        columns(), kColumnRows,
+        give_text(parts, fmt::format("(outer * {} + part) * {} + column + j", parts, columns())));
+    add_launch(rows() * parts * groups, parts);
+    if (parts > 1) write_joined_columns(parts);
+  }
+
+  void write_joined_columns(int64_t parts) {
+    made_.workspace_bytes = rows() * parts * columns() * compute_bytes(reduction_.type);
+    const std::string entry = reduction_.name + "_join";
+    const int64_t results = rows() * columns();
+    made_.source.text += fmt::format(
+        "\nextern \"C\" __global__ void __launch_bounds__({0}) {1}(const Sum* parts, const "
+        "results_args results) {{\n"
+        "  const int64_t i = (int64_t)blockIdx.x * {0} + threadIdx.x;\n"
+        "  if (i >= {2}) return;\n"
+        "  const Sum* mine = parts + i / {3} * {4} + i % {3};\n"
+        "  Sum total = mine[0];\n"
+        "  for (int part = 1; part < {5}; ++part) total = Fold::of(total, mine[part * {3}]);\n"
+        "  finish(results, i, total);\n}}\n",
+        kThreads, entry, results, columns(), parts * columns(), parts);
+    add_join(entry, ceil_div(results, kThreads));
+  }
+
+  const ReductionText& reduction_;
+  const std::string name_, entry_;
+  int pack_ = 1;
+  GeneratedKernel made_;
+};
+
+}  // namespace
+
+std::optional<ReducedAxes> reduced_axes(const Shape& shape, const Attrs& attrs) {
+  const Axes& reduced = attrs.list("axes");
+  ReducedAxes axes;
+  bool inside = false, behind = false;
+  for (int axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 1) continue;
+    if (reduced.contains(axis)) {
+      if (behind) return {};
+      inside = true;
+      axes.length *= shape[axis];
+    } else {
+      behind = inside;
+      (behind ? axes.inner : axes.outer) *= shape[axis];
+    }
+  }
+  return axes;
+}
+
+std::optional<FoldText> fold_text(const OpDef& op, ComputeType type) {
+  const bool is_integer = type == ComputeType::i64;
+  const auto number = [&](double value) {
+    return is_integer ? integer_text(static_cast<int64_t>(value)) : number_text(value, type);
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  using Limits = std::numeric_limits<int64_t>;
+  if (&op == &sum_op) return FoldText{"functors::Add", number(0), false};
+  if (&op == &mean_op) return FoldText{"functors::Add", number(0), true};
+  if (&op == &prod_op) return FoldText{"functors::Mul", number(1), false};
+  if (&op == &max_op)
+    return FoldText{"functors::Maximum",
+                    is_integer ? integer_text(Limits::min()) : number_text(-kInfinity, type),
+                    false};
+  if (&op == &min_op)
+    return FoldText{"functors::Minimum",
+                    is_integer ? integer_text(Limits::max()) : number_text(kInfinity, type), false};
+  return {};
+}
+
+GeneratedKernel reduction_kernel(const ReductionText& reduction, const std::string& comment) {
+  return ReductionWriter(reduction, comment).take();
+}
+
+}  // namespace brrr

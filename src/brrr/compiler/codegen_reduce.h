@@ -1,0 +1,37 @@
+// Text of reductions whose operand is made by a program.
+#pragma once
+
+#include <optional>
+
+#include "brrr/compiler/codegen_cuda.h"
+#include "brrr/ops/elementwise_text.h"
+
+namespace brrr {
+
+// A shape as [outer, length, inner] with the middle reduced; none where reduced axes lie apart.
+struct ReducedAxes {
+  int64_t outer = 1, length = 1, inner = 1;
+};
+std::optional<ReducedAxes> reduced_axes(const Shape& shape, const Attrs& attrs);
+
+// How one op folds elements; none for ops that no text is written for.
+struct FoldText {
+  std::string functor, identity;  // "functors::Add", "0.0f"
+  bool divides;                   // the result is divided by the length
+};
+std::optional<FoldText> fold_text(const OpDef& op, ComputeType type);
+
+struct ReductionText {
+  std::string name;         // of the kernel
+  ElementwiseText program;  // captures what is reduced
+  ReducedAxes axes;
+  FoldText fold;
+  ComputeType type;  // of sums
+  DType result;
+  std::vector<KernelPointer> pointers;        // of the program
+  std::optional<ElementwiseText> after;       // is given the results; none: they go to memory
+  std::vector<KernelPointer> after_pointers;  // of that program, or where the results go
+};
+GeneratedKernel reduction_kernel(const ReductionText& reduction, const std::string& comment);
+
+}  // namespace brrr

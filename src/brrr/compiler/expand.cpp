@@ -1,0 +1,116 @@
+#include "brrr/compiler/expand.h"
+
+#include "brrr/compiler/graph_builder.h"
+#include "brrr/graph/trace.h"
+#include "brrr/ops/op_list.h"
+
+namespace brrr {
+namespace {
+
+// The composition of a node over the types of its operands, itself expanded.
+Graph composition_of(const Graph& graph, const Node& node, Device device) {
+  NoGrad nothing_is_recorded;
+  Tracer tracer;
+  Tensors handles;
+  for (ValueId id : node.inputs)
+    handles.push_back(
+        tracer.add_input(graph.type(id), device, join_text("operand ", handles.size())));
+  const Tensors results = node.op->compose({{handles.begin(), handles.end()}, node.attrs});
+  return expand_for_cuda(tracer.finish({results.begin(), results.end()}), device);
+}
+
+class Expander {
+ public:
+  Expander(const Graph& graph, Device device)
+      : from_(graph), device_(device), now_(graph.values.size()) {}
+
+  Graph run() {
+    begin_graph(to_, from_,
+                [&](ValueId id) { return now_[id.index()] = to_.add_value(from_.type(id)); });
+    for (const Node& node : from_.nodes) runs_on_cuda(node) ? copy(node) : expand(node);
+    for (size_t i = 0; i < from_.states.size(); ++i)
+      to_.states[i].after = now(from_.states[i].after);
+    for (ValueId id : from_.outputs) to_.outputs.push_back(now(id));
+    for (ValueId id : from_.seeds) to_.seeds.push_back(now(id));
+    return std::move(to_);
+  }
+
+ private:
+  ValueId now(ValueId id) const { return now_[id.index()]; }
+  ValueIds inputs_of(const Node& node) const {
+    ValueIds inputs;
+    for (ValueId id : node.inputs) inputs.push_back(now(id));
+    return inputs;
+  }
+
+  // Tensor cores drop the bits themselves: the operands as they were, and a word to the product.
+  bool is_tf32_product(const Node& node) const {
+    const auto is_rounded = [&](ValueId id) {
+      const NodeId maker = from_.value(id).node;
+      return maker.valid() && from_.node(maker).op == &to_tf32_op;
+    };
+    return (node.op == &matmul_op || node.op == &linear_op) && is_rounded(node.inputs[0]) &&
+           is_rounded(node.inputs[1]);
+  }
+
+  void copy(const Node& node) {
+    if (is_tf32_product(node)) return copy_tf32_product(node);
+    const NodeId id = to_.add_copy(from_, node, inputs_of(node));
+    if (node.body)
+      to_.nodes[id.index()].body =
+          std::make_shared<const Graph>(expand_for_cuda(*node.body, device_));
+    for (int i = 0; i < node.outputs.size(); ++i)
+      now_[node.outputs[i].index()] = to_.node(id).outputs[i];
+  }
+
+  void copy_tf32_product(const Node& node) {
+    ValueIds inputs = inputs_of(node);
+    for (int i = 0; i < 2; ++i)
+      inputs[i] = now(from_.node(from_.value(node.inputs[i]).node).inputs[0]);
+    const NodeId id = to_.add_copy(from_, node, inputs);
+    to_.nodes[id.index()].attrs = with_attr(node.attrs, {"tf32", true});
+    for (int i = 0; i < node.outputs.size(); ++i)
+      now_[node.outputs[i].index()] = to_.node(id).outputs[i];
+  }
+
+  void expand(const Node& node) {
+    const Graph pieces = composition_of(from_, node, device_);
+    check(pieces.states.empty(), node.op->name,
+          ": its composition reads a tensor besides its operands");
+    std::vector<ValueId> inside(pieces.values.size());
+    for (size_t i = 0; i < pieces.inputs.size(); ++i)
+      inside[pieces.inputs[i].value.index()] = now(node.inputs[static_cast<int>(i)]);
+    for (const Node& piece : pieces.nodes) {
+      ValueIds inputs;
+      for (ValueId id : piece.inputs) inputs.push_back(inside[id.index()]);
+      const NodeId id = to_.add_node(*piece.op, piece.attrs, inputs, types_of(pieces, piece),
+                                     node.phase, node.scope);
+      to_.nodes.back().segment = node.segment;
+      for (int i = 0; i < piece.outputs.size(); ++i)
+        inside[piece.outputs[i].index()] = to_.node(id).outputs[i];
+    }
+    for (int i = 0; i < node.outputs.size(); ++i)
+      now_[node.outputs[i].index()] = inside[pieces.outputs[static_cast<size_t>(i)].index()];
+  }
+
+  static std::vector<TensorType> types_of(const Graph& graph, const Node& node) {
+    std::vector<TensorType> types;
+    for (ValueId id : node.outputs) types.push_back(graph.type(id));
+    return types;
+  }
+
+  const Graph& from_;
+  const Device device_;
+  Graph to_;
+  std::vector<ValueId> now_;  // by old id
+};
+
+}  // namespace
+
+bool runs_on_cuda(const Node& node) {
+  return node.op->view || node.op->cuda || node.op->cuda_text || node.body || !node.op->compose;
+}
+
+Graph expand_for_cuda(const Graph& graph, Device device) { return Expander(graph, device).run(); }
+
+}  // namespace brrr

@@ -1,0 +1,149 @@
+// What ops of two and three operands compute, element by element, for every backend; see unary_functors.h.
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+
+#include "brrr/base/scalar_math.h"
+#include "brrr/ops/wrap.h"
+
+namespace brrr::functors {
+
+struct Add {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return add_wrapping(a, b);
+  }
+};
+struct Sub {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return sub_wrapping(a, b);
+  }
+};
+struct Mul {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return mul_wrapping(a, b);
+  }
+};
+struct Div {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return a / b;
+  }
+};
+struct Pow {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    if constexpr (std::integral<T>)
+      return integer_power(a, b);
+    else
+      return math::pow(a, b);
+  }
+  // Squares and multiplies, wrapping. A negative exponent leaves 1/a^n rounded to zero, except +-1.
+  BRRR_HD static int64_t integer_power(int64_t base, int64_t exponent) {
+    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+    int64_t result = 1;
+    for (; exponent > 0; exponent >>= 1) {
+      if (exponent & 1) result = mul_wrapping(result, base);
+      base = mul_wrapping(base, base);
+    }
+    return result;
+  }
+};
+struct Maximum {  // a >= b is false when either is NaN: then a if a is NaN, else b
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return a >= b || a != a ? a : b;
+  }
+};
+struct Minimum {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return a <= b || a != a ? a : b;
+  }
+};
+struct Equal {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return a == b ? T(1) : T(0);
+  }
+};
+struct NotEqual {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return a != b ? T(1) : T(0);
+  }
+};
+struct Less {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return a < b ? T(1) : T(0);
+  }
+};
+struct LessEqual {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return a <= b ? T(1) : T(0);
+  }
+};
+struct Greater {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return a > b ? T(1) : T(0);
+  }
+};
+struct GreaterEqual {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return a >= b ? T(1) : T(0);
+  }
+};
+
+// An integer modulo 0 is refused before tiles run; here it is 0, because a trap has no words. So is
+// anything modulo -1, where the smallest integer would overflow.
+struct Fmod {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    if constexpr (std::integral<T>)
+      return b == 0 || b == -1 ? T(0) : a % b;
+    else
+      return std::fmod(a, b);
+  }
+};
+struct Remainder {  // the sign of b, as in Python
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    const T rest = Fmod::of(a, b);
+    return rest != T(0) && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
+  }
+};
+struct LogicalAnd {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return (a != T(0)) & (b != T(0)) ? T(1) : T(0);
+  }
+};
+struct LogicalOr {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return (a != T(0)) | (b != T(0)) ? T(1) : T(0);
+  }
+};
+struct LogicalXor {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    return (a != T(0)) != (b != T(0)) ? T(1) : T(0);
+  }
+};
+
+struct Where {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T condition, T a, T b) {
+    return condition != T(0) ? a : b;
+  }
+};
+
+}  // namespace brrr::functors

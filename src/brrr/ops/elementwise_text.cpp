@@ -1,0 +1,371 @@
+#include "brrr/ops/elementwise_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "brrr/ops/loop_nest.h"
+
+namespace brrr {
+namespace {
+
+constexpr int kMaxPack = 8;  // more elements a thread cost more registers than they save accesses
+constexpr int64_t kAccessBytes = 16;
+
+// Where an operand's elements are, seen from the flat index of the program.
+struct Access {
+  enum class Kind : uint8_t {
+    constant,  // one element
+    packed,    // a pack lies behind one another, aligned
+    repeated,  // a pack is one element
+    single     // element by element
+  } kind;
+  LoopNest nest;
+};
+
+LoopNest nest_of(const TextOperand& operand, const Shape& shape) {
+  const Layout* layout = &operand.layout;
+  return make_nest(shape, {&layout, 1});
+}
+
+// Whether packs of this many elements stay inside rows and begin at aligned addresses.
+bool can_pack(const TextOperand& operand, const LoopNest& nest, int pack) {
+  const int64_t bytes = bit_size(operand.dtype) / 8;
+  const int64_t access = std::min<int64_t>(kAccessBytes, pack * bytes);
+  if (operand.alignment % access != 0) return false;
+  if (nest.is_flat(0)) return true;
+  const int last = nest.rank - 1;
+  const auto& strides = nest.strides[0];
+  if (strides[static_cast<size_t>(last)] != 1 || nest.inner_size() % pack != 0) return false;
+  for (int axis = 0; axis < last; ++axis) {
+    if (strides[static_cast<size_t>(axis)] * bytes % access != 0) return false;
+  }
+  return true;
+}
+
+// Elements further in than the axis that an operand is placed along.
+int64_t below_of(const TextOperand& operand) {
+  int64_t below = 1;
+  for (int axis = operand.placed.axis + 1; axis < operand.layout.rank(); ++axis)
+    below *= operand.layout.shape[axis];
+  return below;
+}
+
+// Whether a placed operand begins and ends between packs.
+bool is_placed_by(const TextOperand& operand, int pack) {
+  if (!operand.placed.is_used()) return true;
+  const auto& [axis, start, stop] = operand.placed;
+  const int64_t below = below_of(operand), size = operand.layout.shape[axis];
+  const int64_t bytes = bit_size(operand.dtype) / 8;
+  const int64_t access = std::min<int64_t>(kAccessBytes, pack * bytes);
+  return start * below % pack == 0 && stop * below % pack == 0 && size * below % pack == 0 &&
+         start * operand.layout.strides[axis] * bytes % access == 0;
+}
+
+// Whether an index is one of those in memory, as an expression.
+std::string inside_text(const TextOperand& operand, const std::string& index) {
+  const auto& [axis, start, stop] = operand.placed;
+  const int64_t below = below_of(operand), size = operand.layout.shape[axis];
+  const std::string at = fmt::format("{} / {} % {}", index, below, size);
+  const std::string ends = fmt::format("{} < {}", at, stop);
+  return start == 0 ? ends : fmt::format("{} >= {} && {}", at, start, ends);
+}
+
+Access access_of(const TextOperand& operand, const Shape& shape, int pack) {
+  Access access{.kind = Access::Kind::single, .nest = nest_of(operand, shape)};
+  if (operand.placed.is_used()) {
+    const bool packs = is_placed_by(operand, pack) && !access.nest.is_constant(0) &&
+                       can_pack(operand, access.nest, pack);
+    access.kind = packs ? Access::Kind::packed : Access::Kind::single;
+  } else if (access.nest.is_constant(0)) {
+    access.kind = Access::Kind::constant;
+  } else if (can_pack(operand, access.nest, pack)) {
+    access.kind = Access::Kind::packed;
+  } else if (access.nest.strides[0][static_cast<size_t>(access.nest.rank - 1)] == 0 &&
+             access.nest.inner_size() % pack == 0) {
+    access.kind = Access::Kind::repeated;
+  }
+  return access;
+}
+
+// The position of flat index `index` as an expression.
+std::string position_text(const LoopNest& nest, const std::string& index) {
+  if (nest.is_flat(0)) return index;
+  std::string text;
+  int64_t below = 1;  // elements of the axes further in
+  for (int axis = nest.rank - 1; axis >= 0; --axis) {
+    const int64_t size = nest.sizes[static_cast<size_t>(axis)],
+                  stride = nest.strides[0][static_cast<size_t>(axis)];
+    std::string part = below == 1 ? index : fmt::format("{} / {}", index, below);
+    if (axis > 0) part = fmt::format("{} % {}", part, size);
+    if (stride != 0) {
+      const bool is_plain = stride == 1;
+      text += fmt::format("{}{}{}", text.empty() ? "" : " + ", is_plain ? part : "(" + part + ")",
+                          is_plain ? "" : fmt::format(" * {}", stride));
+    }
+    below *= size;
+  }
+  return text.empty() ? "0" : text;
+}
+
+// Whether 32 bits hold every index and position; they divide faster.
+bool is_small(const ElementwiseText& program) {
+  constexpr int64_t limit = std::numeric_limits<int32_t>::max() / 2;
+  if (program.count() > limit) return false;
+  const auto reach = [&](const TextOperand& operand) {
+    int64_t last = 0;
+    for (int axis = 0; axis < operand.layout.rank(); ++axis)
+      last += std::abs(operand.layout.strides[axis]) * operand.layout.shape[axis];
+    return last;
+  };
+  for (const std::vector<TextOperand>* all : {&program.inputs, &program.outputs}) {
+    for (const TextOperand& operand : *all) {
+      if (reach(operand) > limit) return false;
+    }
+  }
+  return true;
+}
+
+bool has_negative_stride(const ElementwiseText& program) {
+  for (const std::vector<TextOperand>* all : {&program.inputs, &program.outputs}) {
+    for (const TextOperand& operand : *all) {
+      for (int64_t stride : operand.layout.strides) {
+        if (stride < 0) return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::string index_type(const ElementwiseText& program) {
+  if (has_negative_stride(program)) return "int64_t";
+  return is_small(program) ? "uint32_t" : "int64_t";
+}
+
+std::string load_placed_text(const TextOperand& operand, const Access& access, size_t i) {
+  const std::string type = element_type_text(operand.dtype);
+  const int64_t shift = operand.placed.start * operand.layout.strides[operand.placed.axis];
+  if (access.kind == Access::Kind::packed)
+    return fmt::format(
+        "  const auto a{0} = {1} ? load_pack<kPack>(args.in{0} + ({2} - {3})) : Pack<{4}, "
+        "kPack>{{}};\n",
+        i, inside_text(operand, "first"), position_text(access.nest, "first"), shift, type);
+  return fmt::format(
+      "  Pack<{4}, kPack> a{0};\n"
+      "#pragma unroll\n"
+      "  for (int j = 0; j < kPack; ++j) a{0}.at[j] = {1} ? args.in{0}[{2} - {3}] : {4}{{}};\n",
+      i, inside_text(operand, "(first + j)"), position_text(access.nest, "(first + j)"), shift,
+      type);
+}
+
+std::string load_text(const ElementwiseText& program, size_t i, int pack) {
+  const TextOperand& operand = program.inputs[i];
+  const Access access = access_of(operand, program.shape, pack);
+  const std::string type = element_type_text(operand.dtype);
+  if (operand.placed.is_used()) return load_placed_text(operand, access, i);
+  switch (access.kind) {
+    case Access::Kind::constant: return fmt::format("  const {} a{} = *args.in{};\n", type, i, i);
+    case Access::Kind::packed:
+      return fmt::format("  const auto a{} = load_pack<kPack>(args.in{} + {});\n", i, i,
+                         position_text(access.nest, "first"));
+    case Access::Kind::repeated:
+      return fmt::format("  const {} a{} = args.in{}[{}];\n", type, i, i,
+                         position_text(access.nest, "first"));
+    case Access::Kind::single: break;
+  }
+  return fmt::format(
+      "  Pack<{}, kPack> a{};\n"
+      "#pragma unroll\n"
+      "  for (int j = 0; j < kPack; ++j) a{}.at[j] = args.in{}[{}];\n",
+      type, i, i, i, position_text(access.nest, "(first + j)"));
+}
+
+std::string store_text(const ElementwiseText& program, size_t i, int pack) {
+  const TextOperand& operand = program.outputs[i];
+  const Access access = access_of(operand, program.shape, pack);
+  if (access.kind == Access::Kind::packed || (access.nest.is_constant(0) && program.count() == 1))
+    return fmt::format("  store_pack(args.out{} + {}, y{});\n", i,
+                       position_text(access.nest, "first"), i);
+  return fmt::format(
+      "#pragma unroll\n"
+      "  for (int j = 0; j < kPack; ++j) args.out{}[{}] = y{}.at[j];\n",
+      i, position_text(access.nest, "(first + j)"), i);
+}
+
+bool is_in_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// The words x0, x1, ... of an expression by the values that stand for them; 0x1p+0 is another word.
+std::string with_values(std::string_view expression, std::span<const int> values) {
+  std::string text;
+  for (size_t at = 0; at < expression.size();) {
+    size_t end = at;
+    while (end < expression.size() && is_in_word(expression[end])) ++end;
+    const std::string_view word = expression.substr(at, end - at);
+    const auto operand = std::find_if(values.begin(), values.end(), [&](const int& value) {
+      return word == fmt::format("x{}", &value - values.data());
+    });
+    if (operand != values.end()) {
+      text += fmt::format("v{}", *operand);
+    } else {
+      text += word;
+    }
+    if (end < expression.size()) text += expression[end++];
+    at = end;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string element_type_text(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return "double";
+    case DType::f32: return "float";
+    case DType::f16: return "f16";
+    case DType::bf16: return "bf16";
+    case DType::f8e4m3: return "f8e4m3";
+    case DType::f8e5m2: return "f8e5m2";
+    case DType::i64: return "int64_t";
+    case DType::i32: return "int32_t";
+    case DType::i16: return "int16_t";
+    case DType::i8: return "int8_t";
+    case DType::u32: return "uint32_t";
+    case DType::u16: return "uint16_t";
+    case DType::u8: return "uint8_t";
+    case DType::boolean: return "bool";
+    case DType::i4:
+    case DType::u4: break;
+  }
+  fail(to_text(dtype),
+       " packs two values a byte and is for storage only; cast it to another dtype first");
+}
+
+std::string compute_type_text(ComputeType type) {
+  return type == ComputeType::f32 ? "float" : type == ComputeType::f64 ? "double" : "int64_t";
+}
+
+std::string integer_text(int64_t value) {
+  if (value == std::numeric_limits<int64_t>::min()) return "(-0x7fffffffffffffffl - 1)";
+  return fmt::format("{}l", value);
+}
+
+std::string number_text(double value, ComputeType type) {
+  invariant(type != ComputeType::i64, "integers are written by integer_text");
+  const std::string name = compute_type_text(type);
+  if (std::isnan(value)) return fmt::format("math::Format<{}>::nan", name);
+  if (std::isinf(value))
+    return fmt::format("{}math::Format<{}>::infinity", value < 0 ? "-" : "", name);
+  return type == ComputeType::f32 ? fmt::format("{:a}f", static_cast<float>(value))
+                                  : fmt::format("{:a}", value);
+}
+
+std::string statement_text(const OpDef& op, const Attrs& attrs, ComputeType type, int result,
+                           std::span<const int> values) {
+  invariant(op.cuda_text != nullptr, op.name, " has no text for generated kernels");
+  return fmt::format("const {} v{} = {};", compute_type_text(type), result,
+                     with_values(op.cuda_text(attrs, type), values));
+}
+
+int pack_of(const ElementwiseText& program) {
+  int64_t smallest = kAccessBytes;
+  const auto look = [&](const TextOperand& operand) {
+    const LoopNest nest = nest_of(operand, program.shape);
+    if (!nest.is_constant(0) && can_pack(operand, nest, 1))
+      smallest = std::min<int64_t>(smallest, bit_size(operand.dtype) / 8);
+  };
+  for (const TextOperand& operand : program.inputs) look(operand);
+  for (const TextOperand& operand : program.outputs) look(operand);
+  int64_t pack = std::min<int64_t>(kMaxPack, kAccessBytes / smallest);
+  // Small tensors need threads more than wide accesses.
+  constexpr int64_t kEnoughThreads = 64 * kTextBlock;
+  while (pack > 1 && program.count() / pack < kEnoughThreads) pack /= 2;
+  return static_cast<int>(pack);
+}
+
+std::string function_text(const ElementwiseText& program, const std::string& name, int pack) {
+  std::string text = fmt::format("struct {}_args {{\n", name);
+  for (size_t i = 0; i < program.inputs.size(); ++i)
+    text += fmt::format("  const {}* in{};\n", element_type_text(program.inputs[i].dtype), i);
+  for (size_t i = 0; i < program.outputs.size(); ++i)
+    text += fmt::format("  {}* out{};\n", element_type_text(program.outputs[i].dtype), i);
+  const std::string captured =
+      program.captured ? fmt::format("Pack<{}, kPack>", compute_type_text(program.captured->type))
+                       : "void";
+  text += fmt::format(
+      "}};\n\ntemplate <int kPack>  // elements [first, first + kPack) of {}\n"
+      "__device__ __forceinline__ {} {}(const {}_args& args, {} first{}) {{\n",
+      to_text(program.shape), captured, name, name, index_type(program),
+      program.given
+          ? fmt::format(", const Pack<{}, kPack>& given", compute_type_text(program.given->type))
+          : std::string());
+  for (size_t i = 0; i < program.inputs.size(); ++i) text += load_text(program, i, pack);
+  for (size_t i = 0; i < program.stores.size(); ++i) {
+    const auto operand = static_cast<size_t>(program.stores[i].operand);
+    text += fmt::format("  Pack<{}, kPack> y{};\n",
+                        element_type_text(program.outputs[operand].dtype), operand);
+  }
+  if (program.captured) text += fmt::format("  {} captured;\n", captured);
+  text += "#pragma unroll\n  for (int j = 0; j < kPack; ++j) {\n";
+  if (program.given)
+    text += fmt::format("    const {} v{} = given.at[j];\n", compute_type_text(program.given->type),
+                        program.given->value);
+  for (const ElementwiseText::Transfer& load : program.loads) {
+    const TextOperand& operand = program.inputs[static_cast<size_t>(load.operand)];
+    const Access::Kind kind = access_of(operand, program.shape, pack).kind;
+    const bool is_one = kind == Access::Kind::constant || kind == Access::Kind::repeated;
+    const std::string type = compute_type_text(load.type);
+    text += fmt::format("    const {} v{} = convert<{}>(a{}{});\n", type, load.value, type,
+                        load.operand, is_one ? "" : ".at[j]");
+  }
+  for (const std::string& statement : program.statements)
+    text += fmt::format("    {}\n", statement);
+  for (const ElementwiseText::Transfer& store : program.stores)
+    text += fmt::format(
+        "    y{}.at[j] = convert<{}>(v{});\n", store.operand,
+        element_type_text(program.outputs[static_cast<size_t>(store.operand)].dtype), store.value);
+  if (program.captured) text += fmt::format("    captured.at[j] = v{};\n", program.captured->value);
+  text += "  }\n";
+  for (const ElementwiseText::Transfer& store : program.stores)
+    text += store_text(program, static_cast<size_t>(store.operand), pack);
+  if (program.captured) text += "  return captured;\n";
+  return text + "}\n\n";
+}
+
+std::string source_head(const std::string& comment) {
+  return fmt::format(
+      "// {}\n"
+      "#include \"brrr/ops/activation_functors.h\"\n"
+      "#include \"brrr/ops/binary_functors.h\"\n"
+      "#include \"brrr/ops/device_elements.h\"\n"
+      "#include \"brrr/ops/device_reduce.h\"\n"
+      "#include \"brrr/ops/unary_functors.h\"\n\n"
+      "using namespace brrr;\n"
+      "using namespace brrr::device;\n\n",
+      comment);
+}
+
+int64_t blocks_of(const ElementwiseText& program, int pack) {
+  const int64_t packs = (program.count() + pack - 1) / pack;
+  return (packs + kTextBlock - 1) / kTextBlock;
+}
+
+std::string block_text(const ElementwiseText& program, const std::string& name, int pack,
+                       const std::string& block, const std::string& args) {
+  const std::string index = index_type(program);
+  const int64_t count = program.count(), whole = count / pack * pack;
+  std::string text = fmt::format("const {0} first = (({0})({1}) * {2} + threadIdx.x) * {3};\n",
+                                 index, block, kTextBlock, pack);
+  if (count % (static_cast<int64_t>(pack) * kTextBlock) == 0)
+    return text + fmt::format("{}<{}>({}, first);\n", name, pack, args);
+  text += fmt::format("if (first + {0} <= {1}) {2}<{0}>({3}, first);\n", pack, whole, name, args);
+  if (whole != count)
+    text += fmt::format("else for ({0} i = first; i < {1}; ++i) {2}<1>({3}, i);\n", index, count,
+                        name, args);
+  return text;
+}
+
+}  // namespace brrr

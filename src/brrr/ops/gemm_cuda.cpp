@@ -1,0 +1,373 @@
+#include "brrr/ops/gemm_cuda.h"
+
+#if BRRR_HAS_CUDA
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include "brrr/base/error.h"
+#include "brrr/device/cuda/cublaslt.h"
+#include "brrr/device/gpu_info.h"
+
+namespace brrr {
+namespace {
+
+using cuda::CublasLt;
+
+template <typename... Parts>
+void require(cublasStatus_t status, const Parts&... call) {
+  check(status == CUBLAS_STATUS_SUCCESS, "cuda: ", call..., " failed: ",
+        status == CUBLAS_STATUS_SUCCESS ? "" : cuda::cublaslt()->status_string(status));
+}
+
+std::optional<cudaDataType_t> library_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return CUDA_R_64F;
+    case DType::f32: return CUDA_R_32F;
+    case DType::f16: return CUDA_R_16F;
+    case DType::bf16: return CUDA_R_16BF;
+    case DType::f8e4m3: return CUDA_R_8F_E4M3;
+    case DType::f8e5m2: return CUDA_R_8F_E5M2;
+    default: return std::nullopt;
+  }
+}
+
+bool is_f8(DType dtype) { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
+
+bool is_row_major(const GemmMatrix& x) { return x.col_stride == 1; }
+int64_t leading(const GemmMatrix& x) { return is_row_major(x) ? x.row_stride : x.col_stride; }
+
+cublasLtEpilogue_t library_epilogue(const Gemm& gemm) {
+  switch (gemm.epilogue) {
+    case GemmEpilogue::none: return CUBLASLT_EPILOGUE_DEFAULT;
+    case GemmEpilogue::bias: return CUBLASLT_EPILOGUE_BIAS;
+    case GemmEpilogue::gelu_aux: return CUBLASLT_EPILOGUE_GELU_AUX;
+    case GemmEpilogue::bias_gelu_aux: return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case GemmEpilogue::dgelu: return CUBLASLT_EPILOGUE_DGELU;
+    case GemmEpilogue::dgelu_bias_grad: return CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    // Columns of our product are rows of the library's, which computes the transpose: its second
+    // operand is our first.
+    case GemmEpilogue::bias_grad: return CUBLASLT_EPILOGUE_BGRADB;
+  }
+  fail("unknown epilogue");
+}
+
+// ---- The library's description of a call, in its column-major words: c^T[n, m] = b^T a^T.
+
+class Description {
+ public:
+  explicit Description(const Gemm& gemm) : lt_(*cuda::cublaslt()) {
+    const bool wide = gemm.c.dtype == DType::f64;
+    const cublasComputeType_t compute = wide        ? CUBLAS_COMPUTE_64F
+                                        : gemm.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                    : CUBLAS_COMPUTE_32F;
+    require(lt_.desc_create(&desc_, compute, wide ? CUDA_R_64F : CUDA_R_32F),
+            "cublasLtMatmulDescCreate");
+    // A row-major b[k, n] is a column-major [n, k]: no transpose. A column-major one is transposed.
+    set(CUBLASLT_MATMUL_DESC_TRANSA, is_row_major(gemm.b) ? CUBLAS_OP_N : CUBLAS_OP_T);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, is_row_major(gemm.a) ? CUBLAS_OP_N : CUBLAS_OP_T);
+    set_epilogue(gemm);
+    if (gemm.b_scale) set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, gemm.b_scale);
+    if (gemm.a_scale) set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, gemm.a_scale);
+    first_ = layout(gemm.b, is_row_major(gemm.b) ? gemm.n : gemm.k,
+                    is_row_major(gemm.b) ? gemm.k : gemm.n, gemm.batch);
+    second_ = layout(gemm.a, is_row_major(gemm.a) ? gemm.k : gemm.m,
+                     is_row_major(gemm.a) ? gemm.m : gemm.k, gemm.batch);
+    result_ = layout(gemm.c, gemm.n, gemm.m, gemm.batch);
+  }
+  ~Description() {
+    for (cublasLtMatrixLayout_t matrix : {first_, second_, result_}) {
+      if (matrix) lt_.layout_destroy(matrix);
+    }
+    if (desc_) lt_.desc_destroy(desc_);
+  }
+  Description(const Description&) = delete;
+  Description& operator=(const Description&) = delete;
+
+  std::vector<cublasLtMatmulHeuristicResult_t> candidates(int wanted, size_t workspace) const {
+    cublasLtMatmulPreference_t preference = nullptr;
+    require(lt_.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
+    lt_.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                       sizeof(workspace));
+    std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(wanted));
+    int found = 0;
+    const cublasStatus_t status = lt_.heuristic(handle(), desc_, first_, second_, result_, result_,
+                                                preference, wanted, results.data(), &found);
+    lt_.preference_destroy(preference);
+    results.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<size_t>(found) : 0);
+    std::erase_if(results, [](const auto& r) { return r.state != CUBLAS_STATUS_SUCCESS; });
+    return results;
+  }
+
+  cublasStatus_t run(const Gemm& gemm, const cublasLtMatmulAlgo_t& algorithm, cuda::Stream stream,
+                     std::span<std::byte> workspace) const {
+    const double one = 1, zero = 0;
+    const float one_f = 1, zero_f = 0;
+    const bool wide = gemm.c.dtype == DType::f64;
+    const void* alpha = wide ? static_cast<const void*>(&one) : &one_f;
+    const void* beta = gemm.accumulate ? alpha : wide ? static_cast<const void*>(&zero) : &zero_f;
+    return lt_.matmul(handle(), desc_, alpha, gemm.b.data, first_, gemm.a.data, second_, beta,
+                      gemm.c.data, result_, gemm.c.data, result_, &algorithm, workspace.data(),
+                      workspace.size(), stream);
+  }
+
+ private:
+  static cublasLtHandle_t handle() { return cuda::cublaslt_handle(cuda::current_device()); }
+
+  template <typename Value>
+  void set(cublasLtMatmulDescAttributes_t name, const Value& value) {
+    require(lt_.desc_set(desc_, name, &value, sizeof(value)), "cublasLtMatmulDescSetAttribute");
+  }
+
+  void set_epilogue(const Gemm& gemm) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(gemm));
+    if (gemm.bias) {
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, gemm.bias);
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, *library_dtype(gemm.bias_dtype));
+    }
+    if (gemm.aux) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, gemm.aux);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, gemm.n);
+    }
+  }
+
+  cublasLtMatrixLayout_t layout(const GemmMatrix& x, int64_t rows, int64_t cols, int64_t batch) {
+    cublasLtMatrixLayout_t made = nullptr;
+    require(lt_.layout_create(&made, *library_dtype(x.dtype), static_cast<uint64_t>(rows),
+                              static_cast<uint64_t>(cols), std::max(leading(x), rows)),
+            "cublasLtMatrixLayoutCreate");
+    if (batch > 1) {
+      const auto count = static_cast<int32_t>(batch);
+      lt_.layout_set(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count));
+      lt_.layout_set(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &x.batch_stride,
+                     sizeof(x.batch_stride));
+    }
+    return made;
+  }
+
+  const CublasLt& lt_;
+  cublasLtMatmulDesc_t desc_ = nullptr;
+  cublasLtMatrixLayout_t first_ = nullptr, second_ = nullptr, result_ = nullptr;
+};
+
+// ---- Choices.
+
+// Everything that an algorithm may depend on.
+std::string key_of(const Gemm& gemm) {
+  const auto alignment = [](const void* address) {
+    const auto bits = reinterpret_cast<uintptr_t>(address);
+    return bits % 16 == 0 ? 16 : bits % 8 == 0 ? 8 : bits % 4 == 0 ? 4 : 2;
+  };
+  const auto matrix = [&](const GemmMatrix& x) {
+    return join_text(to_text(x.dtype), is_row_major(x) ? "r" : "c", leading(x), "+", x.batch_stride,
+                     "@", alignment(x.data));
+  };
+  return join_text("m", gemm.m, " n", gemm.n, " k", gemm.k, " batch", gemm.batch,
+                   " a:", matrix(gemm.a), " b:", matrix(gemm.b), " c:", matrix(gemm.c),
+                   gemm.tf32 ? " tf32" : "", gemm.accumulate ? " accumulate" : "",
+                   gemm.a_scale ? " scaled" : "", " epilogue", static_cast<int>(gemm.epilogue));
+}
+
+std::string algorithm_text(const cublasLtMatmulAlgo_t& algorithm) {
+  std::string text;
+  char word[20];
+  for (const uint64_t data : algorithm.data) {
+    std::snprintf(word, sizeof(word), "%016llx", static_cast<unsigned long long>(data));
+    text += word;
+  }
+  return text;
+}
+
+cublasLtMatmulAlgo_t parse_algorithm(std::string_view text) {
+  cublasLtMatmulAlgo_t algorithm{};
+  const size_t words = std::size(algorithm.data);
+  check(text.size() == words * 16 &&
+            text.find_first_not_of("0123456789abcdef") == std::string_view::npos,
+        "matrix product choices: \"", text, "\" is no algorithm; delete the file to choose again");
+  for (size_t i = 0; i < words; ++i)
+    algorithm.data[i] = std::stoull(std::string(text.substr(16 * i, 16)), nullptr, 16);
+  return algorithm;
+}
+
+class Choices {
+ public:
+  std::optional<cublasLtMatmulAlgo_t> find(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    const auto found = chosen_.find(key);
+    return found == chosen_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void add(const std::string& key, const cublasLtMatmulAlgo_t& algorithm) {
+    std::lock_guard lock(mutex_);
+    chosen_[key] = algorithm;
+    if (path_.empty()) return;
+    // A line is added by one write, so two processes that share the file at worst repeat each other.
+    std::ofstream(path_, std::ios::app) << key << " = " << algorithm_text(algorithm) << '\n';
+  }
+  std::string text() {
+    std::lock_guard lock(mutex_);
+    std::string lines;
+    for (const auto& [key, algorithm] : chosen_)
+      lines += join_text(key, " = ", algorithm_text(algorithm), "\n");
+    return lines;
+  }
+  void take(std::string_view lines) {
+    std::istringstream stream{std::string(lines)};
+    std::lock_guard lock(mutex_);
+    for (std::string line; std::getline(stream, line);) {
+      const size_t sign = line.rfind(" = ");
+      check(sign != std::string::npos, "matrix product choices: \"", line,
+            "\" is not \"product = algorithm\"; delete the file to choose again");
+      chosen_[line.substr(0, sign)] = parse_algorithm(std::string_view(line).substr(sign + 3));
+    }
+  }
+  void keep(const std::string& path) {
+    std::ifstream file(path);
+    std::stringstream lines;
+    lines << file.rdbuf();
+    if (file) take(lines.str());
+    std::lock_guard lock(mutex_);
+    path_ = path;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, cublasLtMatmulAlgo_t> chosen_;
+  std::string path_;
+};
+
+Choices& choices() {
+  static Choices all;
+  return all;
+}
+
+constexpr int kCandidates = 8;
+constexpr double kWorthTiming = 5e7;  // FLOPs: below, differences drown in the launch
+
+double flops_of(const Gemm& gemm) {
+  return 2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
+         static_cast<double>(gemm.k) * static_cast<double>(gemm.batch);
+}
+
+// The median of three rounds; a round is long enough for the clock of events.
+double seconds_of(const Description& description, const Gemm& gemm,
+                  const cublasLtMatmulAlgo_t& algorithm, cuda::Stream stream,
+                  std::span<std::byte> workspace) {
+  const int runs = flops_of(gemm) > 1e11 ? 2 : 8;
+  std::array<double, 3> seconds{};
+  cuda::Event begin, end;
+  for (double& round : seconds) {
+    begin.record(stream);
+    for (int i = 0; i < runs; ++i) {
+      if (description.run(gemm, algorithm, stream, workspace) != CUBLAS_STATUS_SUCCESS) return 1e9;
+    }
+    end.record(stream);
+    end.wait();
+    round = cuda::seconds_between(begin, end);
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[1];
+}
+
+cublasLtMatmulAlgo_t choose(const Description& description, const Gemm& gemm, cuda::Stream stream,
+                            std::span<std::byte> workspace) {
+  const std::string key = key_of(gemm);
+  if (const auto known = choices().find(key)) return *known;
+  const auto found = description.candidates(kCandidates, workspace.size());
+  check(!found.empty(), "cuda: cuBLASLt has no algorithm for ", key);
+  size_t best = 0;
+  // Timing runs the product several times: not where it adds to its result, and not while recording.
+  const bool timed = found.size() > 1 && flops_of(gemm) >= kWorthTiming && !gemm.accumulate &&
+                     !cuda::is_capturing(stream);
+  if (timed) {
+    double least = 1e9;
+    for (size_t i = 0; i < found.size(); ++i) {
+      const double seconds = seconds_of(description, gemm, found[i].algo, stream, workspace);
+      if (seconds < least) best = i, least = seconds;
+    }
+  }
+  if (timed || !cuda::is_capturing(stream)) choices().add(key, found[best].algo);
+  return found[best].algo;
+}
+
+bool has_unit_stride(const GemmMatrix& x) { return x.col_stride == 1 || x.row_stride == 1; }
+
+// The library wants the leading axis to cover the other one; a stride of 0 repeats elements.
+bool is_matrix(const GemmMatrix& x, int64_t rows, int64_t cols) {
+  if (!has_unit_stride(x)) return false;
+  return is_row_major(x) ? x.row_stride >= cols : x.col_stride >= rows;
+}
+
+bool are_dtypes_supported(const Gemm& gemm) {
+  const DType a = gemm.a.dtype, b = gemm.b.dtype, c = gemm.c.dtype;
+  if (is_f8(a) || is_f8(b)) {
+    const bool mixed = is_f8(a) && is_f8(b) && !(a == DType::f8e5m2 && b == DType::f8e5m2);
+    const bool aligned = gemm.m % 16 == 0 && gemm.n % 16 == 0 && gemm.k % 16 == 0;
+    // 8-bit products exist for operands that both run along k.
+    const bool along_k = is_row_major(gemm.a) && !is_row_major(gemm.b);
+    return mixed && aligned && along_k && (c == DType::bf16 || c == DType::f16 || c == DType::f32);
+  }
+  if (a != b) return false;
+  if (a == DType::f64 || a == DType::f32) return c == a;
+  return (a == DType::bf16 || a == DType::f16) && (c == a || c == DType::f32);
+}
+
+}  // namespace
+
+int64_t gemm_workspace_bytes(const Gemm& gemm) {
+  return flops_of(gemm) < kWorthTiming ? int64_t{1} << 20 : kGemmWorkspaceBytes;
+}
+
+bool is_gemm_supported(const Gemm& gemm) {
+  return cuda::cublaslt() && gemm.m > 0 && gemm.n > 0 && gemm.k > 0 && gemm.batch > 0 &&
+         gemm.batch <= INT32_MAX && gemm.m <= INT32_MAX && gemm.n <= INT32_MAX &&
+         gemm.k <= INT32_MAX && is_matrix(gemm.a, gemm.m, gemm.k) &&
+         is_matrix(gemm.b, gemm.k, gemm.n) && is_row_major(gemm.c) && are_dtypes_supported(gemm);
+}
+
+void run_gemm_cuda(const Gemm& gemm, cuda::Stream stream, std::span<std::byte> workspace) {
+  const Description description(gemm);
+  const cublasLtMatmulAlgo_t algorithm = choose(description, gemm, stream, workspace);
+  require(description.run(gemm, algorithm, stream, workspace), "cublasLtMatmul of ", key_of(gemm));
+}
+
+std::string gemm_choices() { return choices().text(); }
+void use_gemm_choices(std::string_view lines) { choices().take(lines); }
+void keep_gemm_choices(const std::string& path) { choices().keep(path); }
+
+std::string gemm_library_text(int device) {
+  const GpuList gpus = list_gpus();
+  check(device >= 0 && static_cast<size_t>(device) < gpus.gpus.size(), "cuda:", device,
+        " is not there");
+  return join_text(gpus.gpus[static_cast<size_t>(device)].name, " driver ",
+                   cuda::device_facts(device).driver_version, " cublasLt ",
+                   cuda::cublaslt() ? std::to_string(cuda::cublaslt()->version()) : "none");
+}
+
+}  // namespace brrr
+
+#else
+
+#include "brrr/base/error.h"
+
+namespace brrr {
+
+int64_t gemm_workspace_bytes(const Gemm&) { return 0; }
+bool is_gemm_supported(const Gemm&) { return false; }
+void run_gemm_cuda(const Gemm&, cuda::Stream, std::span<std::byte>) {
+  fail("this build has no CUDA; configure with -DBRRR_CUDA=ON, or use the cpu");
+}
+std::string gemm_choices() { return ""; }
+void use_gemm_choices(std::string_view) {}
+void keep_gemm_choices(const std::string&) {}
+std::string gemm_library_text(int) { return "no CUDA"; }
+
+}  // namespace brrr
+
+#endif

@@ -1,0 +1,70 @@
+// Products of matrices by cuBLASLt: what a call is, what may be done to the result on its way out, and which
+// algorithm runs it.
+//
+// Algorithms are chosen by time: the first call of a kind runs the library's candidates on its own operands
+// and keeps the fastest. The choice is remembered for the process, written to a file where one was named
+// (keep_gemm_choices), and can be given back, so that a run that is resumed computes the same bits.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "brrr/device/cuda/runtime.h"
+#include "brrr/tensor/dtype.h"
+
+namespace brrr {
+
+// A matrix where one of the two strides is 1.
+struct GemmMatrix {
+  void* data;
+  DType dtype;
+  int64_t row_stride, col_stride, batch_stride;  // batch_stride 0: the same for all
+};
+
+// What is done to the product before it is stored. gelu is the tanh form.
+enum class GemmEpilogue : uint8_t {
+  none,
+  bias,             // + bias[n]
+  gelu_aux,         // aux = product, result = gelu(product)
+  bias_gelu_aux,    // aux = product + bias, result = gelu(aux)
+  dgelu,            // product * gelu'(aux)
+  dgelu_bias_grad,  // the same, and bias[n] = sums over rows
+  bias_grad,        // bias[m] = sums of a over k: for dW = dY^T X it is db
+};
+
+// c[m, n] = scale * a[m, k] b[k, n] (+ c), for each of `batch` matrices.
+struct Gemm {
+  int64_t m, n, k, batch = 1;
+  GemmMatrix a, b, c;
+  bool tf32 = false;        // f32 operands without their low 13 bits, on tensor cores
+  bool accumulate = false;  // adds to what c holds
+  GemmEpilogue epilogue = GemmEpilogue::none;
+  void* bias = nullptr;
+  DType bias_dtype = DType::f32;   // c's own; 8-bit products into f32 or bf16 take bf16
+  void* aux = nullptr;             // [m, n] of c's dtype
+  const float* a_scale = nullptr;  // 8-bit operands: one number on the device each
+  const float* b_scale = nullptr;
+};
+
+// Bytes that a product may ask for. Fixed, so that graphs replay with one address.
+inline constexpr int64_t kGemmWorkspaceBytes = int64_t{32} << 20;
+int64_t gemm_workspace_bytes(const Gemm& gemm);
+
+// Whether cuBLASLt takes it: dtypes, strides, alignment. Without cuBLASLt nothing is.
+bool is_gemm_supported(const Gemm& gemm);
+void run_gemm_cuda(const Gemm& gemm, cuda::Stream stream, std::span<std::byte> workspace);
+
+// ---- Choices.
+
+// One line for each choice made so far, sorted: "m4096 n... = <algorithm>". Part of a run's facts.
+std::string gemm_choices();
+// Takes lines of gemm_choices(); throws Error on anything else. Later choices are added to them.
+void use_gemm_choices(std::string_view lines);
+// Reads choices from this file if it is there, and adds every new one to it.
+void keep_gemm_choices(const std::string& path);
+// "H200 driver 13000 cublasLt 130100": choices belong to it.
+std::string gemm_library_text(int device);
+
+}  // namespace brrr

@@ -1,0 +1,14 @@
+// CUDA kernels of layer_norm, rms_norm and their gradients.
+#pragma once
+
+#include "brrr/graph/op_def.h"
+
+namespace brrr {
+
+void layer_norm_cuda(const CudaCall& call);
+void rms_norm_cuda(const CudaCall& call);
+void layer_norm_backward_cuda(const CudaCall& call);
+void rms_norm_backward_cuda(const CudaCall& call);
+int64_t norm_backward_cuda_workspace(const CudaCall& call);
+
+}  // namespace brrr

@@ -1,0 +1,390 @@
+// Reductions on the GPU. A result is reduced in `splits` parts, cut by shape alone, so its bits do not depend
+// on the machine; parts are combined in order. Where the reduced axis is the inner one, threads of a block
+// walk a row together; where the kept axis is, each thread has a column of its own and neighbours read
+// neighbouring elements.
+//
+// f32 is added in f32 for 16 elements at a time and those sums in f64: rounding stays that of short sums.
+#include <limits>
+
+#include "brrr/ops/elements.cuh"
+#include "brrr/ops/reduce_cuda.h"
+
+namespace brrr {
+namespace {
+
+// ---- What is folded.
+
+struct Sum {
+  template <typename T>
+  static __device__ T identity() {
+    return T(0);
+  }
+  template <typename T>
+  static __device__ T of(T a, T b) {
+    return add_wrapping(a, b);
+  }
+};
+struct Prod {
+  template <typename T>
+  static __device__ T identity() {
+    return T(1);
+  }
+  template <typename T>
+  static __device__ T of(T a, T b) {
+    return mul_wrapping(a, b);
+  }
+};
+struct Max {  // NaN wins, as on the cpu
+  template <typename T>
+  static __device__ T identity() {
+    if constexpr (std::integral<T>)
+      return std::numeric_limits<T>::min();
+    else
+      return -std::numeric_limits<T>::infinity();
+  }
+  template <typename T>
+  static __device__ T of(T a, T b) {
+    return b > a || b != b ? b : a;
+  }
+};
+struct Min {
+  template <typename T>
+  static __device__ T identity() {
+    if constexpr (std::integral<T>)
+      return std::numeric_limits<T>::max();
+    else
+      return std::numeric_limits<T>::infinity();
+  }
+  template <typename T>
+  static __device__ T of(T a, T b) {
+    return b < a || b != b ? b : a;
+  }
+};
+
+template <typename C>
+using Wide = std::conditional_t<std::is_same_v<C, int64_t>, int64_t, double>;
+
+// How an element comes into the compute type: `T` where it is known, any dtype for void.
+template <typename T, typename C>
+__device__ C fetch(const Elements& x, int64_t i) {
+  if constexpr (std::is_void_v<T>)
+    return x.load<C>(i);
+  else
+    return convert_fast<C>(reinterpret_cast<const T*>(x.base)[i]);
+}
+
+// ---- How the work is cut.
+
+struct Plan {
+  Elements x, y;
+  Walk kept, reduced;
+  int64_t outputs, length;
+  int64_t splits, split_length;
+  void* partials;  // [splits][outputs] wide values; unused for one split
+  double divisor;  // mean: length, else 1
+  bool by_columns;
+};
+
+constexpr int64_t kFewOutputs = 4096;  // fewer cannot fill a GPU with a block each
+constexpr int64_t kRowSplit = 8192;    // elements of a part of a row
+constexpr int64_t kColumnSplit = 128;  // rows of a part of a column
+constexpr int64_t kColumnThreads = 1 << 17;
+constexpr int64_t kMaxSplits = 4096;
+
+Layout pick_axes(const Layout& layout, const Axes& axes, bool reduced) {
+  Layout picked;
+  for (int axis = 0; axis < layout.rank(); ++axis) {
+    if (axes.contains(axis) != reduced) continue;
+    picked.shape.push_back(layout.shape[axis]);
+    picked.strides.push_back(layout.strides[axis]);
+  }
+  return picked;
+}
+
+int64_t inner_stride(const Walk& walk) {
+  return walk.rank == 0 ? INT64_MAX : walk.strides[walk.rank - 1];
+}
+
+Plan plan_of(const CudaCall& call) {
+  const Operand& x = call.input(0);
+  const Axes& axes = call.attrs.list("axes");
+  const Layout kept = pick_axes(*x.layout, axes, false), reduced = pick_axes(*x.layout, axes, true);
+  Plan plan{.x = Elements(x),
+            .y = Elements(call.output(0)),
+            .kept = walk_of(kept),
+            .reduced = walk_of(reduced),
+            .outputs = numel(kept.shape),
+            .length = numel(reduced.shape),
+            .splits = 1,
+            .split_length = 0,
+            .partials = call.workspace.data(),
+            .divisor = 1,
+            .by_columns = false};
+  plan.by_columns =
+      plan.outputs > 1 && plan.length > 1 && inner_stride(plan.kept) < inner_stride(plan.reduced);
+  // Short rows of many outputs: a thread each, as if they were columns.
+  if (plan.length <= 16 && plan.outputs > kFewOutputs) plan.by_columns = true;
+  const int64_t part = plan.by_columns ? kColumnSplit : kRowSplit;
+  const int64_t wanted = plan.by_columns ? kColumnThreads / std::max<int64_t>(1, plan.outputs)
+                         : plan.outputs < kFewOutputs ? kMaxSplits
+                                                      : 1;
+  plan.splits =
+      std::clamp<int64_t>(std::min(wanted, (plan.length + part - 1) / part), 1, kMaxSplits);
+  plan.split_length = (plan.length + plan.splits - 1) / plan.splits;
+  return plan;
+}
+
+// ---- Kernels.
+
+template <typename Op, typename W>
+__device__ void finish(const Plan& plan, int64_t split, int64_t output, W value) {
+  if (plan.splits > 1) {
+    static_cast<W*>(plan.partials)[split * plan.outputs + output] = value;
+  } else if constexpr (std::is_same_v<W, double>) {
+    plan.y.store<double>(output, plan.divisor == 1 ? value : value / plan.divisor);
+  } else {
+    plan.y.store<W>(output, value);
+  }
+}
+
+// Folds elements first, first + step, ... below `end` of one output. Sixteen loads are on their way before the
+// first is needed; they are folded in order.
+template <typename Op, typename T, typename C>
+__device__ Wide<C> fold_strided(const Plan& plan, int64_t start, int64_t first, int64_t end,
+                                int64_t step) {
+  constexpr int kLoads = 16;
+  Wide<C> total = Op::template identity<Wide<C>>();
+  int64_t i = first;
+  for (; i + (kLoads - 1) * step < end; i += kLoads * step) {
+    C values[kLoads];
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k)
+      values[k] = fetch<T, C>(plan.x, start + plan.reduced.position(i + k * step));
+    C part = Op::template identity<C>();
+#pragma unroll
+    for (int k = 0; k < kLoads; ++k) part = Op::of(part, values[k]);
+    total = Op::of(total, static_cast<Wide<C>>(part));
+  }
+  C part = Op::template identity<C>();
+  for (; i < end; i += step)
+    part = Op::of(part, fetch<T, C>(plan.x, start + plan.reduced.position(i)));
+  return Op::of(total, static_cast<Wide<C>>(part));
+}
+
+template <typename Op, typename W>
+__device__ W fold_warp(W value) {
+  for (int distance = 16; distance > 0; distance /= 2)
+    value = Op::of(value, __shfl_down_sync(0xffffffffu, value, distance));
+  return value;
+}
+
+// A block for each (output, split).
+template <typename Op, typename T, typename C>
+__global__ void __launch_bounds__(kBlockThreads) reduce_rows_kernel(Plan plan) {
+  using W = Wide<C>;
+  __shared__ W parts[kBlockThreads / 32];
+  const int64_t units = plan.outputs * plan.splits;
+  for (int64_t unit = blockIdx.x; unit < units; unit += gridDim.x) {
+    const int64_t output = unit / plan.splits, split = unit % plan.splits;
+    const int64_t begin = split * plan.split_length,
+                  end = min(plan.length, begin + plan.split_length);
+    W value = fold_strided<Op, T, C>(plan, plan.kept.position(output), begin + threadIdx.x, end,
+                                     kBlockThreads);
+    value = fold_warp<Op>(value);
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (int warp = 1; warp < kBlockThreads / 32; ++warp) value = Op::of(value, parts[warp]);
+      finish<Op>(plan, split, output, value);
+    }
+    __syncthreads();  // parts are written again
+  }
+}
+
+// A warp for each (output, split): rows too short for a block.
+template <typename Op, typename T, typename C>
+__global__ void __launch_bounds__(kBlockThreads) reduce_short_rows_kernel(Plan plan) {
+  const int64_t units = plan.outputs * plan.splits;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * (kBlockThreads / 32);
+  for (int64_t unit = static_cast<int64_t>(blockIdx.x) * (kBlockThreads / 32) + threadIdx.x / 32;
+       unit < units; unit += step) {
+    const int64_t output = unit / plan.splits, split = unit % plan.splits;
+    const int64_t begin = split * plan.split_length,
+                  end = min(plan.length, begin + plan.split_length);
+    const auto value = fold_warp<Op>(fold_strided<Op, T, C>(plan, plan.kept.position(output),
+                                                            begin + threadIdx.x % 32, end, 32));
+    if (threadIdx.x % 32 == 0) finish<Op>(plan, split, output, value);
+  }
+}
+
+// A thread for each (output, split).
+template <typename Op, typename T, typename C>
+struct ReduceColumn {
+  Plan plan;
+  __device__ void operator()(int64_t unit) const {
+    const int64_t output = unit % plan.outputs, split = unit / plan.outputs;
+    const int64_t begin = split * plan.split_length,
+                  end = min(plan.length, begin + plan.split_length);
+    finish<Op>(plan, split, output,
+               fold_strided<Op, T, C>(plan, plan.kept.position(output), begin, end, 1));
+  }
+};
+
+template <typename Op, typename W>
+struct CombineParts {
+  Plan plan;
+  __device__ void operator()(int64_t output) const {
+    const W* part = static_cast<const W*>(plan.partials) + output;
+    W total = part[0];
+    for (int64_t split = 1; split < plan.splits; ++split)
+      total = Op::of(total, part[split * plan.outputs]);
+    Plan whole = plan;
+    whole.splits = 1;
+    finish<Op>(whole, 0, output, total);
+  }
+};
+
+template <typename Op, typename T, typename C>
+void run_as(const CudaCall& call, const Plan& plan) {
+  const int64_t units = plan.outputs * plan.splits;
+  if (plan.by_columns) {
+    launch_for_each(call, units, ReduceColumn<Op, T, C>{plan});
+  } else if (plan.split_length <= 1024) {
+    reduce_short_rows_kernel<Op, T, C>
+        <<<blocks_for(units, kBlockThreads / 32), kBlockThreads, 0, call.stream>>>(plan);
+  } else {
+    reduce_rows_kernel<Op, T, C><<<blocks_for(units, 1), kBlockThreads, 0, call.stream>>>(plan);
+  }
+  cuda::check_launch(call.op.name);
+  if (plan.splits > 1) launch_for_each(call, plan.outputs, CombineParts<Op, Wide<C>>{plan});
+}
+
+template <typename Op>
+void run(const CudaCall& call, const Plan& plan) {
+  if (plan.outputs == 0) return;
+  switch (plan.x.dtype) {
+    case DType::f32: return run_as<Op, float, float>(call, plan);
+    case DType::bf16: return run_as<Op, bf16, float>(call, plan);
+    case DType::f64: return run_as<Op, double, double>(call, plan);
+    default: break;
+  }
+  if (compute_type(plan.x.dtype) == ComputeType::f32) return run_as<Op, void, float>(call, plan);
+  run_as<Op, void, int64_t>(call, plan);
+}
+
+// ---- Places.
+
+template <typename C>
+struct Candidate {
+  C value;
+  int64_t place;  // -1: none
+};
+
+// NaN beats all, then the larger (smaller) value, then the first place.
+template <bool largest, typename C>
+__device__ bool beats(const Candidate<C>& a, const Candidate<C>& b) {
+  if (a.place < 0 || b.place < 0) return b.place < 0 && a.place >= 0;
+  const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+  if (a_nan || b_nan) return a_nan && (!b_nan || a.place < b.place);
+  if (a.value == b.value) return a.place < b.place;
+  return largest ? a.value > b.value : a.value < b.value;
+}
+
+template <bool largest, typename C>
+__global__ void __launch_bounds__(kBlockThreads) find_place_kernel(Plan plan) {
+  __shared__ Candidate<C> candidates[kBlockThreads];
+  for (int64_t output = blockIdx.x; output < plan.outputs; output += gridDim.x) {
+    const int64_t start = plan.kept.position(output);
+    Candidate<C> best{C(0), -1};
+    for (int64_t i = threadIdx.x; i < plan.length; i += kBlockThreads) {
+      const Candidate<C> next{plan.x.load<C>(start + plan.reduced.position(i)), i};
+      if (beats<largest>(next, best)) best = next;
+    }
+    candidates[threadIdx.x] = best;
+    for (int half = kBlockThreads / 2; half > 0; half /= 2) {
+      __syncthreads();
+      if (threadIdx.x < half &&
+          beats<largest>(candidates[threadIdx.x + half], candidates[threadIdx.x]))
+        candidates[threadIdx.x] = candidates[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) plan.y.store<int64_t>(output, candidates[0].place);
+    __syncthreads();
+  }
+}
+
+template <bool largest>
+void find_places(const CudaCall& call) {
+  const Plan plan = plan_of(call);
+  if (plan.outputs == 0) return;
+  visit_compute(compute_type(plan.x.dtype), [&]<typename C>() {
+    find_place_kernel<largest, C>
+        <<<blocks_for(plan.outputs, 1), kBlockThreads, 0, call.stream>>>(plan);
+  });
+  cuda::check_launch(call.op.name);
+}
+
+// ---- Running sums: a warp walks a row, 32 elements at a time, and carries the sum on.
+
+template <typename W>
+__global__ void __launch_bounds__(kBlockThreads)
+    cumsum_kernel(Elements x, Elements y, Walk rows_x, int64_t col_stride, int64_t rows,
+                  int64_t cols, bool from_end) {
+  const int lane = threadIdx.x % 32;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * (kBlockThreads / 32);
+  for (int64_t row = static_cast<int64_t>(blockIdx.x) * (kBlockThreads / 32) + threadIdx.x / 32;
+       row < rows; row += step) {
+    const int64_t start = rows_x.position(row);
+    W carried = 0;
+    for (int64_t first = 0; first < cols; first += 32) {
+      const int64_t i = first + lane, col = from_end ? cols - 1 - i : i;
+      W value = i < cols ? x.load<W>(start + col * col_stride) : W(0);
+      for (int distance = 1; distance < 32; distance *= 2) {
+        const W before = __shfl_up_sync(0xffffffffu, value, distance);
+        if (lane >= distance) value = add_wrapping(value, before);
+      }
+      value = add_wrapping(value, carried);
+      if (i < cols) y.store<W>(row * cols + col, value);
+      carried = __shfl_sync(0xffffffffu, value, 31);
+    }
+  }
+}
+
+}  // namespace
+
+int64_t reduce_cuda_workspace(const CudaCall& call) {
+  const Plan plan = plan_of(call);
+  return plan.splits > 1 ? plan.splits * plan.outputs * 8 : 0;
+}
+
+void sum_cuda(const CudaCall& call) { run<Sum>(call, plan_of(call)); }
+void max_cuda(const CudaCall& call) { run<Max>(call, plan_of(call)); }
+void min_cuda(const CudaCall& call) { run<Min>(call, plan_of(call)); }
+void prod_cuda(const CudaCall& call) { run<Prod>(call, plan_of(call)); }
+void mean_cuda(const CudaCall& call) {
+  Plan plan = plan_of(call);
+  plan.divisor = static_cast<double>(plan.length);
+  run<Sum>(call, plan);
+}
+void argmax_cuda(const CudaCall& call) { find_places<true>(call); }
+void argmin_cuda(const CudaCall& call) { find_places<false>(call); }
+
+void cumsum_cuda(const CudaCall& call) {
+  const Operand &x = call.input(0), &y = call.output(0);
+  if (y.count() == 0) return;
+  Layout outer = *x.layout;
+  const int64_t cols = outer.shape.back(), stride = outer.strides.back(), rows = y.count() / cols;
+  outer.shape.pop_back();
+  outer.strides.pop_back();
+  const bool from_end = call.attrs.flag("from_end");
+  const unsigned blocks = blocks_for(rows, kBlockThreads / 32);
+  if (is_float(y.dtype)) {
+    cumsum_kernel<double><<<blocks, kBlockThreads, 0, call.stream>>>(
+        Elements(x), Elements(y), walk_of(outer), stride, rows, cols, from_end);
+  } else {
+    cumsum_kernel<int64_t><<<blocks, kBlockThreads, 0, call.stream>>>(
+        Elements(x), Elements(y), walk_of(outer), stride, rows, cols, from_end);
+  }
+  cuda::check_launch(call.op.name);
+}
+
+}  // namespace brrr

@@ -1,0 +1,15 @@
+// CUDA kernels of softmax, log_softmax, cross_entropy and their gradients.
+#pragma once
+
+#include "brrr/graph/op_def.h"
+
+namespace brrr {
+
+void softmax_cuda(const CudaCall& call);
+void log_softmax_cuda(const CudaCall& call);
+void softmax_backward_cuda(const CudaCall& call);
+void log_softmax_backward_cuda(const CudaCall& call);
+void cross_entropy_cuda(const CudaCall& call);
+void cross_entropy_backward_cuda(const CudaCall& call);
+
+}  // namespace brrr

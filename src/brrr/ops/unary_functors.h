@@ -1,0 +1,246 @@
+// What ops of one operand compute, element by element: one text for the loops of the CPU, for kernels that
+// nvcc compiles and for those that are generated and compiled when a program is made.
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+
+#include "brrr/base/scalar_math.h"
+#include "brrr/ops/wrap.h"
+
+namespace brrr::functors {
+
+struct Neg {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    if constexpr (std::integral<T>)
+      return sub_wrapping(T(0), x);
+    else
+      return -x;
+  }
+};
+struct Abs {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    if constexpr (std::integral<T>)
+      return x < 0 ? sub_wrapping(T(0), x) : x;
+    else
+      return std::fabs(x);
+  }
+};
+struct Sign {  // NaN stays NaN, zero stays the zero it is
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return x > 0 ? T(1) : x < 0 ? T(-1) : x;
+  }
+};
+struct Square {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return mul_wrapping(x, x);
+  }
+};
+struct Relu {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return x < 0 ? T(0) : x;
+  }  // a comparison with NaN is false, so NaN stays
+};
+struct Exp {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::exp(x);
+  }
+};
+struct Log {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::log(x);
+  }
+};
+struct Sqrt {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::sqrt(x);
+  }
+};
+struct Rsqrt {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::rsqrt(x);
+  }
+};
+struct Reciprocal {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return T(1) / x;
+  }
+};
+struct Tanh {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::tanh(x);
+  }
+};
+struct Sigmoid {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::sigmoid(x);
+  }
+};
+struct Erf {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::erf(x);
+  }
+};
+struct Gelu {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::gelu_erf(x);
+  }
+};
+struct Silu {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::silu(x);
+  }
+};
+struct Sin {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::sin(x);
+  }
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of_reduced(T x) {
+    return math::sin_reduced(x);
+  }
+};
+struct Cos {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::cos(x);
+  }
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of_reduced(T x) {
+    return math::cos_reduced(x);
+  }
+};
+
+struct Tan {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::sin(x) / math::cos(x);
+  }
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of_reduced(T x) {
+    return math::sin_reduced(x) / math::cos_reduced(x);
+  }
+};
+struct Expm1 {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::expm1(x);
+  }
+};
+struct Log1p {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::log1p(x);
+  }
+};
+struct Softplus {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::softplus(x);
+  }
+};
+struct GeluTanh {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return math::gelu_tanh(x);
+  }
+};
+struct Floor {  // integers are whole already
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    if constexpr (std::integral<T>)
+      return x;
+    else
+      return std::floor(x);
+  }
+};
+struct Ceil {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    if constexpr (std::integral<T>)
+      return x;
+    else
+      return std::ceil(x);
+  }
+};
+struct Round {  // in the rounding mode that is always on: to nearest, halves to even
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    if constexpr (std::integral<T>)
+      return x;
+    else
+      return std::nearbyint(x);
+  }
+};
+struct IsNan {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return x != x ? T(1) : T(0);
+  }
+};
+struct IsInf {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    if constexpr (std::integral<T>)
+      return T(0);
+    else
+      return std::fabs(x) == std::numeric_limits<T>::infinity() ? T(1) : T(0);
+  }
+};
+struct IsFinite {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    if constexpr (std::integral<T>)
+      return T(1);
+    else
+      return std::fabs(x) < std::numeric_limits<T>::infinity() ? T(1) : T(0);
+  }
+};
+struct LogicalNot {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x) {
+    return x == T(0) ? T(1) : T(0);
+  }
+};
+// 1 sign, 8 exponent and 10 mantissa bits stay. A NaN whose payload lies in the dropped bits stays NaN.
+struct ToTf32 {
+  BRRR_HD static float of(float x) {
+    const float kept = __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, x) & 0xffffe000U);
+    return x == x ? kept : x;
+  }
+};
+
+// Functions with settings, as plain values: unary_settings.h reads them from attributes.
+template <typename T>
+struct LeakyRelu {
+  T slope;
+  [[gnu::always_inline]] BRRR_HD T operator()(T x) const { return x > T(0) ? x : x * slope; }
+};
+template <typename T>
+struct Clamp {  // comparisons with NaN are false, so NaN stays; the upper bound has the last word
+  T low, high;
+  [[gnu::always_inline]] BRRR_HD T operator()(T x) const {
+    const T raised = x < low ? low : x;
+    return raised > high ? high : raised;
+  }
+};
+
+}  // namespace brrr::functors

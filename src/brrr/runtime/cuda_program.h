@@ -1,0 +1,81 @@
+// Kernels bound to the memory of a GPU. Steps that follow each other are captured once and replayed as one
+// launch; a repeat is one launch of its body for every iteration, with no waiting between them.
+//
+// Addresses are fixed before the first run. A run whose addresses change from call to call (large inputs
+// that are not copied into slots) launches its kernels one by one instead.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/plan_memory.h"
+#include "brrr/device/cuda/runtime.h"
+#include "brrr/graph/repeat.h"
+#include "brrr/runtime/bound_program.h"
+#include "brrr/tensor/storage.h"
+
+namespace brrr {
+
+class CudaProgram {
+ public:
+  // `program` must outlive this object; `arena` has as many bytes as its plan asks for.
+  CudaProgram(const KernelProgram& program, std::byte* arena, int device);
+  ~CudaProgram();
+  CudaProgram(const CudaProgram&) = delete;
+  CudaProgram& operator=(const CudaProgram&) = delete;
+
+  // Where the bytes of an input, state or output are from now on.
+  void set_address(Place place, int index, std::byte* address);
+
+  // Enqueues a run. The first goes kernel by kernel, which loads code and lets libraries choose; with
+  // `replay` the second is captured, and that and all later ones are replayed.
+  void run(bool replay);
+  // Kernel by kernel with a clock around each; waits for the last.
+  void run_timed(KernelTimes& times);
+  void count_last_run() const;
+
+  int64_t launches_of_last_run() const { return launches_; }  // as the host made them
+
+ private:
+  struct Loop;
+  struct Step {
+    const Kernel* kernel;
+    size_t first_operand;
+    std::span<std::byte> workspace;
+    std::unique_ptr<Loop> loop;             // of a repeat
+    std::vector<const cuda::Kernel*> code;  // of a generated kernel, by launch
+    Ref<Storage> table;  // pointers in device memory, where a launch reads them there
+  };
+  // Steps that run without the host in between: [begin, end), captured once; or one loop.
+  struct Section {
+    size_t begin, end;
+    bool is_loop;
+    cuda::Graph graph;
+  };
+
+  void add_step(const Kernel& kernel, std::byte* arena);
+  void add_sections();
+  std::byte* arena_address(BufferId id, std::byte* arena) const;
+  std::span<const Operand> inputs_of(const Step& step) const;
+  std::span<const Operand> outputs_of(const Step& step) const;
+  void* address_of(const Step& step, const KernelPointer& pointer) const;
+  void upload_tables();
+  void launch_step(Step& step);
+  void launch_generated(Step& step);
+  void start_loop(Step& step);
+  void run_loop(Step& step, bool replay);
+  int64_t count_of(const Step& step);
+
+  const KernelProgram* program_;
+  const int device_;
+  const cuda::Stream stream_;
+  std::vector<Operand> operands_;  // of each step: inputs, then outputs
+  std::vector<BufferId> buffers_;  // by operand
+  std::vector<Step> steps_;
+  std::vector<Section> sections_;
+  bool addresses_changed_ = true;
+  int64_t runs_ = 0, launches_ = 0;
+};
+
+}  // namespace brrr

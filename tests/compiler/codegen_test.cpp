@@ -1,0 +1,259 @@
+// Generated kernels: NVRTC compiles every one of them for sm_80 and sm_90a (it needs no GPU), and their
+// text says what it promises: wide accesses, sizes as constants, numbers in place.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/pipeline.h"
+#include "brrr/graph/trace.h"
+#include "brrr/napkin/model_step.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/elementwise_text.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/place_slice.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+#include "brrr/runtime/stages.h"
+
+namespace brrr {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kArchitectures[] = {"sm_80", "sm_90a"};
+
+PipelineOptions on_gpu() {
+  PipelineOptions options;
+  options.device = Device::cuda(0);
+  return options;
+}
+
+template <typename Fn>
+KernelList kernels_of(const std::vector<TensorType>& types, Fn fn) {
+  Tracer tracer;
+  std::vector<Tensor> handles;
+  for (const TensorType& type : types)
+    handles.push_back(tracer.add_input(type, Device::null(), join_text("x", handles.size())));
+  const Tensors outputs = fn(handles);
+  return plan_program(tracer.finish({outputs.begin(), outputs.end()}), on_gpu()).kernels;
+}
+
+void compile_all(const KernelList& list) {
+  for (const Kernel& kernel : list.kernels) {
+    if (kernel.body) compile_all(kernel.body->list);
+    if (!kernel.generated || kernel.generated->launches.empty()) continue;
+    for (const char* architecture : kArchitectures)
+      EXPECT_FALSE(cuda::compile_source(kernel.generated->source, architecture)->empty());
+  }
+}
+
+#define SKIP_WITHOUT_COMPILER() \
+  if (!cuda::has_compiler()) GTEST_SKIP() << "no NVRTC here: " << cuda::compiler_name()
+
+// One source for all calls of an op: samples in several dtypes.
+TEST(Codegen, EveryElementwiseOpCompiles) {
+  SKIP_WITHOUT_COMPILER();
+  int ops = 0;
+  for (const OpDef* op : all_ops()) {
+    if (!op->cuda_text || !op->samples) continue;
+    ++ops;
+    std::string source = source_head(std::string(op->name));
+    std::set<std::string> seen;
+    for (const Sample& sample : op->samples()) {
+      for (const ComputeType type : {ComputeType::f32, ComputeType::f64, ComputeType::i64}) {
+        const TileKernels tiles = op->tiles();
+        const bool computes = type == ComputeType::f32   ? tiles.f32
+                              : type == ComputeType::f64 ? tiles.f64
+                                                         : tiles.i64;
+        if (!computes || !op->dtypes.contains(natural_dtype(type))) continue;
+        ElementwiseText text{.shape = {}};
+        std::vector<int> values;
+        for (const Tensor& x : sample.inputs) {
+          const int i = static_cast<int>(values.size());
+          text.inputs.push_back(
+              {x.layout(), x.dtype() == DType::f64 ? natural_dtype(type) : x.dtype()});
+          text.loads.push_back({i, i, type});
+          values.push_back(i);
+        }
+        std::vector<TensorType> types;
+        for (const TextOperand& input : text.inputs)
+          types.push_back({input.layout.shape, input.dtype});
+        const TensorType result = infer_types(*op, sample.attrs, types)[0];
+        if (numel(result.shape) == 0) continue;
+        text.shape = result.shape;
+        text.outputs.push_back({contiguous_layout(result.shape), natural_dtype(type)});
+        const int made = static_cast<int>(values.size());
+        text.statements = {statement_text(*op, sample.attrs, type, made, values)};
+        text.stores = {{0, made, type}};
+        const int pack = pack_of(text);
+        if (!seen.insert(function_text(text, "call", pack)).second) continue;
+        const std::string name = fmt::format("call_{}", seen.size());
+        source += function_text(text, name, pack) +
+                  fmt::format("extern \"C\" __global__ void k{}(const {}_args args) {{\n{}}}\n",
+                              name, name, block_text(text, name, pack, "blockIdx.x", "args"));
+      }
+    }
+    for (const char* architecture : kArchitectures)
+      EXPECT_FALSE(cuda::compile_source({std::string(op->name), source}, architecture)->empty());
+  }
+  EXPECT_GE(ops, 50);
+}
+
+TEST(Codegen, TheStepOfGpt2Compiles) {
+  SKIP_WITHOUT_COMPILER();
+  for (const Precision precision : {Precision::f32, Precision::bf16_mixed}) {
+    StepOptions options{.device = Device::null(), .pipeline = on_gpu()};
+    options.layers = 2;  // the others are the same kernels
+    options.pipeline.precision.policy = precision;
+    const ModelStep step("gpt2-124m", options);
+    const PlannedProgram program = plan_program(step.trace_step(), options.pipeline);
+    int generated = 0;
+    for (const Kernel& kernel : program.kernels.kernels) {
+      generated += kernel.generated != nullptr;
+#if BRRR_HAS_CUDA
+      EXPECT_TRUE(kernel.generated || kernel.body || kernel.op->cuda) << kernel.name;
+#endif
+    }
+    EXPECT_GT(generated, 10);
+    compile_all(program.kernels);
+  }
+}
+
+TEST(Codegen, AChainIsOneKernelWithWideAccesses) {
+  const KernelList list = kernels_of({{{1024, 1024}, DType::f32}}, [](std::span<const Tensor> x) {
+    return Tensors{cos(cos(x[0])) * 2.0 + 1.0};
+  });
+  ASSERT_EQ(list.kernels.size(), 1U);  // the numbers are in the text
+  const std::string& text = list.kernels[0].generated->source.text;
+  EXPECT_THAT(text, HasSubstr("load_pack<kPack>(args.in0 + first)"));
+  EXPECT_THAT(text, HasSubstr("constexpr float v"));
+  EXPECT_THAT(text, HasSubstr("<4>(args, first)"));
+  EXPECT_EQ(list.kernels[0].generated->launches[0].blocks, 1024 * 1024 / (4 * 256));
+  if (cuda::has_compiler()) compile_all(list);
+}
+
+TEST(Codegen, SixteenBitOperandsArePackedByEight) {
+  const KernelList list =
+      kernels_of({{{4096, 768}, DType::bf16}, {{768}, DType::bf16}},
+                 [](std::span<const Tensor> x) { return Tensors{gelu(x[0] + x[1])}; });
+  const std::string& text = list.kernels[0].generated->source.text;
+  EXPECT_THAT(text, HasSubstr("<8>(args, first)"));
+  EXPECT_THAT(text, HasSubstr("load_pack<kPack>(args.in1 + first % 768)"));
+  EXPECT_THAT(text, HasSubstr("through<bf16, float>"));  // between the ops, as in memory
+  if (cuda::has_compiler()) compile_all(list);
+}
+
+TEST(Codegen, TransposedAndMisalignedOperandsGoOneByOne) {
+  const KernelList list = kernels_of(
+      {{{300, 200}, DType::f32}, {{200, 301}, DType::f32}}, [](std::span<const Tensor> x) {
+        return Tensors{transpose(x[0], 0, 1) * slice(x[1], 1, {1, 301})};
+      });
+  const std::string& text = list.kernels[0].generated->source.text;
+  EXPECT_THAT(text, HasSubstr("a0.at[j] = args.in0["));
+  EXPECT_THAT(text, HasSubstr("a1.at[j] = args.in1["));
+  if (cuda::has_compiler()) compile_all(list);
+}
+
+TEST(Codegen, ReductionsTakeWhatMakesTheirOperand) {
+  const std::vector<TensorType> types{{{64, 3000, 96}, DType::f32}};
+  const auto reduce = [&](const Axes& axes) {
+    return kernels_of(types, [&](std::span<const Tensor> x) {
+      return Tensors{sum(square(x[0]), axes), max(square(x[0]) + 1.0, axes), mean(abs(x[0]), axes)};
+    });
+  };
+  for (const Axes& axes : {Axes{2}, Axes{1, 2}, Axes{1}, Axes{0}, Axes{0, 1}, Axes{0, 1, 2}}) {
+    const KernelList list = reduce(axes);
+    int fused = 0;
+    for (const Kernel& kernel : list.kernels) fused += kernel.op && kernel.generated ? 1 : 0;
+    EXPECT_GE(fused, 2) << to_text(axes);
+    if (cuda::has_compiler()) compile_all(list);
+  }
+}
+
+TEST(Codegen, ProgramsSideBySideShareFunctionsOfEqualText) {
+  std::vector<TensorType> types;
+  for (int i = 0; i < 6; ++i) types.push_back({{i < 4 ? 1000 : 64, 100}, DType::f32});
+  const KernelList list = kernels_of(types, [](std::span<const Tensor> x) {
+    Tensors outputs;
+    for (const Tensor& each : x) outputs.push_back(exp(each) * 0.5 - 1.0);
+    return outputs;
+  });
+  ASSERT_EQ(list.kernels.size(), 1U);
+  const std::string& text = list.kernels[0].generated->source.text;
+  EXPECT_THAT(text, HasSubstr("part_1_args"));
+  EXPECT_THAT(text, Not(HasSubstr("part_2_args")));
+  EXPECT_TRUE(list.kernels[0].generated->launches[0].is_table);
+  if (cuda::has_compiler()) compile_all(list);
+}
+
+// What splitting q, k and v apart gives its gradient.
+TEST(Codegen, GradientsOfSlicesAreReadWhereTheyAre) {
+  const TensorType part{{4, 64, 1, 12, 64}, DType::bf16};
+  const KernelList list = kernels_of({part, part, part}, [](std::span<const Tensor> x) {
+    const Shape whole{4, 64, 3, 12, 64};
+    return Tensors{place_slice(x[0], whole, 2, {0, 1}) + place_slice(x[1], whole, 2, {1, 2}) +
+                   place_slice(x[2], whole, 2, {2, 3})};
+  });
+  ASSERT_EQ(list.kernels.size(), 1U);
+  const std::string& text = list.kernels[0].generated->source.text;
+  EXPECT_THAT(text, HasSubstr("first / 768 % 3 >= 1 && first / 768 % 3 < 2 ? load_pack<kPack>"));
+  if (cuda::has_compiler()) compile_all(list);
+}
+
+TEST(Codegen, ProductsOfTf32OperandsAreToldSo) {
+  PipelineOptions options = on_gpu();
+  options.precision.matmul = MatmulPrecision::tf32;
+  Tracer tracer;
+  const TensorType type{{64, 64}, DType::f32};
+  const Tensor a = tracer.add_input(type, Device::null(), "a"),
+               b = tracer.add_input(type, Device::null(), "b");
+  const Tensors outputs{matmul(a, b)};
+  const PlannedProgram program =
+      plan_program(tracer.finish({outputs.begin(), outputs.end()}), options);
+  ASSERT_EQ(program.kernels.kernels.size(), 1U);
+  EXPECT_TRUE(program.kernels.kernels[0].attrs.flag("tf32"));
+}
+
+TEST(Codegen, MachineCodeIsKeptOnDiskByAllThatItDependsOn) {
+  SKIP_WITHOUT_COMPILER();
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "brrr_codegen_test";
+  std::filesystem::remove_all(folder);
+  ASSERT_EQ(setenv("XDG_CACHE_HOME", folder.c_str(), 1), 0);
+  EXPECT_EQ(cuda::kernel_cache_folder(), (folder / "brrr/kernels").string());
+  const auto files = [&] {
+    const std::filesystem::directory_iterator all(folder / "brrr/kernels");
+    return std::distance(begin(all), end(all));
+  };
+  const cuda::SourceText source{"kept", "extern \"C\" __global__ void kept() {}\n"};
+  cuda::compile_source(source, "sm_80");
+  EXPECT_EQ(files(), 1);
+  cuda::compile_source(source, "sm_90a");
+  EXPECT_EQ(files(), 2);
+  const int compiled = cuda::compiler_counts().compiled;
+  cuda::compile_source(source, "sm_90a");
+  EXPECT_EQ(cuda::compiler_counts().compiled, compiled);
+  unsetenv("XDG_CACHE_HOME");
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Codegen, AnErrorShowsTheCompilersWordsAndTheSource) {
+  SKIP_WITHOUT_COMPILER();
+  try {
+    cuda::compile_source({"broken", "__global__ void broken() { nonsense(); }\n"}, "sm_80");
+    FAIL() << "it compiled";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("nonsense"));
+    EXPECT_THAT(error.what(), HasSubstr("broken.cu"));
+  }
+}
+
+}  // namespace
+}  // namespace brrr

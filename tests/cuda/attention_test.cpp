@@ -1,0 +1,139 @@
+// Attention on tensor cores beside the cpu: every head size, every rule of visibility, sizes that are no
+// multiple of a tile, heads that share keys, and operands that are views of one projection.
+#include "brrr/ops/attention.h"
+
+#include <cmath>
+
+#include "brrr/autodiff/grad.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/random.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+#include "cuda/gpu.h"
+
+namespace brrr {
+namespace {
+
+const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
+
+struct AttentionCase {
+  std::string name;
+  int64_t batch, heads, kv_heads, queries, keys, dim;
+  DType dtype = DType::bf16;
+  AttentionOptions options = {};
+};
+
+double relative_error(const Tensor& got, const Tensor& expected) {
+  const Tensor a = cast(to(got, Device::cpu()), DType::f64), b = cast(expected, DType::f64);
+  const double norm = std::sqrt(sum(square(b)).item<double>());
+  return std::sqrt(sum(square(a - b)).item<double>()) / (norm == 0 ? 1 : norm);
+}
+
+Tensor random(const Shape& shape, uint32_t draw, DType dtype) {
+  return cast(normal(shape, RandomKey{.seed = 11, .stream = 2, .draw = draw}), dtype);
+}
+
+AttentionOptions on_gpu(AttentionOptions options) {
+  if (options.documents.defined()) options.documents = to(options.documents, kGpu);
+  if (options.lengths.defined()) options.lengths = to(options.lengths, kGpu);
+  return options;
+}
+
+class CudaAttention : public testing::TestWithParam<AttentionCase> {};
+
+TEST_P(CudaAttention, IsThatOfTheCpu) {
+  BRRR_NEEDS_GPU();
+  const AttentionCase& c = GetParam();
+  const Shape q_shape{c.batch, c.heads, c.queries, c.dim},
+      kv_shape{c.batch, c.kv_heads, c.keys, c.dim};
+  Tensors cpu{random(q_shape, 1, c.dtype), random(kv_shape, 2, c.dtype),
+              random(kv_shape, 3, c.dtype)};
+  const Tensor weight = random(q_shape, 4, c.dtype);
+  Tensors gpu;
+  for (Tensor& x : cpu) {
+    gpu.push_back(to(x, kGpu));
+    gpu[gpu.size() - 1].require_grad();
+    x.require_grad();
+  }
+  const AttentionResult expected = attention_with_logsumexp(cpu[0], cpu[1], cpu[2], c.options);
+  const AttentionResult got = attention_with_logsumexp(gpu[0], gpu[1], gpu[2], on_gpu(c.options));
+  // P is rounded to 8 (11) bits before it meets V, and so is every result.
+  const double tolerance = c.dtype == DType::bf16 ? 8e-3 : 2e-3;
+  EXPECT_LT(relative_error(got.out.detach(), expected.out.detach()), tolerance);
+  const auto finite = [](const Tensor& x) { return where(isfinite(x), x, 0.0); };
+  EXPECT_LT(relative_error(finite(got.logsumexp.detach()), finite(expected.logsumexp.detach())),
+            1e-4);
+  const std::vector<Tensor> cpu_grads =
+      grad(sum(cast(expected.out * weight, DType::f32)), {cpu[0], cpu[1], cpu[2]});
+  const std::vector<Tensor> gpu_grads =
+      grad(sum(cast(got.out * to(weight, kGpu), DType::f32)), {gpu[0], gpu[1], gpu[2]});
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_LT(relative_error(gpu_grads[i], cpu_grads[i]), 2 * tolerance)
+        << "gradient of input " << i;
+}
+
+Tensor documents_of(int64_t batch, int64_t length) {
+  const Tensor ids = empty({batch, length}, DType::i64);
+  for (int64_t i = 0; i < ids.numel(); ++i) ids.data<int64_t>()[i] = (i * 7 / 300 + i / length) % 5;
+  return ids;
+}
+
+std::vector<AttentionCase> cases() {
+  std::vector<AttentionCase> all;
+  for (int64_t dim : {32, 64, 128}) {
+    const std::string size = "D" + std::to_string(dim);
+    all.push_back({size + "_full", 2, 2, 2, 130, 200, dim});
+    all.push_back({size + "_causal", 1, 3, 3, 333, 333, dim, DType::bf16, {.causal = true}});
+    all.push_back({size + "_shared_keys", 2, 6, 2, 128, 128, dim, DType::bf16, {.causal = true}});
+    all.push_back({size + "_window", 1, 2, 1, 300, 300, dim, DType::bf16, {.window = 70}});
+    all.push_back({size + "_f16", 1, 2, 2, 150, 150, dim, DType::f16, {.causal = true}});
+  }
+  all.push_back({"continued", 1, 2, 2, 40, 500, 64, DType::bf16, {.causal = true}});
+  all.push_back({"more_queries_than_keys", 1, 2, 2, 200, 100, 64, DType::bf16, {.causal = true}});
+  all.push_back({"soft_cap", 1, 2, 2, 200, 200, 64, DType::bf16, {.causal = true, .soft_cap = 2}});
+  all.push_back({"documents",
+                 2,
+                 2,
+                 1,
+                 300,
+                 300,
+                 64,
+                 DType::bf16,
+                 {.causal = true, .documents = documents_of(2, 300)}});
+  all.push_back({"lengths",
+                 3,
+                 2,
+                 1,
+                 20,
+                 256,
+                 128,
+                 DType::bf16,
+                 {.causal = true, .lengths = from_values(std::vector<int64_t>{256, 0, 77}, {3})}});
+  all.push_back({"one_query", 4, 4, 4, 1, 513, 128, DType::bf16, {.causal = true}});
+  all.push_back({"large_head", 1, 2, 2, 70, 70, 256, DType::bf16, {.causal = true}});
+  all.push_back({"odd_head", 1, 2, 2, 70, 70, 80, DType::bf16, {.causal = true}});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, CudaAttention, testing::ValuesIn(cases()),
+                         [](const testing::TestParamInfo<AttentionCase>& test) {
+                           return test.param.name;
+                         });
+
+TEST(CudaAttentionLayouts, ViewsOfOneProjectionAreNotCopied) {
+  BRRR_NEEDS_GPU();
+  const int64_t batch = 2, length = 150, heads = 3, dim = 64;
+  const Tensor projection = random({batch, length, 3, heads, dim}, 9, DType::bf16);
+  const auto part = [&](const Tensor& x, int64_t i) { return transpose(select(x, 2, i), 1, 2); };
+  const Tensor there = to(projection, kGpu);
+  const Tensor got = attention(part(there, 0), part(there, 1), part(there, 2), {.causal = true});
+  const Tensor expected =
+      attention(part(projection, 0), part(projection, 1), part(projection, 2), {.causal = true});
+  EXPECT_LT(relative_error(got, expected), 8e-3);
+}
+
+}  // namespace
+}  // namespace brrr
