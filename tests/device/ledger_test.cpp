@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "brrr/device/cuda/runtime.h"
 #include "brrr/tensor/tensor.h"
 
 namespace brrr {
@@ -197,6 +198,7 @@ TEST(Device, RefusesMoreBytesThanTheMachineHasAndNamesTheSizes) {
 }
 
 TEST(Device, CudaWithoutAGpuIsAnErrorAndNotOnTheBooks) {
+  if (cuda::gpu_count() > 0) GTEST_SKIP() << "this machine has a GPU";
   const Change on_cpu, on_cuda(Device::cuda(0));
   EXPECT_THAT(
       [] {

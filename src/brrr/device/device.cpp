@@ -94,7 +94,11 @@ Device Device::cuda(int index) {
 
 void* allocate(Device device, size_t bytes) {
   if (device.kind == DeviceKind::null) return nullptr;
-  if (device.kind == DeviceKind::cuda) return cuda::allocate_bytes(device.index, bytes);
+  if (device.kind == DeviceKind::cuda) {
+    check(cuda::is_built(), "device ", device, " cannot hold tensors: this build has no CUDA; ",
+          "configure with -DBRRR_CUDA=ON, or use Device::cpu()");
+    return cuda::allocate_bytes(device.index, bytes);
+  }
   if (bytes > physical_bytes()) fail_out_of_memory(bytes);
   void* memory = allocate_aligned(bytes);
   if (!memory) fail_out_of_memory(bytes);

@@ -392,12 +392,15 @@ __global__ void __launch_bounds__(256)
 
 // ---- dQ.
 
-// wgmma's tiles have 64 rows; a warp alone has no registers for that many where heads are wide.
+// Rows of a tile. A warp alone has no registers for 64 where heads are wide; a warpgroup has, but with 32 two
+// blocks fit a multiprocessor where heads are narrow, and one computes while the other multiplies.
 template <typename Engine, int D>
-constexpr int kBackwardTile = Engine::kUnitRows == 16 && D == 128 ? 32 : 64;
+constexpr int kBackwardTile = (Engine::kUnitRows == 16) == (D == 128) ? 32 : 64;
+template <typename Engine, int D>
+constexpr int kBackwardBlocks = Engine::kUnitRows == 64 && D == 64 ? 2 : 1;
 
 template <typename Engine, typename T, int D, bool Capped>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
     mma_query_grad_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
                           HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, T* dq,
                           cuda::FaultNote note) {
@@ -497,7 +500,7 @@ __global__ void __launch_bounds__(kThreads)
 // ---- dK and dV. A block has 128 keys of a kv head and walks the queries of its group of heads in order.
 
 template <typename Engine, typename T, int D, bool Capped>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
     mma_key_grad_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
                         HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, T* dk, T* dv,
                         cuda::FaultNote note) {

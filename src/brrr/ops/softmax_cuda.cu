@@ -149,12 +149,12 @@ __device__ C exp_of(C x) {
     return exp(x);
 }
 
-template <typename C>
+template <bool Capped, typename C>
 __device__ C capped(C logit, C cap) {
-  return cap > 0 ? cap * tanh(logit / cap) : logit;
+  return Capped ? cap * tanh(logit / cap) : logit;
 }
 
-template <typename T, typename C>
+template <typename T, typename C, bool Capped>
 __global__ void cross_entropy_kernel(RowsOf logits, Targets targets, Elements loss, Elements total,
                                      int64_t rows, int64_t cols, EntropyRule rule) {
   const C cap = static_cast<C>(rule.soft_cap);
@@ -168,10 +168,9 @@ __global__ void cross_entropy_kernel(RowsOf logits, Targets targets, Elements lo
     walk_row<T, C>(logits, start, cols, [&](C(&values)[kWalked<T>], int64_t) {
       C chunk_largest = kLowest<C>;
 #pragma unroll
-      for (C& value : values) {
-        value = capped(value, cap);
-        plain_sum += value;
-        chunk_largest = larger(chunk_largest, value);
+      for (int i = 0; i < kWalked<T>; ++i) {
+        values[i] = capped<Capped>(values[i], cap);
+        chunk_largest = larger(chunk_largest, values[i]);
       }
       if (!(chunk_largest <= largest)) {  // also where it is NaN, which then stays
         sum = largest == kLowest<C> ? sum : sum * exp_of<T>(largest - chunk_largest);
@@ -179,8 +178,14 @@ __global__ void cross_entropy_kernel(RowsOf logits, Targets targets, Elements lo
       }
       // Elements of -inf add nothing, and -inf - -inf would be NaN.
       const C base = largest == kLowest<C> ? C(0) : largest;
+      C chunk_sum = 0, chunk_plain = 0;
 #pragma unroll
-      for (const C value : values) sum += exp_of<T>(value - base);
+      for (int i = 0; i < kWalked<T>; ++i) {
+        chunk_sum += exp_of<T>(values[i] - base);
+        chunk_plain += values[i];
+      }
+      sum += chunk_sum;
+      plain_sum += chunk_plain;
     });
     const C shift = BlockTeam::max(largest);
     const C all = BlockTeam::sum(largest == kLowest<C> ? sum : sum * exp(largest - shift));
@@ -188,7 +193,7 @@ __global__ void cross_entropy_kernel(RowsOf logits, Targets targets, Elements lo
         rule.label_smoothing != 0 ? BlockTeam::sum(plain_sum) / static_cast<C>(cols) : 0;
     if (threadIdx.x != 0) continue;
     const C log_total = shift + log(all), s = static_cast<C>(rule.label_smoothing);
-    const C chosen = capped(logits.data.load<C>(start + target * logits.stride), cap);
+    const C chosen = capped<Capped>(logits.data.load<C>(start + target * logits.stride), cap);
     loss.store<C>(r, log_total - (1 - s) * chosen - s * mean_logit +
                          static_cast<C>(rule.z_loss) * log_total * log_total);
     total.store<C>(r, log_total);
@@ -205,7 +210,7 @@ struct RowNumbers {  // one number a row
   }
 };
 
-template <typename T, typename C>
+template <typename T, typename C, bool Capped>
 __global__ void cross_entropy_backward_kernel(RowsOf logits, Targets targets, RowNumbers total,
                                               RowNumbers dloss, RowNumbers dtotal, bool has_dtotal,
                                               RowsOf grad, int64_t rows, int64_t cols,
@@ -221,8 +226,8 @@ __global__ void cross_entropy_backward_kernel(RowsOf logits, Targets targets, Ro
     const C share = d * s / static_cast<C>(cols), hit = d * (1 - s);
     const auto gradient = [&](C logit, int64_t col) {
       if (!counts) return C(0);
-      const C t = cap > 0 ? tanh(logit / cap) : C(0);
-      const C value = exp_of<T>((cap > 0 ? cap * t : logit) - log_total) * factor - share -
+      const C t = Capped ? tanh(logit / cap) : C(0);
+      const C value = exp_of<T>((Capped ? cap * t : logit) - log_total) * factor - share -
                       (col == target ? hit : C(0));
       return value * (1 - t * t);
     };
@@ -248,14 +253,19 @@ __global__ void cross_entropy_backward_kernel(RowsOf logits, Targets targets, Ro
   }
 }
 
-// Calls body.template operator()<T, C>() with T void where rows are not whole chunks.
+// Calls body.template operator()<T, C, Capped>() with T void where rows are not whole chunks, or are capped.
 template <typename Body>
-void visit_logits(DType dtype, bool chunked, const Body& body) {
-  if (dtype == DType::f64) return body.template operator()<void, double>();
-  if (chunked && dtype == DType::f32) return body.template operator()<float, float>();
-  if (chunked && dtype == DType::bf16) return body.template operator()<bf16, float>();
-  if (chunked && dtype == DType::f16) return body.template operator()<f16, float>();
-  body.template operator()<void, float>();
+void visit_logits(const CudaCall& call, bool chunked, const Body& body) {
+  const DType dtype = call.input(0).dtype;
+  if (options_of(call.attrs).soft_cap > 0) {
+    return dtype == DType::f64 ? body.template operator()<void, double, true>()
+                               : body.template operator()<void, float, true>();
+  }
+  if (dtype == DType::f64) return body.template operator()<void, double, false>();
+  if (chunked && dtype == DType::f32) return body.template operator()<float, float, false>();
+  if (chunked && dtype == DType::bf16) return body.template operator()<bf16, float, false>();
+  if (chunked && dtype == DType::f16) return body.template operator()<f16, float, false>();
+  body.template operator()<void, float, false>();
 }
 
 int entropy_threads(int64_t cols) { return cols <= 256 ? 32 : cols <= 4096 ? 128 : 512; }
@@ -271,11 +281,13 @@ void cross_entropy_cuda(const CudaCall& call) {
   const Operand &logits = call.input(0), &targets = call.input(1);
   const int64_t rows = logits.shape()[0], cols = logits.shape()[1];
   if (rows == 0) return;
-  visit_logits(logits.dtype, is_chunked(logits), [&]<typename T, typename C>() {
-    cross_entropy_kernel<T, C><<<blocks_for(rows, 1), entropy_threads(cols), 0, call.stream>>>(
-        RowsOf(logits), Targets{Elements(targets), targets.layout->strides[0], fault_note(call)},
-        Elements(call.output(0)), Elements(call.output(1)), rows, cols,
-        EntropyRule(options_of(call.attrs)));
+  visit_logits(call, is_chunked(logits), [&]<typename T, typename C, bool Capped>() {
+    cross_entropy_kernel<T, C, Capped>
+        <<<blocks_for(rows, 1), entropy_threads(cols), 0, call.stream>>>(
+            RowsOf(logits),
+            Targets{Elements(targets), targets.layout->strides[0], fault_note(call)},
+            Elements(call.output(0)), Elements(call.output(1)), rows, cols,
+            EntropyRule(options_of(call.attrs)));
   });
   cuda::check_launch(call.op.name);
 }
@@ -285,15 +297,16 @@ void cross_entropy_backward_cuda(const CudaCall& call) {
   const int64_t rows = logits.shape()[0], cols = logits.shape()[1];
   if (rows == 0) return;
   const bool has_dtotal = call.inputs.size() > 4;
-  visit_logits(logits.dtype, is_chunked(logits) && is_chunked(grad), [&]<typename T, typename C>() {
-    cross_entropy_backward_kernel<T, C>
-        <<<blocks_for(rows, 1), entropy_threads(cols), 0, call.stream>>>(
-            RowsOf(logits),
-            Targets{Elements(targets), targets.layout->strides[0], fault_note(call)},
-            RowNumbers(call.input(2)), RowNumbers(call.input(3)),
-            RowNumbers(call.input(has_dtotal ? 4 : 3)), has_dtotal, RowsOf(grad), rows, cols,
-            EntropyRule(options_of(call.attrs)));
-  });
+  visit_logits(call, is_chunked(logits) && is_chunked(grad),
+               [&]<typename T, typename C, bool Capped>() {
+                 cross_entropy_backward_kernel<T, C, Capped>
+                     <<<blocks_for(rows, 1), entropy_threads(cols), 0, call.stream>>>(
+                         RowsOf(logits),
+                         Targets{Elements(targets), targets.layout->strides[0], fault_note(call)},
+                         RowNumbers(call.input(2)), RowNumbers(call.input(3)),
+                         RowNumbers(call.input(has_dtotal ? 4 : 3)), has_dtotal, RowsOf(grad), rows,
+                         cols, EntropyRule(options_of(call.attrs)));
+               });
   cuda::check_launch(call.op.name);
 }
 

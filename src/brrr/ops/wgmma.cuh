@@ -40,6 +40,19 @@ __device__ inline uint64_t descriptor(const void* tile, uint32_t block_bytes) {
 }
 
 // clang-format off
+#define BRRR_WGMMA_SS_32(TYPE)                                                  \
+  asm volatile(                                                                                  \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"                                              \
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32." TYPE "." TYPE " {"                             \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"                                                                                  \
+      "}, %16, %17, p, 1, 1, 0, 0;\n}\n"                                                          \
+      : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]),                                           \
+        "+f"(c[1][0]), "+f"(c[1][1]), "+f"(c[1][2]), "+f"(c[1][3]),                                           \
+        "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),                                           \
+        "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3])                                          \
+        : "l"(x), "l"(y), "r"(add))
+// clang-format on
+// clang-format off
 #define BRRR_WGMMA_SS_64(TYPE)                                                  \
   asm volatile(                                                                                  \
       "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"                                              \
@@ -135,8 +148,12 @@ __device__ inline uint64_t descriptor(const void* tile, uint32_t block_bytes) {
 // c (+)= x y^T for one step of 16 columns; both operands in shared memory.
 template <typename T, int N>
 __device__ inline void multiply_step(float (&c)[N / 8][4], uint64_t x, uint64_t y, int add) {
-  static_assert(N == 64 || N == 128);
-  if constexpr (N == 64 && sizeof(T) == 2 && T::kMantissaBits == 7) {
+  static_assert(N == 32 || N == 64 || N == 128);
+  if constexpr (N == 32 && T::kMantissaBits == 7) {
+    BRRR_WGMMA_SS_32("bf16");
+  } else if constexpr (N == 32) {
+    BRRR_WGMMA_SS_32("f16");
+  } else if constexpr (N == 64 && T::kMantissaBits == 7) {
     BRRR_WGMMA_SS_64("bf16");
   } else if constexpr (N == 64) {
     BRRR_WGMMA_SS_64("f16");
