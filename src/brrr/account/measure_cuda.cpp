@@ -58,16 +58,11 @@ DType factor_dtype(ProductKind kind) {
 }
 
 std::optional<FlopsPerSecond> promised_product_rate(std::string_view device, ProductKind kind) {
-  if (kind == ProductKind::tf32) {  // a way to multiply f32, so no row of the table by dtype
-    if (device == "H100" || device == "H200") return FlopsPerSecond(989e12 / 2);  // half of sparse
-    if (device == "A100" || device == "A100 40GB") return FlopsPerSecond(156e12);
-    if (device == "L4") return FlopsPerSecond(60e12);
-    return std::nullopt;
-  }
-  for (const PromisedRate& rate : promised_rates()) {
-    if (rate.device == device && rate.dtype == factor_dtype(kind)) return rate.dense;
-  }
-  return std::nullopt;
+  constexpr Arithmetic arithmetics[] = {Arithmetic::fp32, Arithmetic::tf32, Arithmetic::fp16,
+                                        Arithmetic::bf16, Arithmetic::fp8};
+  if (device.empty()) return std::nullopt;
+  const PeakRate* peak = find_gpu(device).find(arithmetics[static_cast<size_t>(kind)]);
+  return peak ? std::optional(peak->dense) : std::nullopt;
 }
 
 std::optional<Seconds> time_product(int device, ProductKind kind, const ProductSize& size,

@@ -96,10 +96,9 @@ void print_gpu_rates(int device, const GpuInfo& gpu) {
     table.row(join_text(product_name(kind), " product 8192^3"), rate ? to_text(*rate) : "none",
               promised ? to_text(*promised) : "not listed");
   }
-  std::string bandwidth = "not listed";
-  for (const DeviceMemory& memory : device_memories()) {
-    if (memory.device == listed_name(gpu)) bandwidth = to_text(memory.bandwidth);
-  }
+  const std::string_view listed = listed_name(gpu);
+  const std::string bandwidth =
+      listed.empty() ? std::string("not listed") : to_text(find_gpu(listed).bandwidth);
   table.row("memory read", to_text(rates.memory.read), bandwidth);
   table.row("memory copy, read and written", to_text(rates.memory.copy), bandwidth);
   table.row("host to device, pinned", to_text(rates.transfers.to_device_pinned), "");

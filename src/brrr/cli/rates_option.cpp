@@ -18,18 +18,8 @@ bool is_gpu() { return default_device().kind == DeviceKind::cuda; }
 
 std::string gpu_name() { return list_gpus().gpus[default_device().index].name; }
 
-// By the name that the driver gives: "NVIDIA H200" is the table's H200, "NVIDIA H100 80GB HBM3" its H100.
-Rates rates_of_gpu() {
-  const std::string name = gpu_name();
-  std::string best;
-  for (const PromisedRate& row : promised_rates()) {
-    const std::string device(row.device);
-    if (name.find(device) != std::string::npos && device.size() > best.size()) best = device;
-  }
-  check(!best.empty(), "the hardware table has no ", name,
-        "; measure it with `brrr calibrate --device cuda`");
-  return rates_from_hardware(best);
-}
+// By the name that the driver gives; throws Error where the table does not have it.
+Rates rates_of_gpu() { return rates_from_hardware(device_from_driver_name(gpu_name())); }
 
 }  // namespace
 
