@@ -7,7 +7,6 @@
 #include <type_traits>
 
 #include "brrr/ops/elementwise_cpu.h"
-#include "brrr/ops/gemm_amx.h"
 #include "brrr/ops/gemm_cpu.h"
 #include "brrr/ops/wrap.h"
 
@@ -18,6 +17,14 @@ constexpr int64_t kPieceRows = 1024;  // enough to pay for packing its panels of
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t whole_lines(int64_t bytes) { return divide_up(bytes, 64) * 64; }
+
+template <typename T>
+GemmKernels<T> kernels_for() {
+  if constexpr (sizeof(T) == 4)
+    return gemm_kernels_f32();
+  else
+    return gemm_kernels_f64();
+}
 
 // The product as a batch of equal problems.
 struct Problem {
@@ -34,18 +41,6 @@ Problem problem_of(const KernelCall& call) {
   Shape batch_shape = c;
   batch_shape.resize(c.size() - 2);
   return {c[c.size() - 2], c[c.size() - 1], a[a.size() - 1], batch_shape, numel(batch_shape)};
-}
-
-template <typename T>
-GemmKernels<T> kernels_for(const Problem& problem) {
-  if constexpr (sizeof(T) == 4) {
-    const GemmKernels<float> vectors = gemm_kernels_f32();
-    const bool has_avx512 = vectors.panel_columns == 48;  // else a test has asked for less
-    if (!has_avx512 || !is_for_amx(problem.m, problem.n, problem.k)) return vectors;
-    return amx_gemm_kernels_f32().value_or(vectors);
-  } else {
-    return gemm_kernels_f64();
-  }
 }
 
 // How the work is shared: each product in row_pieces x column_pieces, or small products in groups.
@@ -179,7 +174,7 @@ void tell_sink(const TileSink& sink, const Product<T>& product, const GemmCall<T
 template <typename T>
 void multiply_floats(const Product<T>& product, ThreadPool& pool) {
   const Problem& problem = product.problem;
-  const GemmKernels<T> kernels = kernels_for<T>(problem);
+  const GemmKernels<T> kernels = kernels_for<T>();
   const Schedule plan = schedule(problem, kernels.panel_columns, pool.threads());
   const int64_t pieces = plan.row_pieces * plan.column_pieces;
   const auto multiply = [&](const GemmCall<T>& call, int64_t index) {

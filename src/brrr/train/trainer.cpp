@@ -7,6 +7,7 @@
 
 #include "brrr/base/error.h"
 #include "brrr/data/prefetch.h"
+#include "brrr/device/default_device.h"
 #include "brrr/device/ledger.h"
 #include "brrr/text/tokenizer_file.h"
 #include "brrr/train/checkpoint.h"
@@ -82,11 +83,12 @@ struct Trainer::State {
   }
 
   // ---- checkpoints -------------------------------------------------------------------------------
-  // Behind the last step nothing changes the tensors while they are written, so no copy is made.
+  // Behind the last step nothing changes the tensors while they are written: those in host memory are
+  // written from where they are.
   Snapshot snapshot(bool is_best, bool is_last) {
     at.guard = guard.history();
     SavedTensors tensors = tensors_to_save(parts, batches.at(0));
-    if (!is_last) tensors = copy_of(tensors);
+    if (!is_last || default_device() != Device::cpu()) tensors = copy_of(tensors);
     return {.step = at.step,
             .model_json = to_json(settled.model),
             .state_json = to_json(at),
