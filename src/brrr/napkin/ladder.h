@@ -1,6 +1,7 @@
 // From one interpreted FLOP to the whole machine, measured here in one run, and what of the way each cause has.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -2,6 +2,7 @@
 // a formula, a table or a prediction is wrong.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
