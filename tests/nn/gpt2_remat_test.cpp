@@ -10,6 +10,7 @@
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 #include "support/error_of.h"
+#include "support/thread_count.h"
 
 namespace brrr {
 namespace {
@@ -32,6 +33,7 @@ struct Trained {
 };
 
 Trained train(const PipelineOptions& options, int steps = kSteps) {
+  const ThreadCount two(2);  // scratch, which no choice can save, grows with threads
   Random random(3);
   const Gpt2 model(gpt2_preset("gpt2-tiny"), random);
   AdamW optimizer(model.named_parameters(), {.weight_decay = 0.1});

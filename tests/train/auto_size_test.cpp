@@ -7,6 +7,7 @@
 #include "brrr/train/plan.h"
 #include "brrr/train/tokenizer_choice.h"
 #include "support/error_of.h"
+#include "support/thread_count.h"
 
 namespace brrr {
 namespace {
@@ -135,6 +136,7 @@ TEST(TrainPlan, CountsTheFlopsOfTheModel) {
 }
 
 TEST(TrainPlan, RefusesWhatDoesNotFitWithSettingsThatDo) {
+  const ThreadCount two(2);  // scratch grows with threads, and so does what fits
   const ResolvedRun run = gpt2(32);
   const TrainPlan plan = plan_training(run.config, run.model, kRates, {});
   require_room(run.config, run.model, plan, plan.memory(), plan.disk);
