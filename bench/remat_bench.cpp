@@ -148,7 +148,8 @@ struct Training {
   Tensors step(std::span<const Tensor> batch) {
     const Tensor loss = model.loss(batch[0], batch[1]);
     std::vector<Tensor> grads = grad(loss, optimizer.parameters());
-    clip_global_norm(grads, 1.0);  // as training does: no update runs before all gradients are there
+    clip_global_norm(grads,
+                     1.0);  // as training does: no update runs before all gradients are there
     optimizer.update(grads, 1e-4);
     return {loss.detach()};
   }

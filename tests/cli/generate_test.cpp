@@ -157,6 +157,21 @@ TEST(Eval, TakesTheMaskOfTheRun) {
             false);
 }
 
+// Fresh stories are put together as those that training held out: the two are predicted alike.
+TEST(Eval, StoriesAreWrittenAsInTraining) {
+  const TempFolder folder;
+  const std::string model = (folder.path() / "run").string();
+  ASSERT_EQ(
+      run("train --stories 1000 --layers 1 --heads 2 --width 32 --batch 16 --steps 40 --lr 0.01 "
+          "--sample-every 0 --json --out " +
+          model)
+          .status,
+      0);
+  const double held_out = json_of("eval " + model)["loss"],
+               fresh = json_of("eval " + model + " --stories 100")["loss"];
+  EXPECT_NEAR(fresh, held_out, 0.05);  // a misplaced end of text costs 0.1 and more
+}
+
 TEST(Eval, SaysWhatIsWrong) {
   const TempFolder folder, data;
   const std::string model = "eval " + write_run(folder, Weights::zeros);

@@ -56,7 +56,8 @@ TokenSet tokens_of_files(const std::vector<std::string>& files, const text::Toke
   return tokens;
 }
 
-// Stories of the validation split, each a document, ended by the end-of-text token where there is one.
+// Stories of the validation split, each a document, begun by the end-of-text token where there is one, as
+// in token files (data/shard_format.h).
 TokenSet tokens_of_stories(int64_t count, uint64_t seed, const text::Tokenizer& tokenizer) {
   TokensInMemory memory{.name = join_text(count, " stories"),
                         .tokens = {},
@@ -64,10 +65,10 @@ TokenSet tokens_of_stories(int64_t count, uint64_t seed, const text::Tokenizer& 
                         .vocab_size = tokenizer.vocab_size()};
   for (int64_t i = 0; i < count; ++i) {
     memory.document_starts.push_back(memory.tokens.size());
+    if (const auto edge = tokenizer.end_of_text()) memory.tokens.push_back(*edge);
     const std::vector<int32_t> ids =
         tokenizer.encode(story(i, {.seed = seed, .split = StorySplit::validation}));
     memory.tokens.insert(memory.tokens.end(), ids.begin(), ids.end());
-    if (const auto end = tokenizer.end_of_text()) memory.tokens.push_back(*end);
   }
   return whole_file(TokenFile::from_memory(std::move(memory)));
 }
