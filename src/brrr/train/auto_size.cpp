@@ -21,7 +21,7 @@ constexpr Size kSizes[] = {{1, 4, 64},  {2, 4, 64},  {2, 4, 96},  {2, 4, 128}, {
 // The recipe of the embedded stories: found by trying. Fewer steps write
 // stories that forget who the friend was.
 constexpr Size kStorySize{2, 8, 128};
-constexpr int64_t kStorySteps = 4500, kStoryBatch = 8;
+constexpr int64_t kStorySteps = 5200, kStoryBatch = 8;
 constexpr double kStoryRate = 4e-3;
 
 constexpr double kUsedPeak = 0.25;         // of the peak, what small models reach
