@@ -123,7 +123,9 @@ struct WarpgroupEngine {
   }
   // What threads copied must be visible to wgmma, which reads past the ordinary path.
   static __device__ void tiles_are_there() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+#endif
   }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
