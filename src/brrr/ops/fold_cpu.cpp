@@ -2,6 +2,7 @@
 
 #include "brrr/ops/convert_cpu.h"
 #include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/kernel_layouts.h"
 #include "brrr/ops/loop_nest.h"
 #include "brrr/ops/wrap.h"
 
@@ -10,16 +11,6 @@ namespace {
 
 // Sums can grow in the result itself where it holds the compute type.
 bool adds_in_place(const Operand& output) { return is_natural(output.dtype); }
-
-// Axis `axis` last, the others in order.
-Layout axis_last(const Layout& layout, int axis) {
-  Axes order;
-  for (int a = 0; a < layout.rank(); ++a) {
-    if (a != axis) order.push_back(a);
-  }
-  order.push_back(axis);
-  return permute_layout(layout, order);
-}
 
 // The additions over the flat space [lanes, windows], a lane being one place on all the other axes.
 // Element k of window i goes to i * step + k of its own lane.

@@ -2,6 +2,7 @@
 #include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/elements.cuh"
 #include "brrr/ops/index_cuda.h"
+#include "brrr/ops/kernel_layouts.h"
 
 namespace brrr {
 namespace {
@@ -103,15 +104,6 @@ namespace {
 
 bool adds_in_place(const Operand& output) {
   return is_natural(output.dtype) && output.layout->is_contiguous();
-}
-
-Layout axis_last(const Layout& layout, int axis) {
-  Axes order;
-  for (int a = 0; a < layout.rank(); ++a) {
-    if (a != axis) order.push_back(a);
-  }
-  order.push_back(axis);
-  return permute_layout(layout, order);
 }
 
 template <typename C>

@@ -6,6 +6,7 @@
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/join.h"
+#include "brrr/ops/kernel_layouts.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/views.h"
@@ -123,16 +124,10 @@ TensorTypes infer_flip(const InferCall& call) {
   return {{call.shape(0), call.dtype(0)}};
 }
 
-// Walks the axes backwards. Only here, inside a kernel, does a layout have negative strides.
 void flip_cpu(const KernelCall& call) {
   const Operand& x = call.input(0);
   if (x.count() == 0) return;
-  Layout backwards = *x.layout;
-  for (int64_t given : call.attrs.list("axes")) {
-    const int axis = normalize_axis(given, backwards.rank(), "flip");
-    backwards.offset += (backwards.shape[axis] - 1) * backwards.strides[axis];
-    backwards.strides[axis] = -backwards.strides[axis];
-  }
+  const Layout backwards = flipped_layout(*x.layout, call.attrs);
   const Operand from{x.base, &backwards, x.dtype};
   run_copy({call.op, {&from, 1}, call.outputs, call.attrs, {}, call.pool});
 }

@@ -1,6 +1,7 @@
 // Ops that are copies into parts of a result.
 #include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/elements.cuh"
+#include "brrr/ops/kernel_layouts.h"
 
 namespace brrr {
 namespace {
@@ -45,16 +46,10 @@ void pad_cuda(const CudaCall& call) {
   copy_into(call, call.input(0), inside);
 }
 
-// Walks the axes backwards; only inside a kernel does a layout have negative strides.
 void flip_cuda(const CudaCall& call) {
   const Operand& x = call.input(0);
   if (x.count() == 0) return;
-  Layout backwards = *x.layout;
-  for (int64_t given : call.attrs.list("axes")) {
-    const int axis = normalize_axis(given, backwards.rank(), "flip");
-    backwards.offset += (backwards.shape[axis] - 1) * backwards.strides[axis];
-    backwards.strides[axis] = -backwards.strides[axis];
-  }
+  const Layout backwards = flipped_layout(*x.layout, call.attrs);
   copy_elements_cuda(call, {x.base, &backwards, x.dtype}, call.output(0));
 }
 

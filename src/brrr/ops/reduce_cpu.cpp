@@ -7,6 +7,7 @@
 
 #include "brrr/ops/convert_cpu.h"
 #include "brrr/ops/elementwise_cpu.h"
+#include "brrr/ops/kernel_layouts.h"
 #include "brrr/ops/loop_nest.h"
 #include "brrr/ops/reduce_tiles.h"
 
@@ -26,16 +27,6 @@ struct ReducePlan {
   std::byte* partials;      // [tiles][outputs] wide values
   bool scale_by_length;     // mean
 };
-
-Layout pick_axes(const Layout& layout, const Axes& axes, bool reduced) {
-  Layout picked;
-  for (int axis = 0; axis < layout.rank(); ++axis) {
-    if (axes.contains(axis) != reduced) continue;
-    picked.shape.push_back(layout.shape[axis]);
-    picked.strides.push_back(layout.strides[axis]);
-  }
-  return picked;
-}
 
 LoopNest nest_of(const Layout& layout) {
   const Layout* operand = &layout;

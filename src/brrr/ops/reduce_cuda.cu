@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "brrr/ops/elements.cuh"
+#include "brrr/ops/kernel_layouts.h"
 #include "brrr/ops/reduce_cuda.h"
 
 namespace brrr {
@@ -90,16 +91,6 @@ constexpr int64_t kRowSplit = 8192;    // elements of a part of a row
 constexpr int64_t kColumnSplit = 128;  // rows of a part of a column
 constexpr int64_t kColumnThreads = 1 << 17;
 constexpr int64_t kMaxSplits = 4096;
-
-Layout pick_axes(const Layout& layout, const Axes& axes, bool reduced) {
-  Layout picked;
-  for (int axis = 0; axis < layout.rank(); ++axis) {
-    if (axes.contains(axis) != reduced) continue;
-    picked.shape.push_back(layout.shape[axis]);
-    picked.strides.push_back(layout.strides[axis]);
-  }
-  return picked;
-}
 
 int64_t inner_stride(const Walk& walk) {
   return walk.rank == 0 ? INT64_MAX : walk.strides[walk.rank - 1];
