@@ -1,10 +1,14 @@
 #include "brrr/compiler/fuse_cores.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 
 namespace brrr {
 namespace {
+
+// Operands past the bits of a mask stream nowhere: concat may read any number, repeat may make any.
+bool has_bit(uint32_t bits, int i) { return i < 32 && (bits >> i & 1U) != 0; }
 
 class CoreBuilder {
  public:
@@ -80,7 +84,7 @@ class CoreBuilder {
     const Node& node = graph_.nodes[*core];
     if (any_leaves_forward(node, region)) return {};
     const int output = graph_.value(result).output;
-    const bool streams = (streams_(graph_, node).outputs >> output & 1U) != 0;
+    const bool streams = has_bit(streams_(graph_, node).outputs, output);
     // A result is rounded to its dtype before anybody sees it; the kernel has done that for these.
     if (!streams || !is_natural(graph_.type(result).dtype)) return {};
     const size_t root = regions_.find(*core);
@@ -120,10 +124,8 @@ class CoreBuilder {
       ++made_here;
       if (behind_reshapes(graph_, node.inputs[i]) == value) operand = i;
     }
-    constexpr int kMaskBits =
-        32;  // concat may have more operands than the mask of streams has bits
-    if (operand < 0 || operand >= kMaskBits || made_here != 1) return {};
-    if ((streams_(graph_, node).inputs >> operand & 1U) == 0) return {};
+    if (operand < 0 || made_here != 1) return {};
+    if (!has_bit(streams_(graph_, node).inputs, operand)) return {};
     const size_t root = regions_.find(user.index());
     const auto known = cores_.find(root);
     if (known != cores_.end() && known->second.prologue.is_used()) return {};
