@@ -178,6 +178,47 @@ TEST(Fuse, AnUpdateBehindTheProductOfItsGradient) {
   EXPECT_EQ(kernel_names(step.function().executable({{x, dy}})), (Names{"matmul+mul+sub"}));
 }
 
+// The gradient of the weight is asked for first, but the old weight is still to be read by then.
+TEST(Fuse, AnUpdateWaitsForTheLastReaderOfTheOldWeight) {
+  const Tensor weight = values({60, 50}, 1);
+  const Tensor x = values({20, 60}, 2), dy = values({20, 50}, 3);
+  const std::vector<float> expected = (weight - matmul(transpose(x), dy) * 0.1).to_vector<float>(),
+                           expected_dx = matmul(dy, transpose(weight)).to_vector<float>();
+  auto step = compile([&](const Tensor& a, const Tensor& b) {
+    const Tensor updated = weight - matmul(transpose(a), b) * 0.1;
+    const Tensor dx = matmul(b, transpose(weight));
+    weight.copy_from(updated);
+    return dx;
+  });
+  EXPECT_EQ(step(x, dy).to_vector<float>(), expected_dx);
+  EXPECT_EQ(weight.to_vector<float>(), expected);
+  // A state that could not be written in place would be copied at the end.
+  EXPECT_EQ(kernel_names(step.function().executable({{x, dy}})),
+            (Names{"matmul", "matmul+mul+sub"}));
+}
+
+// As the gradients of a tied embedding: the head's is there first, and its operands are large.
+TEST(Fuse, AProductDoesNotHoldLargeOperandsForALateAddend) {
+  const std::vector<Tensor> wide{values({500, 40}, 1), values({500, 8}, 2), values({40, 8}, 3)};
+  const auto fn = [](Inputs x) -> Tensors {
+    const Tensor early = matmul(transpose(exp(x[0])), x[1]);
+    return {early + cumsum(x[2], 0)};
+  };
+  EXPECT_EQ(kernels_of(fn, wide), (Names{"exp", "matmul", "cumsum", "add"}));
+  const std::vector<Tensor> small{values({5, 40}, 1), values({5, 8}, 2), values({40, 8}, 3)};
+  EXPECT_EQ(kernels_of(fn, small), (Names{"exp", "cumsum", "matmul+add"}));
+}
+
+// A region that waits for a late operand does not pull it, and all on the way to it, before the others.
+TEST(Fuse, RegionsThatCanRunDoNotWaitForOneThatCannot) {
+  const std::vector<Tensor> inputs{values({20, 20}, 1), values({20, 20}, 2)};
+  const auto fn = [](Inputs x) -> Tensors {
+    const Tensor first = matmul(x[0], x[1]), second = cumsum(x[0], 0), third = matmul(x[1], x[1]);
+    return {first + cumsum(second, 1), third};
+  };
+  EXPECT_EQ(kernels_of(fn, inputs), (Names{"cumsum", "matmul", "cumsum", "matmul+add"}));
+}
+
 TEST(FuseThreads, SameBitsOnAnyNumberOfThreads) {
   const std::vector<Tensor> inputs{values({400, 192}, 1), values({500, 192}, 2), values({500}, 3),
                                    values({400, 500}, 4)};

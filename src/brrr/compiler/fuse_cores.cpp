@@ -74,6 +74,27 @@ class CoreBuilder {
                        [&](size_t n) { return leaves_forward(core, graph_.nodes[n]); });
   }
 
+  // True when the region reads something that is made after the core has run. As one kernel they would run
+  // then, and hold the core's operands until there in place of its result.
+  bool waits(size_t core, size_t region) {
+    for (size_t n : regions_.members(region)) {
+      for (ValueId input : graph_.nodes[n].inputs) {
+        const std::optional<size_t> producer = regions_.true_maker(input);
+        if (producer && *producer > core && regions_.find(*producer) != region) return true;
+      }
+    }
+    return false;
+  }
+
+  // Of those that the program makes; its inputs and states are there anyhow.
+  int64_t operand_bytes(const Node& node) const {
+    int64_t bytes = 0;
+    for (ValueId input : node.inputs) {
+      if (regions_.true_maker(input)) bytes += bytes_of(behind_reshapes(graph_, input));
+    }
+    return bytes;
+  }
+
   // The region behind the core that makes `input`.
   std::optional<Candidate> as_epilogue(size_t region, ValueId input) {
     const ValueId result = behind_reshapes(graph_, input);
@@ -92,6 +113,7 @@ class CoreBuilder {
     if (known != cores_.end() && known->second.epilogue.is_used()) return {};
     if (reads_besides(region, root, input) || regions_.depends_through_others(root, region))
       return {};
+    if (waits(*core, region) && operand_bytes(node) > bytes_of(result)) return {};
     const int64_t uses = readers_outside(result, region) == 0 ? 2 : 1;
     return Candidate{.core = *core,
                      .attached = {.nodes = {}, .operand = output, .value = input},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <queue>
 
 namespace brrr {
 
@@ -66,39 +67,82 @@ bool RegionSet::depends_through_others(size_t a, size_t b) {
   return false;
 }
 
-// Depth first from the nodes in their old order: everything that a region reads comes before it.
+// Of the regions whose operands are there, the one that began first in the old order. A region that waits
+// for a late operand holds nobody up: were it to pull that operand forward, everything on the way to it
+// would run first, and all that the regions between them read would be held.
 std::vector<size_t> RegionSet::in_order() {
+  std::vector<std::vector<size_t>> readers(graph_.nodes.size());  // by root, as what follows
+  std::vector<size_t> missing(graph_.nodes.size(), 0);
+  const auto begins_later = [&](size_t a, size_t b) { return first_[a] > first_[b]; };
+  std::priority_queue<size_t, std::vector<size_t>, decltype(begins_later)> ready(begins_later);
+  size_t regions = 0;
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    if (!is_root(n)) continue;
+    ++regions;
+    const std::vector<size_t> reads = regions_read(n);
+    for (size_t read : reads) readers[read].push_back(n);
+    missing[n] = reads.size();
+    if (reads.empty()) ready.push(n);
+  }
   std::vector<size_t> order;
-  std::vector<char> state(graph_.nodes.size(), 0);  // 1: being visited, 2: done
-  for (size_t n = 0; n < graph_.nodes.size(); ++n) emit(find(n), state, order);
+  while (!ready.empty()) {
+    order.push_back(ready.top());
+    ready.pop();
+    for (size_t reader : readers[order.back()]) {
+      if (--missing[reader] == 0) ready.push(reader);
+    }
+  }
+  invariant(order.size() == regions, "fuse: regions depend on each other in a circle");
+  write_states_late(order);
   return order;
 }
 
-void RegionSet::emit(size_t root, std::vector<char>& state, std::vector<size_t>& order) {
-  struct Frame {
-    size_t region;
-    std::vector<size_t> reads;
-    size_t next = 0;
-  };
-  if (state[root] != 0) return;
-  std::vector<Frame> stack;
-  const auto enter = [&](size_t region) {
-    state[region] = 1;
-    stack.push_back({region, regions_read(region)});
-  };
-  enter(root);
-  while (!stack.empty()) {
-    Frame& frame = stack.back();
-    if (frame.next < frame.reads.size()) {
-      const size_t read = frame.reads[frame.next++];
-      invariant(state[read] != 1, "fuse: regions depend on each other in a circle");
-      if (state[read] == 0) enter(read);
-      continue;
+// A new state takes the old one's place only where nobody reads the old one any more. The product that
+// makes a weight's gradient, with the update behind it, stands before the product that reads the weight
+// for the gradient of its input; the first would leave all new weights in the arena until the end.
+void RegionSet::write_states_late(std::vector<size_t>& order) {
+  std::vector<size_t> position(graph_.nodes.size(), 0);  // by root
+  for (size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+  const std::vector<std::vector<NodeId>> uses = uses_of(graph_);
+  for (const StateSlot& state : graph_.states) {
+    const std::optional<size_t> made = state.is_written() ? true_maker(state.after) : std::nullopt;
+    if (!made) continue;
+    const size_t writer = find(*made), from = position[writer];
+    size_t to = from;
+    for (size_t reader : readers_of(state.before, uses)) {
+      // What a product of the backward pass reads is not held until the updates.
+      if (is_update(reader) && !is_update(writer)) continue;
+      to = std::max(to, position[reader]);
     }
-    state[frame.region] = 2;
-    order.push_back(frame.region);
-    stack.pop_back();
+    const auto reads_writer = [&](size_t region) {
+      const std::vector<size_t> reads = regions_read(region);
+      return std::binary_search(reads.begin(), reads.end(), writer);
+    };
+    const auto begin = order.begin() + static_cast<std::ptrdiff_t>(from),
+               end = order.begin() + static_cast<std::ptrdiff_t>(to) + 1;
+    if (std::any_of(begin + 1, end, reads_writer)) continue;
+    std::rotate(begin, begin + 1, end);
+    for (size_t i = from; i <= to; ++i) position[order[i]] = i;
   }
+}
+
+std::vector<size_t> RegionSet::readers_of(ValueId id,
+                                          const std::vector<std::vector<NodeId>>& uses) {
+  std::vector<size_t> readers, pending{id.index()};
+  while (!pending.empty()) {
+    const size_t value = pending.back();
+    pending.pop_back();
+    for (NodeId user : uses[value]) {
+      readers.push_back(find(user.index()));
+      if (graph_.node(user).op->view) pending.push_back(graph_.node(user).outputs[0].index());
+    }
+  }
+  return readers;
+}
+
+bool RegionSet::is_update(size_t region) const {
+  return std::all_of(members_[region].begin(), members_[region].end(),
+                     [&](size_t n) { return graph_.nodes[n].phase == Phase::update; });
 }
 
 std::vector<size_t> RegionSet::regions_read(size_t region) {

@@ -36,12 +36,15 @@ class RegionSet {
     return false;
   }
 
-  // The regions, each behind all that it reads.
+  // The regions, each behind all that it reads, and a state's writer behind its readers where it can.
   std::vector<size_t> in_order();
 
  private:
-  void emit(size_t root, std::vector<char>& state, std::vector<size_t>& order);
   std::vector<size_t> regions_read(size_t region);
+  void write_states_late(std::vector<size_t>& order);
+  // The regions that read a value, by itself or through views of it.
+  std::vector<size_t> readers_of(ValueId id, const std::vector<std::vector<NodeId>>& uses);
+  bool is_update(size_t region) const;  // nothing else
 
   const Graph& graph_;
   std::vector<size_t> parent_;
