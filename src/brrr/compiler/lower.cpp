@@ -1,11 +1,11 @@
+// Regions become kernels over buffers: views are layouts, fused nodes one call.
 #include <algorithm>
 #include <optional>
 #include <set>
 
 #include "brrr/compiler/codegen_cuda.h"
 #include "brrr/compiler/group.h"
-#include "brrr/compiler/plan_memory.h"
-#include "brrr/graph/repeat.h"
+#include "brrr/compiler/lower_results.h"
 #include "brrr/ops/op_list.h"
 
 namespace brrr {
@@ -36,20 +36,14 @@ class Lowering {
     for (const Region& region : regions_) add_region(region);
     if (options_.generated) drop_unread_values();
     if (options_.group) group_programs(list_);
-    finish_states_in_place();
-    finish_outputs();
-    finish_states_by_copy();
+    finish_results(graph_, where_, list_);
     return std::move(list_);
   }
 
  private:
-  BufferId new_buffer(const TensorType& type, Place place, int index) {
-    list_.buffers.push_back({storage_bytes(type.dtype, numel(type.shape)), place, index});
-    return BufferId(list_.buffers.size() - 1);
-  }
   void give(ValueId id, Place place, int index) {
     const TensorType& type = graph_.type(id);
-    const BufferId buffer = new_buffer(type, place, index);
+    const BufferId buffer = add_buffer(list_, type, place, index);
     list_.buffers.back().value = id;
     where_[id.index()] = {buffer, contiguous_layout(type.shape), type.dtype};
   }
@@ -109,9 +103,9 @@ class Lowering {
     const OperandRef& ref = where(id);
     if (ref.layout.is_contiguous()) return ref;
     const TensorType& type = graph_.type(id);
-    const OperandRef copy{new_buffer(type, Place::temporary, 0), contiguous_layout(type.shape),
-                          type.dtype};
-    add_copy(ref, copy);
+    const OperandRef copy{add_buffer(list_, type, Place::temporary, 0),
+                          contiguous_layout(type.shape), type.dtype};
+    add_copy(list_, ref, copy);
     return copy;
   }
 
@@ -314,152 +308,13 @@ class Lowering {
     return storage_bytes(graph_.type(id).dtype, numel(graph_.type(id).shape));
   }
 
-  // ---- results ----
-  bool is_whole_temporary(ValueId id) const {
-    const OperandRef& ref = where(id);
-    return list_.buffers[ref.buffer.index()].place == Place::temporary &&
-           ref.layout == contiguous_layout(graph_.type(id).shape) &&
-           list_.buffers[ref.buffer.index()].bytes == bytes_of(id);
-  }
-
-  static bool may_write_over(const Kernel& kernel, BufferId buffer, size_t output) {
-    const OperandRef& result = kernel.outputs[output];
-    for (size_t i = 0; i < kernel.inputs.size(); ++i) {
-      const OperandRef& input = kernel.inputs[i];
-      if (input.buffer != buffer) continue;
-      if (input.layout != result.layout || input.dtype != result.dtype) return false;
-      if (!may_overwrite(kernel, i, output)) return false;
-    }
-    return true;
-  }
-
-  // Who touches a buffer, so that finishing a state looks at its own kernels and at no others.
-  struct BufferUses {
-    std::vector<size_t> readers;  // kernels, in order
-    std::optional<size_t> writer;
-    std::vector<size_t> values;
-    int outputs = 0;  // of the graph
-    int states = 0;   // written with a value that lies here
-  };
-
-  void find_buffer_uses() {
-    buffer_uses_.resize(list_.buffers.size());
-    const auto uses = [&](BufferId id) -> BufferUses& { return buffer_uses_[id.index()]; };
-    for (size_t k = 0; k < list_.kernels.size(); ++k) {
-      for (const OperandRef& ref : list_.kernels[k].inputs) uses(ref.buffer).readers.push_back(k);
-      for (const OperandRef& ref : list_.kernels[k].outputs) uses(ref.buffer).writer = k;
-    }
-    for (size_t v = 0; v < where_.size(); ++v) {
-      if (where_[v].buffer.valid()) uses(where_[v].buffer).values.push_back(v);
-    }
-    for (ValueId id : graph_.outputs) ++uses(where(id).buffer).outputs;
-    for (const StateSlot& state : graph_.states) {
-      if (state.is_written()) ++uses(where(state.after).buffer).states;
-    }
-  }
-
-  bool can_be_in_place(const StateSlot& state) const {
-    const BufferId old = where(state.before).buffer, made = where(state.after).buffer;
-    const BufferUses& old_uses = buffer_uses_[old.index()];
-    const std::optional<size_t> producer = buffer_uses_[made.index()].writer;
-    if (!is_whole_temporary(state.after) || !producer) return false;
-    if (old_uses.outputs > 0 || old_uses.states > 0)
-      return false;  // read when all kernels are done
-    for (size_t reader : old_uses.readers) {
-      if (reader > *producer) return false;  // somebody still needs the old value
-    }
-    const Kernel& kernel = list_.kernels[*producer];
-    for (size_t i = 0; i < kernel.outputs.size(); ++i) {
-      if (kernel.outputs[i].buffer == made && !may_write_over(kernel, old, i)) return false;
-    }
-    return true;
-  }
-
-  void finish_states_in_place() {
-    find_buffer_uses();
-    is_in_place_.resize(graph_.states.size(), false);
-    for (size_t s = 0; s < graph_.states.size(); ++s) {
-      const StateSlot& state = graph_.states[s];
-      if (!state.is_written() || !can_be_in_place(state)) continue;
-      rename(where(state.after).buffer, where(state.before).buffer);
-      is_in_place_[s] = true;
-    }
-  }
-
-  void rename(BufferId from, BufferId to) {
-    BufferUses &old = buffer_uses_[from.index()], &now = buffer_uses_[to.index()];
-    const auto apply = [&](std::vector<OperandRef>& refs) {
-      for (OperandRef& ref : refs) {
-        if (ref.buffer == from) ref.buffer = to;
-      }
-    };
-    for (size_t k : old.readers) apply(list_.kernels[k].inputs);
-    if (old.writer) apply(list_.kernels[*old.writer].outputs);
-    for (size_t v : old.values) where_[v].buffer = to;
-    now.readers.insert(now.readers.end(), old.readers.begin(), old.readers.end());
-    now.values.insert(now.values.end(), old.values.begin(), old.values.end());
-    now.writer = old.writer;
-    now.outputs += old.outputs;
-    now.states += old.states;
-    old = {};
-    list_.buffers[from.index()].bytes = 0;
-  }
-
-  void add_copy(const OperandRef& from, const OperandRef& to) {
-    const int64_t bytes = storage_bytes(to.dtype, numel(to.layout.shape));
-    list_.kernels.push_back({.op = &copy_op,
-                             .inputs = {from},
-                             .outputs = {to},
-                             .phase = Phase::update,
-                             .cost = {.bytes_read = bytes, .bytes_written = bytes},
-                             .name = "copy",
-                             .parts = {{&copy_op, numel(to.layout.shape)}}});
-  }
-
-  void finish_outputs() {
-    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
-      const ValueId id = graph_.outputs[i];
-      const TensorType& type = graph_.type(id);
-      list_.outputs.push_back(type);
-      if (is_whole_temporary(id) && buffer_uses_[where(id).buffer.index()].states == 0) {
-        Buffer& buffer = list_.buffers[where(id).buffer.index()];
-        buffer.place = Place::output;
-        buffer.index = static_cast<int>(i);
-      } else {
-        const BufferId buffer = new_buffer(type, Place::output, static_cast<int>(i));
-        add_copy(where(id), {buffer, contiguous_layout(type.shape), type.dtype});
-      }
-    }
-  }
-
-  // Sources that are states themselves are saved before the first state is overwritten.
-  void finish_states_by_copy() {
-    std::vector<std::pair<OperandRef, OperandRef>> copies;
-    for (size_t s = 0; s < graph_.states.size(); ++s) {
-      const StateSlot& state = graph_.states[s];
-      if (!state.is_written() || is_in_place_[s]) continue;
-      OperandRef from = where(state.after);
-      if (list_.buffers[from.buffer.index()].place == Place::state) {
-        const TensorType& type = graph_.type(state.after);
-        const OperandRef saved{new_buffer(type, Place::temporary, 0), contiguous_layout(type.shape),
-                               type.dtype};
-        add_copy(from, saved);
-        from = saved;
-      }
-      copies.emplace_back(from, where(state.before));
-    }
-    for (const auto& [from, to] : copies) add_copy(from, to);
-  }
-
   const Graph& graph_;
   const std::vector<Region>& regions_;
   const LowerOptions options_;
   std::vector<OperandRef> where_;  // by value
   std::vector<std::vector<NodeId>> uses_;
-  std::vector<bool> is_result_;          // by value: read when all nodes have run
-  std::vector<bool> is_new_state_;       // by value: what a state is in the end
-  std::vector<BufferUses> buffer_uses_;  // by buffer, once all regions are lowered
-  std::vector<bool> is_in_place_;        // by state: computed where the old value was
+  std::vector<bool> is_result_;     // by value: read when all nodes have run
+  std::vector<bool> is_new_state_;  // by value: what a state is in the end
   KernelList list_;
 };
 
@@ -468,94 +323,6 @@ class Lowering {
 KernelList lower(const Graph& graph, const std::vector<Region>& regions,
                  const LowerOptions& options) {
   return Lowering(graph, regions, options).run();
-}
-
-std::vector<CoreOperand> core_operands(const std::vector<CoreOperand>& fused,
-                                       const std::vector<OperandRef>& refs) {
-  if (!fused.empty()) return fused;
-  std::vector<CoreOperand> operands;
-  for (const OperandRef& ref : refs)
-    operands.push_back({static_cast<int>(operands.size()), -1, ref.layout, ref.dtype});
-  return operands;
-}
-
-namespace {
-
-// The attachment that has this input and this output; nullptr when they belong to no one program.
-const Attachment* attachment_of(const Kernel& kernel, size_t input, size_t output) {
-  const auto has = [](const std::vector<int>& all, size_t i) {
-    return std::find(all.begin(), all.end(), static_cast<int>(i)) != all.end();
-  };
-  for (const Attachment& attachment : kernel.attachments) {
-    if (has(attachment.inputs, input) && has(attachment.outputs, output)) return &attachment;
-  }
-  return nullptr;
-}
-
-// A program may write over what it reads element by element, unless the rest of the kernel reads that too,
-// or results that are not finished lie there.
-bool may_overwrite_fused(const Kernel& kernel, size_t input, size_t output) {
-  const Attachment* own = attachment_of(kernel, input, output);
-  if (!own) return false;
-  if (own->landing >= 0 &&
-      own->outputs[static_cast<size_t>(own->landing)] == static_cast<int>(output))
-    return false;
-  for (size_t i = 0; i < kernel.inputs.size(); ++i) {
-    if (kernel.inputs[i].buffer == kernel.inputs[input].buffer &&
-        attachment_of(kernel, i, output) != own)
-      return false;
-  }
-  return true;
-}
-
-int64_t workspace_bytes(const Kernel& kernel, ThreadPool& pool) {
-  if (kernel.body) return kernel.body->plan.arena_bytes;
-  if (!kernel.op || !kernel.op->workspace) return 0;
-  const std::vector<CoreOperand> core_inputs = core_operands(kernel.core_inputs, kernel.inputs),
-                                 core_outputs = core_operands(kernel.core_outputs, kernel.outputs);
-  std::vector<Operand> inputs, outputs;
-  for (const CoreOperand& x : core_inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
-  for (const CoreOperand& y : core_outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
-  return kernel.op->workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, pool});
-}
-
-}  // namespace
-
-bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
-  if (kernel.inputs[input].placed.is_used()) return false;  // elements are elsewhere
-  if (!kernel.attachments.empty()) return may_overwrite_fused(kernel, input, output);
-  if (kernel.program || kernel.op->tiles) return true;
-  if (kernel.op == &update_view_op || kernel.op == &update_slice_op) return input == 0;
-  return kernel.op == &repeat_op &&
-         static_cast<int>(input) == repeat_node(kernel.attrs).initial_of(static_cast<int>(output));
-}
-
-namespace {
-
-void add_workspace(KernelList& list, Kernel& kernel, int64_t bytes) {
-  if (bytes == 0) return;
-  list.buffers.push_back({.bytes = bytes});
-  kernel.workspace = BufferId(list.buffers.size() - 1);
-}
-
-int64_t cuda_workspace_bytes(const Kernel& kernel) {
-  if (kernel.body) return kernel.body->plan.arena_bytes;
-  if (kernel.generated) return kernel.generated->workspace_bytes;
-  if (!kernel.op || !kernel.op->cuda_workspace) return 0;
-  std::vector<Operand> inputs, outputs;
-  for (const OperandRef& x : kernel.inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
-  for (const OperandRef& y : kernel.outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
-  return kernel.op->cuda_workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, nullptr});
-}
-
-}  // namespace
-
-void select_workspaces(KernelList& list, ThreadPool& pool) {
-  for (Kernel& kernel : list.kernels) add_workspace(list, kernel, workspace_bytes(kernel, pool));
-}
-
-void select_cuda_workspaces(KernelList& list) {
-  for (Kernel& kernel : list.kernels) add_workspace(list, kernel, cuda_workspace_bytes(kernel));
 }
 
 }  // namespace brrr

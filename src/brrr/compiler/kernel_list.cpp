@@ -1,0 +1,101 @@
+// What follows from a kernel's operands: where it may write, and its scratch.
+#include "brrr/compiler/kernel_list.h"
+
+#include <algorithm>
+
+#include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/plan_memory.h"
+#include "brrr/graph/repeat.h"
+#include "brrr/ops/op_list.h"
+
+namespace brrr {
+
+std::vector<CoreOperand> core_operands(const std::vector<CoreOperand>& fused,
+                                       const std::vector<OperandRef>& refs) {
+  if (!fused.empty()) return fused;
+  std::vector<CoreOperand> operands;
+  for (const OperandRef& ref : refs)
+    operands.push_back({static_cast<int>(operands.size()), -1, ref.layout, ref.dtype});
+  return operands;
+}
+
+namespace {
+
+// The attachment that has this input and this output; nullptr when they belong to no one program.
+const Attachment* attachment_of(const Kernel& kernel, size_t input, size_t output) {
+  const auto has = [](const std::vector<int>& all, size_t i) {
+    return std::find(all.begin(), all.end(), static_cast<int>(i)) != all.end();
+  };
+  for (const Attachment& attachment : kernel.attachments) {
+    if (has(attachment.inputs, input) && has(attachment.outputs, output)) return &attachment;
+  }
+  return nullptr;
+}
+
+// A program may write over what it reads element by element, unless the rest of the kernel reads that too,
+// or results that are not finished lie there.
+bool may_overwrite_fused(const Kernel& kernel, size_t input, size_t output) {
+  const Attachment* own = attachment_of(kernel, input, output);
+  if (!own) return false;
+  if (own->landing >= 0 &&
+      own->outputs[static_cast<size_t>(own->landing)] == static_cast<int>(output))
+    return false;
+  for (size_t i = 0; i < kernel.inputs.size(); ++i) {
+    if (kernel.inputs[i].buffer == kernel.inputs[input].buffer &&
+        attachment_of(kernel, i, output) != own)
+      return false;
+  }
+  return true;
+}
+
+int64_t workspace_bytes(const Kernel& kernel, ThreadPool& pool) {
+  if (kernel.body) return kernel.body->plan.arena_bytes;
+  if (!kernel.op || !kernel.op->workspace) return 0;
+  const std::vector<CoreOperand> core_inputs = core_operands(kernel.core_inputs, kernel.inputs),
+                                 core_outputs = core_operands(kernel.core_outputs, kernel.outputs);
+  std::vector<Operand> inputs, outputs;
+  for (const CoreOperand& x : core_inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
+  for (const CoreOperand& y : core_outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
+  return kernel.op->workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, pool});
+}
+
+}  // namespace
+
+bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
+  if (kernel.inputs[input].placed.is_used()) return false;  // elements are elsewhere
+  if (!kernel.attachments.empty()) return may_overwrite_fused(kernel, input, output);
+  if (kernel.program || kernel.op->tiles) return true;
+  if (kernel.op == &update_view_op || kernel.op == &update_slice_op) return input == 0;
+  return kernel.op == &repeat_op &&
+         static_cast<int>(input) == repeat_node(kernel.attrs).initial_of(static_cast<int>(output));
+}
+
+namespace {
+
+void add_workspace(KernelList& list, Kernel& kernel, int64_t bytes) {
+  if (bytes == 0) return;
+  list.buffers.push_back({.bytes = bytes});
+  kernel.workspace = BufferId(list.buffers.size() - 1);
+}
+
+int64_t cuda_workspace_bytes(const Kernel& kernel) {
+  if (kernel.body) return kernel.body->plan.arena_bytes;
+  if (kernel.generated) return kernel.generated->workspace_bytes;
+  if (!kernel.op || !kernel.op->cuda_workspace) return 0;
+  std::vector<Operand> inputs, outputs;
+  for (const OperandRef& x : kernel.inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
+  for (const OperandRef& y : kernel.outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
+  return kernel.op->cuda_workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, nullptr});
+}
+
+}  // namespace
+
+void select_workspaces(KernelList& list, ThreadPool& pool) {
+  for (Kernel& kernel : list.kernels) add_workspace(list, kernel, workspace_bytes(kernel, pool));
+}
+
+void select_cuda_workspaces(KernelList& list) {
+  for (Kernel& kernel : list.kernels) add_workspace(list, kernel, cuda_workspace_bytes(kernel));
+}
+
+}  // namespace brrr
