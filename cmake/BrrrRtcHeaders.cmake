@@ -2,6 +2,9 @@
 # compiled when a program is made, on machines that have no copy of the source tree.
 set(brrr_rtc_headers
   brrr/base/host_device.h
+  brrr/base/scalar_blocks.h
+  brrr/base/scalar_exp_log.h
+  brrr/base/scalar_sin_cos.h
   brrr/base/scalar_math.h
   brrr/base/float_formats.h
   brrr/tensor/element.h
