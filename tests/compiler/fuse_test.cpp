@@ -8,6 +8,7 @@
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
+#include "brrr/ops/cross_entropy.h"
 #include "brrr/ops/join.h"
 #include "brrr/ops/layer_norm.h"
 #include "brrr/ops/matmul.h"
@@ -217,6 +218,24 @@ TEST(Fuse, RegionsThatCanRunDoNotWaitForOneThatCannot) {
     return {first + cumsum(second, 1), third};
   };
   EXPECT_EQ(kernels_of(fn, inputs), (Names{"cumsum", "matmul", "cumsum", "matmul+add"}));
+}
+
+// Logits are the largest value of a language model: there is one of them at a time.
+TEST(Fuse, TheGradientOfLogitsIsWrittenOverThem) {
+  const std::vector<Tensor> leaves{values({30, 20}, 1), values({5000, 20}, 2)};
+  for (const Tensor& leaf : leaves) leaf.require_grad();
+  const std::vector<Tensor> targets{randint({30}, Random(3).stream("targets"), 0, 5000)};
+  const auto fn = [&](Inputs x) -> Tensors {
+    const Tensor loss = cross_entropy(linear(leaves[0], leaves[1]), x[0]);
+    const std::vector<Tensor> grads = grad(loss, leaves);
+    return {loss.detach(), grads[0], grads[1]};
+  };
+  const Tensors expected = fn(targets);
+  CompiledFunction compiled(fn, {});
+  const Tensors got = compiled.run(targets);
+  for (int i = 0; i < got.size(); ++i)
+    EXPECT_EQ(got[i].to_vector<float>(), expected[i].to_vector<float>());
+  EXPECT_LT(compiled.executable(targets).plan().arena_bytes, 2 * 30 * 5000 * 4);
 }
 
 TEST(FuseThreads, SameBitsOnAnyNumberOfThreads) {

@@ -2,6 +2,7 @@
 #define HWY_TARGET_INCLUDE "brrr/ops/softmax_rows.cpp"
 #include "brrr/ops/softmax_rows.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "hwy/foreach_target.h"
@@ -117,14 +118,22 @@ LogitTotals cross_entropy_row(const CrossEntropyForward& row) {
           static_cast<double>(cap != 0 ? capped(target, cap) : target)};
 }
 
+// The gradient may lie where the logits are: a tile is made aside and then put there, and the target's
+// logit is read before all.
 template <typename T, typename Value>
 HWY_INLINE void write_gradient(const CrossEntropyBackward& row, const Value& value) {
-  const T hit = static_cast<T>(row.hit);
-  const auto fill = [&](T* HWY_RESTRICT out, int64_t begin, int64_t end) HWY_ATTR {
-    for (int64_t i = begin; i < end; ++i) out[i - begin] = value(i, T(0));
-    if (row.target >= begin && row.target < end) out[row.target - begin] = value(row.target, hit);
-  };
-  write_tiles(static_cast<T*>(row.gradient), row.count, row.store, fill);
+  const T at_target = value(row.target, static_cast<T>(row.hit));
+  alignas(64) T tile[kTileElements];
+  for_each_tile(row.count, [&](int64_t begin, int64_t end) HWY_ATTR {
+    for (int64_t i = begin; i < end; ++i) tile[i - begin] = value(i, T(0));
+    if (row.target >= begin && row.target < end) tile[row.target - begin] = at_target;
+    T* to = static_cast<T*>(row.gradient) + begin;
+    if (row.store == RowStore::cached) {
+      std::copy_n(tile, end - begin, to);
+    } else {
+      stream_copy(to, tile, (end - begin) * static_cast<int64_t>(sizeof(T)));
+    }
+  });
 }
 
 template <typename T>
