@@ -3,9 +3,10 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
+#include <cstdio>
 #include <string_view>
 
 #include "brrr/base/error.h"
@@ -20,9 +21,8 @@ constexpr unsigned long long kUnknownBytes = ~0ULL;
 
 template <typename Function>
 void find(void* handle, const char* symbol, Function& function, std::string& problem) {
-  void* const address = dlsym(handle, symbol);
-  if (!address && problem.empty()) problem = join_text("NVML has no function ", symbol);
-  std::memcpy(&function, &address, sizeof(function));
+  function = reinterpret_cast<Function>(dlsym(handle, symbol));
+  if (!function && problem.empty()) problem = join_text("NVML has no function ", symbol);
 }
 
 NvmlFunctions load() {
