@@ -116,7 +116,8 @@ TEST_F(Codegen, EveryElementwiseOpCompiles) {
 
 TEST_F(Codegen, TheStepOfGpt2Compiles) {
   SKIP_WITHOUT_COMPILER();
-  for (const Precision precision : {Precision::f32, Precision::bf16_mixed}) {
+  for (const Precision precision :
+       {Precision::f32, Precision::bf16_mixed, Precision::f16_mixed, Precision::fp8_mixed}) {
     StepOptions options{.device = Device::null(), .pipeline = on_gpu()};
     options.layers = 2;  // the others are the same kernels
     options.pipeline.precision.policy = precision;

@@ -121,13 +121,12 @@ TEST(CudaGemm, ChoicesComeBackAsTheyWereWritten) {
   const Tensor x = to(random({512, 512}, 13, DType::bf16), kGpu);
   const std::vector<float> first =
       to(cast(matmul(x, x), DType::f32), Device::cpu()).to_vector<float>();
-  const std::string lines = gemm_choices();
+  const std::string lines = gemm_choices().text();
   EXPECT_NE(lines.find("m512 n512 k512"), std::string::npos) << lines;
-  use_gemm_choices(lines);
-  EXPECT_EQ(gemm_choices(), lines);
+  gemm_choices().pin(lines);
+  EXPECT_EQ(gemm_choices().text(), lines);
   EXPECT_EQ(to(cast(matmul(x, x), DType::f32), Device::cpu()).to_vector<float>(), first);
-  EXPECT_NE(error_of([] { use_gemm_choices("nonsense"); }).find("matrix product choices"),
-            std::string::npos);
+  EXPECT_NE(gemm_choices().used_text().find("m512 n512 k512"), std::string::npos);
 }
 
 }  // namespace

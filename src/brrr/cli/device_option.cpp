@@ -1,12 +1,35 @@
 #include "brrr/cli/device_option.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "brrr/base/error.h"
+#include "brrr/device/cuda/nvrtc.h"
 #include "brrr/device/cuda/runtime.h"
+#include "brrr/ops/gemm_cuda.h"
 
 namespace brrr::cli {
+namespace {
+
+// Products are timed once on this machine: later processes find the choices beside the generated kernels, in a file
+// for each GPU, driver and library.
+Device with_kept_choices(Device device) {
+  const std::string folder = cuda::kernel_cache_folder();
+  std::error_code unwritable;  // then every process times for itself
+  if (folder.empty() || (std::filesystem::create_directories(folder, unwritable), unwritable))
+    return device;
+  std::string library = gemm_library_text(device.index);
+  std::replace_if(
+      library.begin(), library.end(), [](unsigned char c) { return !std::isalnum(c); }, '-');
+  gemm_choices().keep_in(join_text(folder, "/products-", library, ".txt"));
+  return device;
+}
+
+}  // namespace
 
 Device DeviceOption::device() const {
-  if (name == "auto") return cuda::gpu_count() > 0 ? Device::cuda(0) : Device::cpu();
+  if (name == "auto")
+    return cuda::gpu_count() > 0 ? with_kept_choices(Device::cuda(0)) : Device::cpu();
   const Device device = parse_device(name);
   check(device.has_data(), "--device null has no data; use cpu or cuda");
   if (device.kind != DeviceKind::cuda) return device;
@@ -14,7 +37,7 @@ Device DeviceOption::device() const {
         ": this build has no CUDA; configure with BRRR_CUDA=ON");
   check(device.index < cuda::gpu_count(), "--device ", name, ": the driver shows ",
         cuda::gpu_count(), " GPUs; `brrr devices` lists what there is");
-  return device;
+  return with_kept_choices(device);
 }
 
 void add_device_option(CLI::App& command, DeviceOption& option) {

@@ -15,6 +15,7 @@
 #include "brrr/base/thread_pool.h"
 #include "brrr/cli/commands.h"
 #include "brrr/device/gpu_info.h"
+#include "brrr/report/gpu_state.h"
 #include "brrr/report/table.h"
 
 namespace brrr::cli {
@@ -133,6 +134,7 @@ void print_json(const CpuRates& rates) {
                               {"free_bytes", gpu.free_memory.value()},
                               {"l2_bytes", gpu.l2_cache.value()},
                               {"shared_bytes_per_block", gpu.shared_memory_per_block.value()}});
+    result["gpus"].back()["now"] = gpu_state_json(read_gpu_state(gpu.bus_id));
     result["gpus"].back()["rates"] = rates_json(gpu, measure_gpu_rates(static_cast<int>(i)));
   }
   if (list.gpus.empty()) result["no_gpu_because"] = list.reason;
@@ -165,7 +167,11 @@ void print_tables(const CpuRates& rates) {
              to_text(gpu.free_memory), to_text(gpu.l2_cache));
   }
   std::fputs(gpus.text().c_str(), stdout);
-  for (size_t i = 0; i < list.gpus.size(); ++i) print_gpu_rates(static_cast<int>(i), list.gpus[i]);
+  for (size_t i = 0; i < list.gpus.size(); ++i) {
+    const std::string state = gpu_state_text(read_gpu_state(list.gpus[i].bus_id));
+    std::printf("\ncuda:%zu\n%s", i, state.c_str());
+    print_gpu_rates(static_cast<int>(i), list.gpus[i]);
+  }
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include "brrr/cli/device_option.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/rates_option.h"
+#include "brrr/device/gpu_info.h"
+#include "brrr/device/gpu_watch.h"
 #include "brrr/report/profile_report.h"
 #include "brrr/runtime/calibrate.h"
 #include "brrr/runtime/calibrate_cuda.h"
@@ -76,7 +78,12 @@ void run_profile(const Options& options) {
     calibrator = std::make_unique<Calibrator>();
     measure.between = [&] { calibrator->round(); };
   }
+  std::unique_ptr<GpuWatch> watch;
+  if (is_gpu)
+    watch = std::make_unique<GpuWatch>(
+        list_gpus().gpus[static_cast<size_t>(default_device().index)].bus_id);
   const StepTimes times = measure_steps(program, step.inputs(), measure);
+  const std::optional<GpuLoad> load = watch ? std::optional(watch->finish()) : std::nullopt;
   const Rates rates = calibrator                    ? calibrator->rates()
                       : options.calibrate && is_gpu ? calibrate_cuda(default_device())
                                                     : find_rates(options.rates);
@@ -87,6 +94,7 @@ void run_profile(const Options& options) {
                            with_commas(step.parameter_count()), program.kernels().kernels.size()),
       .profile = make_profile(program.kernels(), program.plan(), times, rates),
       .advice = advise(program.kernels(), program.plan(), rates, {.in_bf16 = &in_bf16}),
+      .gpu_load = load,
       .batch_test = {},
       .what_if = {}};
   if (!options.no_batch_test)

@@ -10,8 +10,10 @@
 #include "brrr/base/thread_pool.h"
 #include "brrr/cli/commands.h"
 #include "brrr/cli/device_option.h"
+#include "brrr/cli/model_options.h"
 #include "brrr/cli/rates_option.h"
 #include "brrr/cli/train_view.h"
+#include "brrr/ops/gemm_cuda.h"
 #include "brrr/train/session.h"
 #include "brrr/train/trainer.h"
 
@@ -20,7 +22,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string config, out;
+  std::string config, out, algorithms;
   std::map<std::string, std::string, std::less<>> given;  // settings by key
   RatesOption rates;
   int threads = 0;
@@ -67,6 +69,8 @@ void run_train(const Arguments& arguments) {
       "--resume has the settings of the run itself; change single ones by flags, not by --config");
   check(arguments.threads >= 0, "--threads ", arguments.threads, ": at least 1 is needed");
   if (arguments.threads > 0) set_num_threads(arguments.threads);
+  if (!arguments.algorithms.empty())
+    gemm_choices().pin(read_file(arguments.algorithms), arguments.algorithms);
   const std::filesystem::path folder = folder_of(arguments);
   RunRequest request{.config = config_of(arguments, folder),
                      .folder = folder,
@@ -109,6 +113,8 @@ void add_train(CLI::App& app) {
   command->add_option("--out", arguments->out, "Folder of the run (runs/NAME)");
   command->add_flag("--resume", arguments->resume, "Go on with the run in --out");
   command->add_option("--config", arguments->config, "TOML file with settings; flags come on top");
+  command->add_option("--algorithms", arguments->algorithms,
+                      "On a GPU: algorithms.txt of another run, to compute its bits again");
   command->add_flag("--dry-run", arguments->dry_run,
                     "Print plan, memory, time and disk; train nothing");
   command->add_option("--threads", arguments->threads, "Threads (all cores that may be used)");

@@ -19,6 +19,7 @@ GpuList list_gpus() {
                          .minor = gpu.minor,
                          .multiprocessors = gpu.multiprocessors,
                          .clock_mhz = gpu.clock_khz / 1000,
+                         .bus_id = gpu.bus_id,
                          .memory = Bytes(gpu.memory_bytes),
                          .free_memory = Bytes(gpu.free_bytes),
                          .l2_cache = Bytes(gpu.l2_bytes),

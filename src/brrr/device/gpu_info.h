@@ -14,6 +14,7 @@ struct GpuInfo {
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   int clock_mhz = 0;
+  std::string bus_id;  // "0000:3B:00.0": what the driver's tools name it by
   Bytes memory, free_memory, l2_cache, shared_memory_per_block;
 };
 

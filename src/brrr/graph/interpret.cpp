@@ -19,7 +19,7 @@ Tensor new_zeros(const TensorType& type, Device device) {
 }
 
 // The loop as it is written: every iteration interprets the body.
-Tensors interpret_repeat(const Node& node, const Tensors& operands) {
+Tensors interpret_repeat(const Node& node, const Tensors& operands, const NodeObserver& observe) {
   const RepeatNode parts = repeat_node(node.attrs);
   const int64_t count = operands[0].item<int64_t>();
   check_repeat_count(count, parts);
@@ -39,7 +39,7 @@ Tensors interpret_repeat(const Node& node, const Tensors& operands) {
     }
     for (int k = parts.first_captured(); k < parts.first_initial(); ++k)
       inputs.push_back(operands[k]);
-    states = interpret(*node.body, inputs, states).states;
+    states = interpret(*node.body, inputs, states, observe).states;
   }
   Tensors results;
   for (const Tensor& state : states) results.push_back(state);
@@ -49,7 +49,7 @@ Tensors interpret_repeat(const Node& node, const Tensors& operands) {
 }  // namespace
 
 Interpreted interpret(const Graph& graph, std::span<const Tensor> inputs,
-                      std::span<const Tensor> states) {
+                      std::span<const Tensor> states, const NodeObserver& observe) {
   check(inputs.size() == graph.inputs.size(), "interpret: ", inputs.size(),
         " inputs are given, and the graph has ", graph.inputs.size());
   NoGrad nothing_is_recorded;
@@ -75,9 +75,10 @@ Interpreted interpret(const Graph& graph, std::span<const Tensor> inputs,
   for (const Node& node : graph.nodes) {
     Tensors operands;
     for (ValueId id : node.inputs) operands.push_back(values[id.index()]);
-    const Tensors results = node.op == &repeat_op ? interpret_repeat(node, operands)
+    const Tensors results = node.op == &repeat_op ? interpret_repeat(node, operands, observe)
                                                   : call_op(*node.op, operands, node.attrs);
     for (int i = 0; i < results.size(); ++i) values[node.outputs[i].index()] = results[i];
+    if (observe) observe(node, operands, results);
   }
   Interpreted result;
   for (ValueId id : graph.outputs) result.outputs.push_back(values[id.index()]);

@@ -5,11 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
-#include <map>
-#include <mutex>
+#include <functional>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "brrr/base/error.h"
@@ -175,76 +172,16 @@ std::string key_of(const Gemm& gemm) {
                    gemm.a_scale ? " scaled" : "", " epilogue", static_cast<int>(gemm.epilogue));
 }
 
-std::string algorithm_text(const cublasLtMatmulAlgo_t& algorithm) {
-  std::string text;
-  char word[20];
-  for (const uint64_t data : algorithm.data) {
-    std::snprintf(word, sizeof(word), "%016llx", static_cast<unsigned long long>(data));
-    text += word;
-  }
-  return text;
+GemmAlgorithm opaque(const cublasLtMatmulAlgo_t& algorithm) {
+  GemmAlgorithm result;
+  static_assert(sizeof(algorithm.data) == sizeof(result.data));
+  std::memcpy(result.data.data(), algorithm.data, sizeof(algorithm.data));
+  return result;
 }
-
-cublasLtMatmulAlgo_t parse_algorithm(std::string_view text) {
-  cublasLtMatmulAlgo_t algorithm{};
-  const size_t words = std::size(algorithm.data);
-  check(text.size() == words * 16 &&
-            text.find_first_not_of("0123456789abcdef") == std::string_view::npos,
-        "matrix product choices: \"", text, "\" is no algorithm; delete the file to choose again");
-  for (size_t i = 0; i < words; ++i)
-    algorithm.data[i] = std::stoull(std::string(text.substr(16 * i, 16)), nullptr, 16);
-  return algorithm;
-}
-
-class Choices {
- public:
-  std::optional<cublasLtMatmulAlgo_t> find(const std::string& key) {
-    std::lock_guard lock(mutex_);
-    const auto found = chosen_.find(key);
-    return found == chosen_.end() ? std::nullopt : std::optional(found->second);
-  }
-  void add(const std::string& key, const cublasLtMatmulAlgo_t& algorithm) {
-    std::lock_guard lock(mutex_);
-    chosen_[key] = algorithm;
-    if (path_.empty()) return;
-    // A line is added by one write, so two processes that share the file at worst repeat each other.
-    std::ofstream(path_, std::ios::app) << key << " = " << algorithm_text(algorithm) << '\n';
-  }
-  std::string text() {
-    std::lock_guard lock(mutex_);
-    std::string lines;
-    for (const auto& [key, algorithm] : chosen_)
-      lines += join_text(key, " = ", algorithm_text(algorithm), "\n");
-    return lines;
-  }
-  void take(std::string_view lines) {
-    std::istringstream stream{std::string(lines)};
-    std::lock_guard lock(mutex_);
-    for (std::string line; std::getline(stream, line);) {
-      const size_t sign = line.rfind(" = ");
-      check(sign != std::string::npos, "matrix product choices: \"", line,
-            "\" is not \"product = algorithm\"; delete the file to choose again");
-      chosen_[line.substr(0, sign)] = parse_algorithm(std::string_view(line).substr(sign + 3));
-    }
-  }
-  void keep(const std::string& path) {
-    std::ifstream file(path);
-    std::stringstream lines;
-    lines << file.rdbuf();
-    if (file) take(lines.str());
-    std::lock_guard lock(mutex_);
-    path_ = path;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, cublasLtMatmulAlgo_t> chosen_;
-  std::string path_;
-};
-
-Choices& choices() {
-  static Choices all;
-  return all;
+cublasLtMatmulAlgo_t for_library(const GemmAlgorithm& algorithm) {
+  cublasLtMatmulAlgo_t result{};
+  std::memcpy(result.data, algorithm.data.data(), sizeof(result.data));
+  return result;
 }
 
 constexpr int kCandidates = 8;
@@ -278,22 +215,19 @@ double seconds_of(const Description& description, const Gemm& gemm,
 cublasLtMatmulAlgo_t choose(const Description& description, const Gemm& gemm, cuda::Stream stream,
                             std::span<std::byte> workspace) {
   const std::string key = key_of(gemm);
-  if (const auto known = choices().find(key)) return *known;
+  if (const auto known = gemm_choices().find(key)) return for_library(*known);
   const auto found = description.candidates(kCandidates, workspace.size());
   check(!found.empty(), "cuda: cuBLASLt has no algorithm for ", key);
-  size_t best = 0;
-  // Timing runs the product several times: not where it adds to its result, and not while recording.
-  const bool timed = found.size() > 1 && flops_of(gemm) >= kWorthTiming && !gemm.accumulate &&
-                     !cuda::is_capturing(stream);
-  if (timed) {
-    double least = 1e9;
-    for (size_t i = 0; i < found.size(); ++i) {
-      const double seconds = seconds_of(description, gemm, found[i].algo, stream, workspace);
-      if (seconds < least) best = i, least = seconds;
-    }
-  }
-  if (timed || !cuda::is_capturing(stream)) choices().add(key, found[best].algo);
-  return found[best].algo;
+  if (cuda::is_capturing(stream)) return found.front().algo;  // nothing can be timed now; later
+  std::vector<GemmAlgorithm> candidates;
+  for (const cublasLtMatmulHeuristicResult_t& each : found) candidates.push_back(opaque(each.algo));
+  // Timing runs the product several times: not where it adds to its result.
+  std::function<double(const GemmAlgorithm&)> seconds;
+  if (flops_of(gemm) >= kWorthTiming && !gemm.accumulate)
+    seconds = [&](const GemmAlgorithm& algorithm) {
+      return seconds_of(description, gemm, for_library(algorithm), stream, workspace);
+    };
+  return for_library(choose_gemm_algorithm(gemm_choices(), key, candidates, seconds));
 }
 
 bool has_unit_stride(const GemmMatrix& x) { return x.col_stride == 1 || x.row_stride == 1; }
@@ -337,10 +271,6 @@ void run_gemm_cuda(const Gemm& gemm, cuda::Stream stream, std::span<std::byte> w
   require(description.run(gemm, algorithm, stream, workspace), "cublasLtMatmul of ", key_of(gemm));
 }
 
-std::string gemm_choices() { return choices().text(); }
-void use_gemm_choices(std::string_view lines) { choices().take(lines); }
-void keep_gemm_choices(const std::string& path) { choices().keep(path); }
-
 std::string gemm_library_text(int device) {
   const GpuList gpus = list_gpus();
   check(device >= 0 && static_cast<size_t>(device) < gpus.gpus.size(), "cuda:", device,
@@ -363,11 +293,22 @@ bool is_gemm_supported(const Gemm&) { return false; }
 void run_gemm_cuda(const Gemm&, cuda::Stream, std::span<std::byte>) {
   fail("this build has no CUDA; configure with -DBRRR_CUDA=ON, or use the cpu");
 }
-std::string gemm_choices() { return ""; }
-void use_gemm_choices(std::string_view) {}
-void keep_gemm_choices(const std::string&) {}
 std::string gemm_library_text(int) { return "no CUDA"; }
 
 }  // namespace brrr
 
 #endif
+
+namespace brrr {
+
+GemmChoices& gemm_choices() {
+  static GemmChoices all;
+  return all;
+}
+
+AlgorithmChoices algorithms_of_run(Device device) {
+  if (device.kind != DeviceKind::cuda) return {};
+  return {.library = gemm_library_text(device.index), .lines = gemm_choices().used_text()};
+}
+
+}  // namespace brrr

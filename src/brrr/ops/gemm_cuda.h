@@ -2,8 +2,7 @@
 // algorithm runs it.
 //
 // Algorithms are chosen by time: the first call of a kind runs the library's candidates on its own operands
-// and keeps the fastest. The choice is remembered for the process, written to a file where one was named
-// (keep_gemm_choices), and can be given back, so that a run that is resumed computes the same bits.
+// and keeps the fastest (ops/gemm_choices.h).
 #pragma once
 
 #include <cstdint>
@@ -12,6 +11,8 @@
 #include <string_view>
 
 #include "brrr/device/cuda/runtime.h"
+#include "brrr/device/device.h"
+#include "brrr/ops/gemm_choices.h"
 #include "brrr/tensor/dtype.h"
 
 namespace brrr {
@@ -58,12 +59,10 @@ void run_gemm_cuda(const Gemm& gemm, cuda::Stream stream, std::span<std::byte> w
 
 // ---- Choices.
 
-// One line for each choice made so far, sorted: "m4096 n... = <algorithm>". Part of a run's facts.
-std::string gemm_choices();
-// Takes lines of gemm_choices(); throws Error on anything else. Later choices are added to them.
-void use_gemm_choices(std::string_view lines);
-// Reads choices from this file if it is there, and adds every new one to it.
-void keep_gemm_choices(const std::string& path);
+// Those of this process.
+GemmChoices& gemm_choices();
+// What a checkpoint of a run on this device keeps; nothing on the cpu, which has one algorithm.
+AlgorithmChoices algorithms_of_run(Device device);
 // "H200 driver 13000 cublasLt 130100": choices belong to it.
 std::string gemm_library_text(int device);
 

@@ -39,128 +39,54 @@ __device__ inline uint64_t descriptor(const void* tile, uint32_t block_bytes) {
          static_cast<uint64_t>(1024 >> 4) << 32 | uint64_t{1} << 62;
 }
 
+// An instruction names each of its registers, in the text and as an operand: N / 2 results, whose numbers come
+// first, then the operands. Lists are made of halves.
 // clang-format off
-#define BRRR_WGMMA_SS_32(TYPE)                                                  \
-  asm volatile(                                                                                  \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"                                              \
-      "wgmma.mma_async.sync.aligned.m64n32k16.f32." TYPE "." TYPE " {"                             \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"                                                                                  \
-      "}, %16, %17, p, 1, 1, 0, 0;\n}\n"                                                          \
-      : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]),                                           \
-        "+f"(c[1][0]), "+f"(c[1][1]), "+f"(c[1][2]), "+f"(c[1][3]),                                           \
-        "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),                                           \
-        "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3])                                          \
-        : "l"(x), "l"(y), "r"(add))
-// clang-format on
-// clang-format off
-#define BRRR_WGMMA_SS_64(TYPE)                                                  \
-  asm volatile(                                                                                  \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"                                              \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " {"                             \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                                                                  \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"                                                                                  \
-      "}, %32, %33, p, 1, 1, 0, 0;\n}\n"                                                                          \
-      : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]),                                           \
-        "+f"(c[1][0]), "+f"(c[1][1]), "+f"(c[1][2]), "+f"(c[1][3]),                                           \
-        "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),                                           \
-        "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3]),                                           \
-        "+f"(c[4][0]), "+f"(c[4][1]), "+f"(c[4][2]), "+f"(c[4][3]),                                           \
-        "+f"(c[5][0]), "+f"(c[5][1]), "+f"(c[5][2]), "+f"(c[5][3]),                                           \
-        "+f"(c[6][0]), "+f"(c[6][1]), "+f"(c[6][2]), "+f"(c[6][3]),                                           \
-        "+f"(c[7][0]), "+f"(c[7][1]), "+f"(c[7][2]), "+f"(c[7][3])                                          \
-        : "l"(x), "l"(y), "r"(add))
-// clang-format on
-// clang-format off
-#define BRRR_WGMMA_RS_64(TYPE)                                                  \
-  asm volatile(                                                                                  \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"                                              \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " {"                             \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                                                                  \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"                                                                                  \
-      "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n}\n"                                                                          \
-      : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]),                                           \
-        "+f"(c[1][0]), "+f"(c[1][1]), "+f"(c[1][2]), "+f"(c[1][3]),                                           \
-        "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),                                           \
-        "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3]),                                           \
-        "+f"(c[4][0]), "+f"(c[4][1]), "+f"(c[4][2]), "+f"(c[4][3]),                                           \
-        "+f"(c[5][0]), "+f"(c[5][1]), "+f"(c[5][2]), "+f"(c[5][3]),                                           \
-        "+f"(c[6][0]), "+f"(c[6][1]), "+f"(c[6][2]), "+f"(c[6][3]),                                           \
-        "+f"(c[7][0]), "+f"(c[7][1]), "+f"(c[7][2]), "+f"(c[7][3])                                          \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(y), "r"(add))
-// clang-format on
-// clang-format off
-#define BRRR_WGMMA_SS_128(TYPE)                                                  \
-  asm volatile(                                                                                  \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"                                              \
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE " {"                             \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                                                                  \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                                                                                  \
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                                                                                  \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"                                                                                  \
-      "}, %64, %65, p, 1, 1, 0, 0;\n}\n"                                                                          \
-      : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]),                                           \
-        "+f"(c[1][0]), "+f"(c[1][1]), "+f"(c[1][2]), "+f"(c[1][3]),                                           \
-        "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),                                           \
-        "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3]),                                           \
-        "+f"(c[4][0]), "+f"(c[4][1]), "+f"(c[4][2]), "+f"(c[4][3]),                                           \
-        "+f"(c[5][0]), "+f"(c[5][1]), "+f"(c[5][2]), "+f"(c[5][3]),                                           \
-        "+f"(c[6][0]), "+f"(c[6][1]), "+f"(c[6][2]), "+f"(c[6][3]),                                           \
-        "+f"(c[7][0]), "+f"(c[7][1]), "+f"(c[7][2]), "+f"(c[7][3]),                                           \
-        "+f"(c[8][0]), "+f"(c[8][1]), "+f"(c[8][2]), "+f"(c[8][3]),                                           \
-        "+f"(c[9][0]), "+f"(c[9][1]), "+f"(c[9][2]), "+f"(c[9][3]),                                           \
-        "+f"(c[10][0]), "+f"(c[10][1]), "+f"(c[10][2]), "+f"(c[10][3]),                                           \
-        "+f"(c[11][0]), "+f"(c[11][1]), "+f"(c[11][2]), "+f"(c[11][3]),                                           \
-        "+f"(c[12][0]), "+f"(c[12][1]), "+f"(c[12][2]), "+f"(c[12][3]),                                           \
-        "+f"(c[13][0]), "+f"(c[13][1]), "+f"(c[13][2]), "+f"(c[13][3]),                                           \
-        "+f"(c[14][0]), "+f"(c[14][1]), "+f"(c[14][2]), "+f"(c[14][3]),                                           \
-        "+f"(c[15][0]), "+f"(c[15][1]), "+f"(c[15][2]), "+f"(c[15][3])                                          \
-        : "l"(x), "l"(y), "r"(add))
-// clang-format on
-// clang-format off
-#define BRRR_WGMMA_RS_128(TYPE)                                                  \
-  asm volatile(                                                                                  \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"                                              \
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE " {"                             \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                                                                  \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                                                                                  \
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                                                                                  \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"                                                                                  \
-      "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n}\n"                                                                          \
-      : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]),                                           \
-        "+f"(c[1][0]), "+f"(c[1][1]), "+f"(c[1][2]), "+f"(c[1][3]),                                           \
-        "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),                                           \
-        "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3]),                                           \
-        "+f"(c[4][0]), "+f"(c[4][1]), "+f"(c[4][2]), "+f"(c[4][3]),                                           \
-        "+f"(c[5][0]), "+f"(c[5][1]), "+f"(c[5][2]), "+f"(c[5][3]),                                           \
-        "+f"(c[6][0]), "+f"(c[6][1]), "+f"(c[6][2]), "+f"(c[6][3]),                                           \
-        "+f"(c[7][0]), "+f"(c[7][1]), "+f"(c[7][2]), "+f"(c[7][3]),                                           \
-        "+f"(c[8][0]), "+f"(c[8][1]), "+f"(c[8][2]), "+f"(c[8][3]),                                           \
-        "+f"(c[9][0]), "+f"(c[9][1]), "+f"(c[9][2]), "+f"(c[9][3]),                                           \
-        "+f"(c[10][0]), "+f"(c[10][1]), "+f"(c[10][2]), "+f"(c[10][3]),                                           \
-        "+f"(c[11][0]), "+f"(c[11][1]), "+f"(c[11][2]), "+f"(c[11][3]),                                           \
-        "+f"(c[12][0]), "+f"(c[12][1]), "+f"(c[12][2]), "+f"(c[12][3]),                                           \
-        "+f"(c[13][0]), "+f"(c[13][1]), "+f"(c[13][2]), "+f"(c[13][3]),                                           \
-        "+f"(c[14][0]), "+f"(c[14][1]), "+f"(c[14][2]), "+f"(c[14][3]),                                           \
-        "+f"(c[15][0]), "+f"(c[15][1]), "+f"(c[15][2]), "+f"(c[15][3])                                          \
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(y), "r"(add))
+#define BRRR_NAMES_32 \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define BRRR_NAMES_64 BRRR_NAMES_32 \
+  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define BRRR_NAMES_128 BRRR_NAMES_64 \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
+  ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define BRRR_FOUR(n) "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])
+#define BRRR_SIXTEEN(n) BRRR_FOUR(n), BRRR_FOUR(n + 1), BRRR_FOUR(n + 2), BRRR_FOUR(n + 3)
+#define BRRR_RESULTS_32 BRRR_SIXTEEN(0)
+#define BRRR_RESULTS_64 BRRR_SIXTEEN(0), BRRR_SIXTEEN(4)
+#define BRRR_RESULTS_128 BRRR_SIXTEEN(0), BRRR_SIXTEEN(4), BRRR_SIXTEEN(8), BRRR_SIXTEEN(12)
+
+// `operands` is the rest of the text, `add` the number of the register that says whether c is added to.
+#define BRRR_WGMMA(N, TYPE, add, operands, ...)                                                  \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " add ", 0;\n"                                   \
+               "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {"              \
+               BRRR_NAMES_##N "}, " operands ";\n}\n"                                            \
+               : BRRR_RESULTS_##N : __VA_ARGS__)
+// Both operands in shared memory, products summed over columns of both.
+#define BRRR_WGMMA_SHARED(N, TYPE, add, x_and_y)                                                 \
+  BRRR_WGMMA(N, TYPE, add, x_and_y ", p, 1, 1, 0, 0", "l"(x), "l"(y), "r"(add_to_c))
+// The first in registers; products summed over rows of the second.
+#define BRRR_WGMMA_REGISTERS(N, TYPE, add, a_and_y)                                              \
+  BRRR_WGMMA(N, TYPE, add, a_and_y ", p, 1, 1, 1",                                               \
+             "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(y), "r"(add_to_c))
 // clang-format on
 
 // c (+)= x y^T for one step of 16 columns; both operands in shared memory.
 template <typename T, int N>
-__device__ inline void multiply_step(float (&c)[N / 8][4], uint64_t x, uint64_t y, int add) {
+__device__ inline void multiply_step(float (&c)[N / 8][4], uint64_t x, uint64_t y, int add_to_c) {
   static_assert(N == 32 || N == 64 || N == 128);
-  if constexpr (N == 32 && T::kMantissaBits == 7) {
-    BRRR_WGMMA_SS_32("bf16");
+  constexpr bool kIsBf16 = T::kMantissaBits == 7;
+  if constexpr (N == 32 && kIsBf16) {
+    BRRR_WGMMA_SHARED(32, "bf16", "%18", "%16, %17");
   } else if constexpr (N == 32) {
-    BRRR_WGMMA_SS_32("f16");
-  } else if constexpr (N == 64 && T::kMantissaBits == 7) {
-    BRRR_WGMMA_SS_64("bf16");
+    BRRR_WGMMA_SHARED(32, "f16", "%18", "%16, %17");
+  } else if constexpr (N == 64 && kIsBf16) {
+    BRRR_WGMMA_SHARED(64, "bf16", "%34", "%32, %33");
   } else if constexpr (N == 64) {
-    BRRR_WGMMA_SS_64("f16");
-  } else if constexpr (T::kMantissaBits == 7) {
-    BRRR_WGMMA_SS_128("bf16");
+    BRRR_WGMMA_SHARED(64, "f16", "%34", "%32, %33");
+  } else if constexpr (kIsBf16) {
+    BRRR_WGMMA_SHARED(128, "bf16", "%66", "%64, %65");
   } else {
-    BRRR_WGMMA_SS_128("f16");
+    BRRR_WGMMA_SHARED(128, "f16", "%66", "%64, %65");
   }
 }
 
@@ -168,17 +94,30 @@ __device__ inline void multiply_step(float (&c)[N / 8][4], uint64_t x, uint64_t 
 template <typename T, int N>
 __device__ inline void add_step(float (&c)[N / 8][4], const uint32_t (&a)[4], uint64_t y) {
   static_assert(N == 64 || N == 128);
-  constexpr int add = 1;
-  if constexpr (N == 64 && T::kMantissaBits == 7) {
-    BRRR_WGMMA_RS_64("bf16");
+  constexpr bool kIsBf16 = T::kMantissaBits == 7;
+  constexpr int add_to_c = 1;
+  if constexpr (N == 64 && kIsBf16) {
+    BRRR_WGMMA_REGISTERS(64, "bf16", "%37", "{%32, %33, %34, %35}, %36");
   } else if constexpr (N == 64) {
-    BRRR_WGMMA_RS_64("f16");
-  } else if constexpr (T::kMantissaBits == 7) {
-    BRRR_WGMMA_RS_128("bf16");
+    BRRR_WGMMA_REGISTERS(64, "f16", "%37", "{%32, %33, %34, %35}, %36");
+  } else if constexpr (kIsBf16) {
+    BRRR_WGMMA_REGISTERS(128, "bf16", "%69", "{%64, %65, %66, %67}, %68");
   } else {
-    BRRR_WGMMA_RS_128("f16");
+    BRRR_WGMMA_REGISTERS(128, "f16", "%69", "{%64, %65, %66, %67}, %68");
   }
 }
+
+#undef BRRR_NAMES_32
+#undef BRRR_NAMES_64
+#undef BRRR_NAMES_128
+#undef BRRR_FOUR
+#undef BRRR_SIXTEEN
+#undef BRRR_RESULTS_32
+#undef BRRR_RESULTS_64
+#undef BRRR_RESULTS_128
+#undef BRRR_WGMMA
+#undef BRRR_WGMMA_SHARED
+#undef BRRR_WGMMA_REGISTERS
 
 #endif
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/base/units.h"
+#include "brrr/report/gpu_state.h"
 #include "brrr/report/table.h"
 
 namespace brrr {
@@ -140,6 +141,7 @@ std::string profile_text(const ProfileReport& report, const ProfileTextOptions& 
                      p.calibrated ? "" : ", uncalibrated", to_text(Seconds(p.kernel_seconds)));
   out += kernels_table(p, options.rows) + "\n" + regimes_table(p) + "\n" + classes_table(p) + "\n" +
          residuals_table(p) + "\n" + to_text(report.advice);
+  if (report.gpu_load) out += join_text("\n", gpu_load_text(*report.gpu_load));
   if (report.batch_test) out += join_text("\n", batch_text(*report.batch_test));
   if (report.what_if)
     out +=
@@ -164,6 +166,7 @@ std::string profile_json(const ProfileReport& report) {
             {"phases", rows_json(rows_by_phase(p))},
             {"fusions", counterfactuals_json(report.advice.fusions)},
             {"resources", counterfactuals_json(report.advice.resources)}};
+  if (report.gpu_load) file["gpu"] = gpu_load_json(*report.gpu_load);
   if (report.batch_test)
     file["batch_test"] = {{"batch", report.batch_test->batch},
                           {"seconds", report.batch_test->once},

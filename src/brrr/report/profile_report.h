@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "brrr/device/gpu_watch.h"
 #include "brrr/napkin/advice.h"
 #include "brrr/napkin/profile.h"
 
@@ -23,6 +24,7 @@ struct ProfileReport {
   std::string title;
   Profile profile;
   Advice advice;
+  std::optional<GpuLoad> gpu_load = {};  // absent on the cpu
   std::optional<BatchTest> batch_test;
   std::optional<std::pair<std::string, double>> what_if;  // as asked, and the seconds predicted
 };

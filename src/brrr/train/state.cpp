@@ -113,6 +113,9 @@ std::string to_json(const TrainingState& state) {
             {"best_step", state.best_step},
             {"seconds", state.seconds}};
   if (state.best_loss) json["best_loss"] = *state.best_loss;
+  if (!state.algorithms.library.empty())
+    json["algorithms"] = {{"library", state.algorithms.library},
+                          {"products", state.algorithms.lines}};
   return json.dump(1);
 }
 
@@ -135,6 +138,12 @@ TrainingState parse_training_state(std::string_view text, const std::string& ori
                  .grad_norms = field<std::deque<double>>(guard, "grad_norms", origin),
                  .skipped_in_a_row = field<int64_t>(guard, "skipped_in_a_row", origin)};
   if (json.contains("best_loss")) state.best_loss = field<double>(json, "best_loss", origin);
+  if (json.contains("algorithms")) {  // a run on the cpu has none
+    const Json algorithms = field<Json>(json, "algorithms", origin);
+    check(algorithms.is_object(), origin, " is damaged: algorithms is ", algorithms.dump());
+    state.algorithms = {.library = field<std::string>(algorithms, "library", origin),
+                        .lines = field<std::string>(algorithms, "products", origin)};
+  }
   return state;
 }
 

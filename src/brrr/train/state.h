@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "brrr/ops/gemm_choices.h"
 #include "brrr/train/config.h"
 #include "brrr/train/guard.h"
 
@@ -21,7 +22,8 @@ struct TrainingState {
   GuardHistory guard;
   std::optional<double> best_loss;  // on validation data
   int64_t best_step = 0;
-  double seconds = 0;  // spent in steps
+  double seconds = 0;                // spent in steps
+  AlgorithmChoices algorithms = {};  // of matrix products on a GPU: part of what the bits depend on
 };
 
 std::string to_json(const TrainingState& state);

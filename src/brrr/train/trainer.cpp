@@ -9,6 +9,8 @@
 #include "brrr/data/prefetch.h"
 #include "brrr/device/default_device.h"
 #include "brrr/device/ledger.h"
+#include "brrr/io/atomic_file.h"
+#include "brrr/ops/gemm_cuda.h"
 #include "brrr/text/tokenizer_file.h"
 #include "brrr/train/checkpoint.h"
 #include "brrr/train/parts.h"
@@ -22,6 +24,9 @@
 namespace brrr {
 namespace fs = std::filesystem;
 namespace {
+
+// The algorithms of its matrix products, for other runs that must have the same bits (--algorithms).
+const fs::path kAlgorithmsFile = "algorithms.txt";
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
@@ -87,6 +92,7 @@ struct Trainer::State {
   // written from where they are.
   Snapshot snapshot(bool is_best, bool is_last) {
     at.guard = guard.history();
+    at.algorithms = algorithms_of_run(default_device());
     SavedTensors tensors = tensors_to_save(parts, batches.at(0));
     if (!is_last || default_device() != Device::cpu()) tensors = copy_of(tensors);
     return {.step = at.step,
@@ -103,6 +109,8 @@ struct Trainer::State {
     if (saved_step == at.step) return;
     tell_failure();
     log->sync();
+    if (const AlgorithmChoices chosen = algorithms_of_run(default_device()); !chosen.lines.empty())
+      write_file_atomically(options.folder / kAlgorithmsFile, chosen.lines);
     checkpoints->begin(snapshot(is_best, is_last));
     saved_step = at.step;
   }
@@ -137,6 +145,9 @@ struct Trainer::State {
           " was trained on ids of the tokenizer ", at.tokenizer_hash,
           ", and the data has those of ", corpus.tokenizer_hash);
     for (const std::string& change : describe_changes(at.config, config)) note(change);
+    const std::string differing =
+        restore_choices(gemm_choices(), at.algorithms, algorithms_of_run(default_device()).library);
+    if (!differing.empty()) note(differing);
     load_saved(parts, {.model = saved.model, .optimizer = saved.optimizer}, batches.at(0),
                {.optimizer = at.config.optimizer.name == config.optimizer.name});
     guard.restore(at.guard);

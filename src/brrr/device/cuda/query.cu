@@ -31,6 +31,8 @@ CudaGpu query_cuda_gpu(int index) {
   cudaDeviceProp properties{};
   if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) return gpu;
   std::snprintf(gpu.name, sizeof(gpu.name), "%s", properties.name);
+  if (cudaDeviceGetPCIBusId(gpu.bus_id, sizeof(gpu.bus_id), index) != cudaSuccess)
+    gpu.bus_id[0] = 0;
   gpu.major = properties.major;
   gpu.minor = properties.minor;
   gpu.multiprocessors = properties.multiProcessorCount;

@@ -12,6 +12,7 @@ struct CudaCount {
 
 struct CudaGpu {
   char name[256];
+  char bus_id[32];
   int major, minor, multiprocessors, clock_khz;
   int64_t memory_bytes, free_bytes, l2_bytes, shared_bytes;
 };

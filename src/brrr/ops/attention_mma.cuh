@@ -1,0 +1,186 @@
+// What the three kernels of attention on tensor cores share: heads in memory, scores, tiles that are copied in the
+// background, results, and launches.
+//
+// A block has 128 rows (queries; keys for dK and dV), 16 a warp, and walks the other side in tiles. Scores stay in
+// registers.
+//
+//   forward   S = Q K^T, online softmax in base 2, O = P V
+//   dQ        S and dP = dO V^T again, dS = P (dP - delta), dQ = scale dS K
+//   dK, dV    the same transposed: S^T = K Q^T, dP^T = V dO^T, dV = P^T dO, dK = scale dS^T Q
+//
+// dQ has a kernel of its own: seven products instead of five, but no atomics, so one order of additions.
+#pragma once
+
+#include <limits>
+
+#include "brrr/ops/attention_cuda.h"
+#include "brrr/ops/attention_engines.cuh"
+#include "brrr/ops/attention_visible.cuh"
+
+namespace brrr::mma {
+
+inline constexpr int kWarps = 8, kThreads = kWarps * 32, kBlockRows = 16 * kWarps;
+inline constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
+inline constexpr float kHidden = -std::numeric_limits<float>::infinity();
+
+template <typename T>
+struct HeadsOf {
+  const T* base;
+  int64_t batch_stride, head_stride, row_stride;
+  explicit HeadsOf(const Operand& x)
+      : base(x.data<const T>()),
+        batch_stride(x.layout->strides[0]),
+        head_stride(x.layout->strides[1]),
+        row_stride(x.layout->strides[2]) {}
+  __device__ const T* at(int batch, int head) const {
+    return base + batch * batch_stride + head * head_stride;
+  }
+};
+
+// Scores in units of log2 are unit * raw: raw is q k itself, or what the soft cap makes of it.
+struct ScoreRule {
+  float unit;       // scale log2(e); 1 where raw is capped
+  float cap_scale;  // scale / cap
+  float cap_log2;   // cap log2(e)
+  explicit ScoreRule(const AttentionShape& shape)
+      : unit(shape.soft_cap > 0 ? 1 : shape.scale * kLog2E),
+        cap_scale(shape.soft_cap > 0 ? shape.scale / shape.soft_cap : 0),
+        cap_log2(shape.soft_cap * kLog2E) {}
+  __device__ float capped(float product) const { return cap_log2 * tanhf(product * cap_scale); }
+  // d capped / d (scale product), from the capped score
+  __device__ float slope(float raw) const {
+    const float t = raw / cap_log2;
+    return 1 - t * t;
+  }
+  // 2^(unit raw - shift)
+  __device__ float power(float raw, float shift) const {
+    return exp2_fast(fmaf(raw, unit, -shift));
+  }
+};
+
+// Rows [first, first + Rows) of x into a tile, in the background; behind `limit` there are zeros.
+template <typename Engine, int D, int Rows, typename T>
+__device__ void load_tile(T* tile, const T* x, int64_t row_stride, int first, int limit) {
+  constexpr int kChunks = D / 8;
+#pragma unroll
+  for (int i = threadIdx.x; i < Rows * kChunks; i += kThreads) {
+    const int row = i / kChunks, chunk = i % kChunks;
+    const bool there = first + row < limit;
+    const T* const from = x + (there ? first + row : 0) * row_stride + chunk * 8;
+    copy_chunk(tile + Engine::template offset<D, Rows>(row, chunk), from, there);
+  }
+}
+
+template <int N>
+__device__ void cap_all(float (&scores)[N][4], const ScoreRule& rule) {
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) scores[n][i] = rule.capped(scores[n][i]);
+  }
+}
+
+// Results of a tile as the first operand of the next product.
+template <typename T, int N>
+__device__ void pack_tile(uint32_t (&packed)[N / 2][4], const float (&values)[N][4]) {
+#pragma unroll
+  for (int k = 0; k < N / 2; ++k) pack_rows<T>(packed[k], values[2 * k], values[2 * k + 1]);
+}
+
+template <int D>
+__device__ void clear(float (&acc)[D / 8][4]) {
+#pragma unroll
+  for (int n = 0; n < D / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) acc[n][i] = 0;
+  }
+}
+
+// Rows of a contiguous result [rows, D]; a lane has two neighbours of a row.
+template <typename T, int D>
+__device__ void store_rows(T* out, int row, int limit, const float (&acc)[D / 8][4],
+                           float low_factor, float high_factor) {
+  const int lane = threadIdx.x % 32, low = row + lane / 4, high = low + 8, col = lane % 4 * 2;
+#pragma unroll
+  for (int n = 0; n < D / 8; ++n) {
+    if (low < limit)
+      *reinterpret_cast<uint32_t*>(out + int64_t{low} * D + n * 8 + col) =
+          pack<T>(acc[n][0] * low_factor, acc[n][1] * low_factor);
+    if (high < limit)
+      *reinterpret_cast<uint32_t*>(out + int64_t{high} * D + n * 8 + col) =
+          pack<T>(acc[n][2] * high_factor, acc[n][3] * high_factor);
+  }
+}
+
+__device__ inline float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+__device__ inline float quad_sum(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+// Which block of rows this is: long rows first where later ones see more.
+__device__ inline int row_block(bool causal) {
+  return static_cast<int>(causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+}
+
+// ---- Backward.
+
+// What backward needs of each query: the logsumexp in units of log2, and delta = sum(dO O) - dL.
+struct QueryFacts {
+  float* log2_total;
+  float* delta;
+};
+
+// Rows of a tile. A warp alone has no registers for 64 where heads are wide; a warpgroup has, but with 32 two
+// blocks fit a multiprocessor where heads are narrow, and one computes while the other multiplies.
+template <typename Engine, int D>
+constexpr int kBackwardTile = (Engine::kUnitRows == 16) == (D == 128) ? 32 : 64;
+template <typename Engine, int D>
+constexpr int kBackwardBlocks = Engine::kUnitRows == 64 && D == 64 ? 2 : 1;
+// Two blocks of rows and twice two tiles, of 16-bit elements.
+template <typename Engine, int D>
+constexpr int64_t kBackwardTileBytes = (2 * kBlockRows + 4 * kBackwardTile<Engine, D>)*D * 2;
+
+// dK and dV of the call.
+void run_key_grads(const CudaCall& call, const AttentionShape& shape, const QueryFacts& facts);
+
+// ---- Launches.
+
+inline bool is_hopper() { return cuda::device_facts(cuda::current_device()).major == 9; }
+
+// Calls body.template operator()<Engine, T, D, Capped>(). Capped scores are for models that are rare; they
+// take the engine that every GPU has.
+template <typename Body>
+void visit_kernels(const CudaCall& call, const Body& body) {
+  const int64_t dim = call.input(0).shape()[3];
+  const auto by_warps = [&]<typename T, bool Capped>() {
+    if (dim == 32) return body.template operator()<WarpEngine, T, 32, Capped>();
+    if (dim == 64) return body.template operator()<WarpEngine, T, 64, Capped>();
+    body.template operator()<WarpEngine, T, 128, Capped>();
+  };
+  const auto with_type = [&]<typename T>() {
+    if (call.attrs.number("soft_cap") > 0) return by_warps.template operator()<T, true>();
+    if (dim == 32 || !is_hopper()) return by_warps.template operator()<T, false>();
+    if (dim == 64) return body.template operator()<WarpgroupEngine, T, 64, false>();
+    body.template operator()<WarpgroupEngine, T, 128, false>();
+  };
+  call.input(0).dtype == DType::bf16 ? with_type.template operator()<bf16>()
+                                     : with_type.template operator()<f16>();
+}
+
+template <typename Kernel, typename... Arguments>
+void launch(const CudaCall& call, Kernel* kernel, int rows, int heads, int batch,
+            int64_t shared_bytes, const Arguments&... arguments) {
+  if (rows == 0 || heads == 0 || batch == 0) return;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       static_cast<int>(shared_bytes));
+  const dim3 grid(static_cast<unsigned>((rows + kBlockRows - 1) / kBlockRows),
+                  static_cast<unsigned>(heads), static_cast<unsigned>(batch));
+  kernel<<<grid, kThreads, static_cast<size_t>(shared_bytes), call.stream>>>(arguments...);
+  cuda::check_launch(call.op.name);
+}
+
+}  // namespace brrr::mma
