@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "brrr/runtime/calibrate.h"
+#include "brrr/runtime/calibrate_cases.h"
+#include "brrr/runtime/kernel_family.h"
+#include "brrr/runtime/stages.h"
 #include "support/synthetic_rates.h"
 
 namespace brrr {
@@ -20,6 +23,23 @@ TEST(Verify, MemoryIsExactToTheByteForUnlikeModels) {
         EXPECT_EQ(line.predicted, line.measured)
             << name << " " << precision_name(precision) << ": " << line.what;
       EXPECT_TRUE(v.memory_is_exact());
+    }
+  }
+}
+
+// A family that calibration leaves out is priced by the rate of another one, and wrong by any factor.
+TEST(Verify, CalibrationMeasuresEveryFamilyOfTheModels) {
+  const CalibrationList list = make_calibration_list(CalibrationSize::small);
+  for (const char* name : {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "mlp", "cnn"}) {
+    StepOptions options{.batch = 4, .seq = 32, .device = Device::null()};
+    options.pipeline.device = Device::null();
+    const PlannedProgram program =
+        plan_program(ModelStep(name, options).trace_step(), options.pipeline);
+    for (const Kernel& kernel : program.kernels.kernels) {
+      for (const FamilyWork& part : work_of(kernel).parts) {
+        if (part.family.starts_with("tile.")) continue;  // every primitive is measured
+        EXPECT_TRUE(list.grids.contains(part.family)) << name << ": " << part.family;
+      }
     }
   }
 }

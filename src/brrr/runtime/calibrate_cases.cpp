@@ -15,6 +15,7 @@
 #include "brrr/ops/layer_norm.h"
 #include "brrr/ops/log_softmax.h"
 #include "brrr/ops/matmul.h"
+#include "brrr/ops/pool.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/rms_norm.h"
@@ -58,7 +59,7 @@ Sizes sizes_of(CalibrationSize size) {
   return {.m = {1, 8, 64, 256, 1024},
           .nk = {8, 64, 256, 1024},
           .keys = {32, 128, 512, 1024},
-          .head_dim = {16, 64, 128},
+          .head_dim = {8, 16, 64, 128},
           .elements = {8192, 65536, 262144},
           .row = {32, 256, 2048},
           .distance = {1 << 16, 1 << 19, 1 << 22, 1 << 24, 1 << 26, memory},
@@ -242,6 +243,25 @@ class ListBuilder {
     add_losses(rows, row, leaf);
     add_reductions(x);
     add_moves(rows, row, leaf);
+    add_windows(rows, row, leaf);
+  }
+
+  // What convolutional networks have besides products: the largest of 2 x 2 pixels, and windows of 3 added up
+  // where they overlap. Results have as many elements as the point says.
+  void add_windows(int64_t rows, int64_t row, const Tensor& leaf) {
+    const Tensor image = values({1, 4, rows, row});
+    add_row("max_pool2d", "max_pool2d",
+            {[](std::span<const Tensor> y) -> Tensors { return {max_pool2d(y[0], {})}; }, {image}});
+    add_row("fold", "fold",
+            {[leaf](std::span<const Tensor> y) -> Tensors {
+               return {grad(unfold(leaf, 1, 3, 1), std::vector<Tensor>{leaf}, {.seed = y[0]})[0]};
+             },
+             {values({rows, row - 2, 3})}});
+    const Tensor places = ids(rows * (row / 4), row);
+    add_row(
+        "scatter_add", "scatter_add",
+        {[](std::span<const Tensor> y) -> Tensors { return {scatter_add(y[0], 1, y[1], y[2])}; },
+         {values({rows, row}), reshape(places, {rows, row / 4}), values({rows, row / 4})}});
   }
 
   void add_losses(int64_t rows, int64_t row, const Tensor& leaf) {
