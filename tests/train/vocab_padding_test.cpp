@@ -128,10 +128,11 @@ TEST(VocabPadding, ReallyFillsTheProgramUp) {
   TrainConfig config = SmallRun().config;
   config.data.whole_documents = config.data.document_mask = false;
   const Gpt2Config model{.vocab = 37, .context = 16, .layers = 1, .heads = 2, .width = 16};
-  const auto widths = [&](const char* setting) {  // of products that read or make logits
+  const auto widths = [&](const char* setting,
+                          Device target = Device::cpu()) {  // of products that read or make logits
     config.train.pad_vocab = setting;
     const DeviceScope nothing(Device::null());
-    const TrainingParts parts = make_parts(config, model, Device::cpu());
+    const TrainingParts parts = make_parts(config, model, target);
     const Graph graph = parts.step->trace(null_batch(4, 16));
     std::set<int64_t> found;
     for (const Node& node : graph.nodes) {
@@ -145,6 +146,8 @@ TEST(VocabPadding, ReallyFillsTheProgramUp) {
   };
   EXPECT_EQ(widths("off"), (std::set<int64_t>{37, 64})) << "64 is the hidden width";
   EXPECT_EQ(widths("64"), std::set<int64_t>{64});
+  EXPECT_EQ(widths("auto"), (std::set<int64_t>{37, 64}));
+  EXPECT_EQ(widths("auto", Device::cuda(0)), std::set<int64_t>{64});
 }
 
 TEST(VocabPadding, IsNoWorkOfTheModel) {

@@ -1,6 +1,4 @@
-// Parts of published runs, predicted: one layer, the memory of a device; and bounds on decoding beside what
-// systems reached.
-#include "brrr/napkin/gpu_rates.h"
+// The memory of published runs, predicted; and bounds on decoding beside what systems reached.
 #include "brrr/napkin/inference.h"
 #include "brrr/napkin/published.h"
 #include "brrr/napkin/run_question.h"
@@ -23,16 +21,6 @@ InferAnswer decode(const char* model, const char* gpu, double weight_bytes, int6
 
 std::vector<PublishedCase> predicted_cases() {
   std::vector<PublishedCase> cases = published_speeds();
-  // A10: one layer of the 22B, forward and backward in ms: 7.7 + 11.9 plain, 7.7 + 19.5 computed again.
-  const auto layer = [](RematPolicy policy) {
-    const Gpt2Config model{
-        .vocab = 51200, .context = 2048, .layers = 48, .heads = 64, .width = 6144};
-    const Rates rates = gpu_rates(find_gpu("a100-80"), Precision::bf16_mixed);
-    return model_cost(tensor_shard(model, 8), {.batch = 4, .seq = 2048, .recompute = policy}, rates)
-        .layers[0]
-        .one.seconds();
-  };
-  const double plain = layer(RematPolicy::none);
   const auto predicted = [&](const char* id, const char* what, const char* unit, double published,
                              double ours, const char* source, double band = kBand,
                              const char* reason = "") {
@@ -46,10 +34,6 @@ std::vector<PublishedCase> predicted_cases() {
                      .source = source,
                      .reason = reason});
   };
-  predicted("A10", "one layer of the 22B: full recomputation over none", "ratio", 27.2 / 19.6,
-            layer(RematPolicy::full) / plain, "Korthikanti 2022");
-  predicted("A10", "selective over none", "ratio", 20.9 / 19.6,
-            layer(RematPolicy::selective) / plain, "Korthikanti 2022");
   const auto titan = [](bool fuse) {
     RunQuestion q;
     q.model = llama_preset("llama3-8b");

@@ -15,10 +15,12 @@
 #include "brrr/ops/layer_norm.h"
 #include "brrr/ops/log_softmax.h"
 #include "brrr/ops/matmul.h"
+#include "brrr/ops/pad_roll.h"
 #include "brrr/ops/pool.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/rms_norm.h"
+#include "brrr/ops/rope.h"
 #include "brrr/ops/softmax.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -79,6 +81,8 @@ class ListBuilder {
     for (double elements : sizes_.elements) {
       for (double row : sizes_.row)
         add_rows(static_cast<int64_t>(elements), static_cast<int64_t>(row));
+      for (double dim : sizes_.head_dim)
+        add_rope(static_cast<int64_t>(elements), static_cast<int64_t>(dim));
     }
     return std::move(list_);
   }
@@ -172,6 +176,17 @@ class ListBuilder {
     }
   }
 
+  // Rows are heads, which are shorter than any other rows. They lie as a projection leaves them.
+  void add_rope(int64_t elements, int64_t dim) {
+    constexpr int64_t kHeads = 4;
+    const int64_t seq = elements / (kHeads * dim);
+    const Tensor table =
+        rope_table(arange(0, static_cast<double>(seq), 1, {.dtype = DType::i64}), dim / 2);
+    add("rope", "element/s", {{"elements", sizes_.elements}, {"row", sizes_.head_dim}}, "rope",
+        {[](std::span<const Tensor> x) -> Tensors { return {rope(transpose(x[0], 1, 2), x[1])}; },
+         {values({1, seq, kHeads, dim}), table}});
+  }
+
   // One op writes large results past the caches, a fused region does not.
   void add_memory() {
     for (double bytes : sizes_.distance) {  // as many read as written
@@ -257,6 +272,11 @@ class ListBuilder {
                return {grad(unfold(leaf, 1, 3, 1), std::vector<Tensor>{leaf}, {.seed = y[0]})[0]};
              },
              {values({rows, row - 2, 3})}});
+    add_row("pad", "pad",
+            {[](std::span<const Tensor> y) -> Tensors {
+               return {pad(y[0], {0, 1}, {0, 1})};
+             },
+             {values({rows, row})}});
     const Tensor places = ids(rows * (row / 4), row);
     add_row(
         "scatter_add", "scatter_add",
