@@ -1,10 +1,15 @@
 // `brrr napkin` and `brrr ladder` as programs: answers, stable JSON, and refusals that name the rule.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 
+#include "brrr/base/error.h"
 #include "support/run_program.h"
 #include "support/temp_folder.h"
 
@@ -41,6 +46,51 @@ TEST(NapkinProgram, A405BPlanIsQuick) {
   EXPECT_TRUE(plan["predicted"].get<bool>());
   EXPECT_GT(plan["communication_bytes"]["tensor"].get<double>(), 0);
   EXPECT_LT(taken.count(), 2.0);
+  rusage used{};
+  ASSERT_EQ(getrusage(RUSAGE_CHILDREN, &used), 0);
+  EXPECT_LT(used.ru_maxrss, 1 << 20) << "KiB of the largest program so far: below 1 GiB";
+}
+
+// Names that others write into scripts.
+TEST(NapkinProgram, KnowsEveryDeviceAndModelByItsName) {
+  for (const char* gpu :
+       {"v100-sxm2", "t4",        "a10",      "a100-40", "a100-80",  "a100-80-pcie", "l4",
+        "l40s",      "h100-pcie", "h100-sxm", "h100",    "h100-nvl", "h200",         "b100",
+        "b200",      "gb200",     "rtx3090",  "rtx4090", "rtx5090",  "mi250x",       "mi300x",
+        "tpu-v4",    "tpu-v5e",   "tpu-v5p",  "tpu-v6e", "m1",       "m2-ultra",     "m4-max"})
+    EXPECT_EQ(run(std::string("napkin gpu ") + gpu).status, 0) << gpu;
+  const std::pair<const char*, double> models[] = {
+      {"gpt2-124m", 124439808},     {"gpt2-350m", 354823168},      {"gpt2-774m", 774030080},
+      {"gpt2-1558m", 1557611200},   {"gpt3-175b", 174604259328},   {"llama2-7b", 6738415616},
+      {"llama2-13b", 13015864320},  {"llama2-70b", 68976648192},   {"llama3-8b", 8030261248},
+      {"llama3-70b", 70553706496},  {"llama3-405b", 405853388800}, {"qwen2.5-0.5b", 494032768},
+      {"qwen2.5-1.5b", 1543714304}, {"qwen2.5-7b", 7615616512},    {"mixtral-8x7b", 46702792704}};
+  const std::string rest = " --tokens 1e12 --gpu h100 --count 64 --mfu 0.4 --seq 1024";
+  for (const auto& [name, parameters] : models)
+    EXPECT_EQ(ask("train --model " + std::string(name) + rest)["params"].get<double>(), parameters)
+        << name;
+  EXPECT_NEAR(ask("train --model deepseek-v3" + rest)["params"].get<double>(), 671e9, 1e9);
+}
+
+TEST(NapkinProgram, KeepsItsFieldNames) {
+  const json plan = ask(
+      "train --model gpt2-124m --tokens 1e10 --gpu a100 --count 8 --zero 1 --price 2 --unfused");
+  for (const char* field : {"params", "flops_per_token", "total_flops", "step_seconds",
+                            "tokens_per_second", "days", "gpu_hours", "cost_usd", "energy_kwh",
+                            "mfu", "hfu", "fits", "binding", "memory_bytes", "assumptions"})
+    EXPECT_TRUE(plan.contains(field)) << field;
+  double sum = 0;
+  for (const char* part :
+       {"params", "grads", "master", "optimizer", "activations", "logits", "buffers", "overhead"})
+    sum += plan["memory_bytes"][part].get<double>();
+  EXPECT_NEAR(sum, plan["memory_bytes"]["total"].get<double>(), 1e-6 * sum);
+  EXPECT_THAT(plan["assumptions"].dump(), HasSubstr("one by one"));
+}
+
+TEST(NapkinProgram, OpsOneByOneTakeLonger) {
+  const std::string rest = " --model gpt2-124m --tokens 1e10 --gpu a100 --count 8 --zero 1";
+  EXPECT_GT(ask("train --unfused" + rest)["step_seconds"].get<double>(),
+            1.05 * ask("train" + rest)["step_seconds"].get<double>());
 }
 
 TEST(NapkinProgram, PrintsTablesWithFormulasAndAssumptions) {
@@ -63,6 +113,23 @@ TEST(NapkinProgram, PrintsTablesWithFormulasAndAssumptions) {
               HasSubstr("70272"));
 }
 
+// What help shows as an example works as it stands there.
+TEST(NapkinProgram, RunsTheExamplesOfItsHelp) {
+  for (const char* command : {"train", "fit", "budget", "infer", "op", "lint", "mfu", "gpu"}) {
+    std::string help = run(join_text("napkin ", command, " --help")).output;
+    const size_t begin = help.find("Example");
+    ASSERT_NE(begin, std::string::npos) << command;
+    help = std::regex_replace(help.substr(begin), std::regex("\n {4,}"), " ");  // lines that go on
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line);) {
+      const size_t at = line.find("brrr napkin ");
+      if (at == std::string::npos) continue;
+      const Outcome result = run(line.substr(at + std::string_view("brrr ").size()));
+      EXPECT_EQ(result.status, 0) << line << "\n" << result.output;
+    }
+  }
+}
+
 TEST(NapkinProgram, RefusesWithTheRule) {
   const auto refuse = [](const std::string& arguments, const char* rule) {
     const Outcome result = run("napkin " + arguments);
@@ -78,6 +145,10 @@ TEST(NapkinProgram, RefusesWithTheRule) {
   refuse(base + "--model llama3-8b --peak 1979", "sparsity");
   refuse("train --tokens 1e9 --gpu h101 --params 1e9 --mfu 0.5", "h100-sxm");
   refuse("op conv 3 --gpu h100", "use one of");
+  refuse("op adamw 1.5 --gpu h100", "no whole number");
+  refuse(base + "--model llama3-8b --node-size 0", "a node of 0 devices");
+  refuse(base + "--model llama3-8b --network -3", "a network of -3 GB/s");
+  refuse("mfu --tokens-per-second -4 --model llama3-8b --gpu h100", "below 0");
 }
 
 TEST(NapkinProgram, VerifiesAStepToTheByte) {
@@ -96,6 +167,14 @@ TEST(LadderProgram, ClimbsAndDraws) {
   const json ladder = json::parse(result.output);
   EXPECT_GE(ladder["rungs"].size(), 10u);
   EXPECT_THAT(ladder["rungs"][0]["missing"].get<std::string>(), HasSubstr("no-such-python"));
+  const std::string on_gpu[] = {"GPU naive", "GPU shared memory", "GPU tensor cores", "cuBLASLt",
+                                "brrr on the GPU"};
+  for (const std::string& name : on_gpu) {
+    const auto rung = std::find_if(ladder["rungs"].begin(), ladder["rungs"].end(),
+                                   [&](const json& each) { return each["name"] == name; });
+    ASSERT_NE(rung, ladder["rungs"].end()) << name;
+    EXPECT_NE(rung->contains("flops_per_second"), rung->contains("missing")) << "one of them";
+  }
   EXPECT_GT(ladder["flops_in_the_time_of_the_first"].get<double>(), 1);
   EXPECT_TRUE(std::filesystem::exists(svg));
 }

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "brrr/runtime/calibrate.h"
+#include "brrr/runtime/calibrate_cases.h"
+#include "brrr/runtime/kernel_family.h"
+#include "brrr/runtime/stages.h"
 #include "support/synthetic_rates.h"
 
 namespace brrr {
@@ -20,6 +25,25 @@ TEST(Verify, MemoryIsExactToTheByteForUnlikeModels) {
         EXPECT_EQ(line.predicted, line.measured)
             << name << " " << precision_name(precision) << ": " << line.what;
       EXPECT_TRUE(v.memory_is_exact());
+    }
+  }
+}
+
+// A family that calibration leaves out is priced by the rate of another one, and wrong by any factor.
+TEST(Verify, CalibrationMeasuresEveryFamilyOfTheModels) {
+  const CalibrationList list = make_calibration_list(CalibrationSize::small);
+  // Numbers and positions: a few elements, made once a step.
+  const std::set<std::string, std::less<>> small = {"full", "number", "arange", "rope_table"};
+  for (const char* name : {"gpt2-tiny", "llama-tiny", "mlp", "cnn"}) {
+    StepOptions options{.batch = 4, .seq = 32, .device = Device::null()};
+    options.pipeline.device = Device::null();
+    const PlannedProgram program =
+        plan_program(ModelStep(name, options).trace_step(), options.pipeline);
+    for (const Kernel& kernel : program.kernels.kernels) {
+      for (const FamilyWork& part : work_of(kernel).parts) {
+        if (part.family.starts_with("tile.") || small.contains(part.family)) continue;
+        EXPECT_TRUE(list.grids.contains(part.family)) << name << ": " << part.family;
+      }
     }
   }
 }

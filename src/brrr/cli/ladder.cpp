@@ -55,14 +55,17 @@ void print_tables(const Ladder& ladder) {
                           to_text(FlopsPerSecond(ladder.peak_flops_per_second))));
   double below = 0;
   for (const Rung& rung : ladder.rungs) {
+    const double peak =
+        rung.peak_flops_per_second > 0 ? rung.peak_flops_per_second : ladder.peak_flops_per_second;
     if (rung.flops_per_second <= 0) {
-      table.row(rung.name, rung.missing, rung.dtype, "", "-", "", "");
+      table.row(rung.name, join_text("skipped: ", rung.missing), rung.dtype, "", "-", "", "");
       continue;
     }
-    table.row(rung.name, rung.what, rung.dtype, rung.threads,
+    table.row(rung.name, rung.what, rung.dtype,
+              rung.threads > 0 ? std::to_string(rung.threads) : "GPU",
               fmt::format("{:.4g}", rung.flops_per_second / 1e9),
               below > 0 ? fmt::format("{:.2f}", rung.flops_per_second / below) : "",
-              fmt::format("{:.3g} %", 100 * rung.flops_per_second / ladder.peak_flops_per_second));
+              fmt::format("{:.3g} %", 100 * rung.flops_per_second / peak));
     below = rung.flops_per_second;
   }
   std::fputs(table.text().c_str(), stdout);

@@ -38,6 +38,7 @@ void run(const Options& options) {
     check(options.mfu > 0 && options.mfu <= 1, "--mfu ", options.mfu, " is not in (0, 1]");
     speed = options.mfu * all / flops_per_token(parse_convention(options.from), facts);
   }
+  check(!(speed < 0), "--tokens-per-second ", speed, " is below 0");
   check(speed > 0, "give --tokens-per-second, or --mfu with --from CONVENTION");
 
   nlohmann::ordered_json json{

@@ -1,6 +1,7 @@
 // brrr napkin op: one op on the roofline of a device.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,7 +14,7 @@ namespace {
 
 struct Options {
   std::string op, dtype = "bf16";
-  std::vector<int64_t> sizes;
+  std::vector<double> sizes;  // so that 1e9 can be written
   GpuChoice gpu;
   bool json = false;
 };
@@ -26,15 +27,26 @@ DType dtype_of(const std::string& name) {
   return DType::f8e4m3;
 }
 
+std::vector<int64_t> whole_sizes(const std::vector<double>& given) {
+  std::vector<int64_t> sizes;
+  for (const double size : given) {
+    check(std::abs(size) < 1e18 && size == std::floor(size), "napkin op: a size of ", size,
+          " is no whole number below 1e18");
+    sizes.push_back(static_cast<int64_t>(size));
+  }
+  return sizes;
+}
+
 void run(const Options& options) {
   const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
-  const OpAnswer a = op_answer(options.op, options.sizes, dtype_of(options.dtype), gpu);
+  const std::vector<int64_t> sizes = whole_sizes(options.sizes);
+  const OpAnswer a = op_answer(options.op, sizes, dtype_of(options.dtype), gpu);
   const Quantisation& q = a.quantisation;
   if (options.json) {
     nlohmann::ordered_json json{{"op", a.op},
                                 {"gpu", gpu.name},
                                 {"dtype", options.dtype},
-                                {"sizes", options.sizes},
+                                {"sizes", sizes},
                                 {"flops", a.flops},
                                 {"bytes", a.bytes},
                                 {"intensity_flops_per_byte", a.intensity},

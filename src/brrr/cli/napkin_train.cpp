@@ -130,9 +130,9 @@ void add_napkin_train(CLI::App& napkin) {
       "graph.\n"
       "Examples:\n"
       "  brrr napkin train --params 70e9 --tokens 15e12 --gpu h100 --count 1024 --mfu 0.5\n"
-      "  brrr napkin train --model llama3-405b --tokens 15.6e12 --gpu h100 --count 16384 --tp 8 "
+      "  brrr napkin train --model llama3-405b --tokens 15.6e12 --gpu h100 --count 16128 --tp 8 "
       "--pp 18\n"
-      "      --zero 1 --seq 8192 --global-batch 2048 --price 2 --goodput 0.9");
+      "      --zero 1 --seq 8192 --global-batch 2016 --price 2 --goodput 0.9");
   command->callback([options] { run(*options); });
 }
 

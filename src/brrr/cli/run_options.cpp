@@ -22,6 +22,9 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       ->capture_default_str();
   command.add_option("--recompute", options.recompute, "none, selective, full or budget")
       ->capture_default_str();
+  command.add_flag(
+      "--unfused", options.unfused,
+      "Price a system that launches elementwise ops one by one, as eager frameworks do");
   command
       .add_option("--convention", options.convention,
                   "How FLOPs are counted: exact, 6n, palm, nanogpt, torchtitan, megatron, llmc")
@@ -59,6 +62,7 @@ RunQuestion RunOptions::without_model() const {
   q.recompute = parse_policy(recompute);
   q.convention = parse_convention(convention);
   q.layout.sequence_parallel = !no_sequence_parallel;
+  q.fuse = !unfused;
   check(grads == "bf16" || grads == "f32", "--grads ", grads, ": use bf16 or f32");
   q.grads = grads == "f32" ? GradType::f32 : GradType::as_parameter;
   return q;

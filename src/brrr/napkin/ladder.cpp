@@ -13,6 +13,7 @@
 #include "brrr/account/measure.h"
 #include "brrr/base/error.h"
 #include "brrr/base/thread_pool.h"
+#include "brrr/napkin/ladder_gpu.h"
 #include "brrr/napkin/ladder_kernels.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/matmul.h"
@@ -129,8 +130,10 @@ class Climber {
     }
     add({"brrr", "matmul of this library", "f32", thread_pool().threads(), Cause::rest}, flops,
         [&] { matmul(a_, b_); });
-    add_missing({"GPU", "naive, shared memory, tensor cores, library", "bf16", 0, Cause::cores},
-                "no GPU is here, or the build has no CUDA");
+  }
+
+  void climb_device() {
+    for (Rung& rung : climb_gpu(options_.gpu_size)) rungs_.push_back(std::move(rung));
   }
 
   std::vector<Rung> take() { return std::move(rungs_); }
@@ -152,8 +155,8 @@ const Rung* find_rung(const std::vector<Rung>& rungs, std::string_view name) {
 }  // namespace
 
 std::string_view to_text(Cause cause) {
-  constexpr std::array<std::string_view, 7> names = {
-      "interpreter", "boxing", "cache", "registers", "SIMD", "cores", "the rest"};
+  constexpr std::array<std::string_view, 8> names = {"interpreter", "boxing", "cache",  "registers",
+                                                     "SIMD",        "cores",  "device", "the rest"};
   return names[static_cast<size_t>(cause)];
 }
 
@@ -176,14 +179,15 @@ std::vector<LadderClaim> Ladder::claims() const {
   };
   return {claim("Python to C: 2 to 3 orders of magnitude", "Python", "naive C", 2, 3),
           claim("C to SIMD and all cores: 2 to 3", "naive C", "brrr", 2, 3),
-          claim("CPU to GPU: 2 to 4", "brrr", "GPU", 2, 4)};
+          claim("CPU to GPU: 2 to 4", "brrr", "brrr on the GPU", 2, 4)};
 }
 
 std::vector<std::pair<Cause, double>> Ladder::shares() const {
   std::map<Cause, double> logs;
   double below = 0, all = 0;
   for (const Rung& rung : rungs) {
-    if (rung.flops_per_second <= 0 || rung.name == "library") continue;
+    const bool is_aside = rung.name == "library" || rung.name == "cuBLASLt";
+    if (rung.flops_per_second <= 0 || is_aside) continue;
     if (below > 0) {
       const double step = std::log(rung.flops_per_second / below);
       logs[rung.cause] += step;
@@ -213,6 +217,7 @@ Ladder climb(const LadderOptions& options) {
   climber.climb_interpreters();
   climber.climb_loops();
   climber.climb_libraries();
+  climber.climb_device();
   return {.machine = cpu_name(),
           .threads = thread_pool().threads(),
           .peak_flops_per_second = measure_peak(DType::f32).value(),

@@ -8,16 +8,17 @@
 namespace brrr {
 
 // What a step of the ladder takes away.
-enum class Cause : uint8_t { interpreter, boxing, cache, registers, simd, cores, rest };
+enum class Cause : uint8_t { interpreter, boxing, cache, registers, simd, cores, device, rest };
 std::string_view to_text(Cause cause);
 
 struct Rung {
   std::string name, what;  // "naive C", "three loops, i j k"
   std::string dtype;       // "f64", "f32"
   int threads = 1;
-  Cause cause = Cause::rest;    // of the step from the rung below
-  double flops_per_second = 0;  // 0: not here
-  std::string missing = {};     // why
+  Cause cause = Cause::rest;         // of the step from the rung below
+  double flops_per_second = 0;       // 0: not here
+  std::string missing = {};          // why
+  double peak_flops_per_second = 0;  // of the device that it ran on; 0: that of the ladder
 };
 
 // A claim of the debate, in orders of magnitude, beside what was measured.
@@ -44,6 +45,7 @@ struct Ladder {
 struct LadderOptions {
   int64_t size = 768;       // of the matrices; a multiple of 48
   int64_t slow_size = 384;  // for the rungs that would take too long
+  int64_t gpu_size = 4096;  // of the matrices on a GPU; a multiple of 64
   std::string python = "python3";
 };
 Ladder climb(const LadderOptions& options = {});

@@ -88,7 +88,8 @@ void lint_vocab(Linter& linter, const ModelConfig& model) {
     linter.add(fmt::format("vocabulary {}", vocab),
                fmt::format("rows of the logits do not start on 16 bytes: {} is no multiple of {}",
                            vocab, kVocabMultiple),
-               fmt::format("pad to {}", padded), with_vocab(model, padded));
+               fmt::format("pad to {}; `brrr train` does, inside its step", padded),
+               with_vocab(model, padded));
 }
 
 void lint_width(Linter& linter, const ModelConfig& model, const ModelShape& s) {

@@ -139,6 +139,7 @@ StepCost traced_cost(const ModelConfig& given, const CostOptions& options, const
   step.batch = options.batch, step.seq = options.seq;
   step.device = Device::null();
   step.optimizer = options.optimizer;
+  step.pipeline.fuse = options.fuse;
   step.pipeline.precision.policy = options.precision;
   step.pipeline.remat.policy = options.recompute;
   step.pipeline.remat.rates = remat_rates(rates);

@@ -59,6 +59,7 @@ struct CostOptions {
   Precision precision = Precision::bf16_mixed;
   RematPolicy recompute = RematPolicy::none;
   std::string optimizer = "adamw";
+  bool fuse = true;  // false: a system that launches elementwise ops one by one
 };
 
 struct ModelCost {

@@ -32,5 +32,6 @@ std::vector<PublishedCase> published_cases();  // all of them, in order
 // Arithmetic and formulas alone; and those that price a program.
 std::vector<PublishedCase> exact_cases();
 std::vector<PublishedCase> predicted_cases();
+std::vector<PublishedCase> published_speeds();  // of those the speeds of training
 
 }  // namespace brrr

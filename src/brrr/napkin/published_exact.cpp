@@ -113,11 +113,15 @@ void add_korthikanti(Cases& cases) {
 void add_palm_and_mtnlg(Cases& cases) {
   const double n = 540.35e9, attention = 12.0 * 118 * 48 * 256 * 2048,
                rate = 238.3e3 / (6144 * peak_of("tpu-v4"));
+  cases.add("A12", "PaLM 540B: model FLOPs of a token", "TFLOP", 3.28, (6 * n + attention) / kTera,
+            "PaLM");
   cases.add("A12", "PaLM 540B, 6144 TPU v4, 238.3K tokens/s: MFU", "%", 45.7, 100 * 6 * n * rate,
             "PaLM");
   cases.add("A12", "with attention", "%", 46.2, 100 * (6 * n + attention) * rate, "PaLM");
   // Three quarters of the products run again, and all of the attention.
   const double again = 0.75 * 2 * n + attention / 3;
+  cases.add("A12", "FLOPs of a token with what runs again", "TFLOP", 4.10,
+            (6 * n + attention + again) / kTera, "PaLM");
   cases.add("A12", "HFU", "%", 57.8, 100 * (6 * n + attention + again) * rate, "PaLM");
   const FlopFacts f = facts_of(gpt(20480, 105, 128), 2048);
   const double tokens = 1920 * 2048, per = tokens / 60.1 / 2240;
@@ -125,6 +129,10 @@ void add_palm_and_mtnlg(Cases& cases) {
   cases.add("A13", "MT-NLG 530B, 2240 A100, 60.1 s: rate of a device", "TFLOP/s", 126,
             (model + recomputed_per_token(f, RematPolicy::full)) * per / kTera, "Megatron-Turing",
             0.015, "published without decimals");
+  cases.add(
+      "A13", "MFU without attention", "%", 29.7,
+      100 * 6 * static_cast<double>(gpt(20480, 105, 128).parameter_count()) * per / peak_of("a100"),
+      "PaLM, table of others", 0.015, "the count of parameters is rounded there");
   cases.add("A13", "MFU", "%", 30.2, 100 * model * per / peak_of("a100"), "PaLM, table of others");
 }
 
@@ -166,6 +174,9 @@ void add_llamas(Cases& cases) {
   cases.add("A34", "DeepSeek-V3: 6 N D, N active", "1e24", 3.29, 6 * 37e9 * 14.8e12 / 1e24,
             "DeepSeek-V3");
   cases.add("A34", "2.664M GPU-h of the bf16 peak", "%", 34.6, share(37e9, 14.8e12, 2.664e6, h100),
+            "DeepSeek-V3");
+  cases.add("A34", "of the fp8 peak", "%", 17.3,
+            share(37e9, 14.8e12, 2.664e6, find_gpu("h100").peak(Arithmetic::fp8).dense.value()),
             "DeepSeek-V3");
   cases.add("A34", "parameters of a token, from the shape", "1e9", 37,
             1e-9 * llama_preset("deepseek-v3").active_parameter_count(), "DeepSeek-V3", kFormula,
@@ -232,6 +243,8 @@ void add_frameworks(Cases& cases) {
   const FlopFacts g124 = facts_of(gpt2_preset("gpt2-124m"), 1024);
   cases.add("A25", "llm.c, GPT-2 124M: 18,865 steps of 300 ms", "min", 94.3, 18865 * 0.3 / 60,
             "llm.c");
+  cases.add("A25", "its price at $14 an hour", "$", 20, 18865 * 0.3 / kHour * 14, "llm.c", 0.15,
+            "published as about $20");
   cases.add("A25", "its MFU, causal", "%", 56.2,
             100 * flops_per_token(Convention::llmc, g124) * 524288 / 0.3 / 8 / a100, "llm.c");
   cases.add("A26", "llm.c, GPT-2 1558M: 32,000 steps of 2.7 s", "h", 24, 32000 * 2.7 / kHour,
@@ -248,6 +261,13 @@ void add_frameworks(Cases& cases) {
   const LlamaConfig qwen = llama_preset("qwen2.5-0.5b");
   cases.add("A28", "llmq, Qwen2.5-0.5B: a moment in bf16", "MiB", 942,
             2.0 * static_cast<double>(qwen.parameter_count()) / kMiB, "llmq", kFormula);
+  // The table of tokens stays in bf16 and is its own master; layers have fp8 weights and bf16 masters.
+  const double table = static_cast<double>(qwen.vocab * qwen.width),
+               layers = static_cast<double>(qwen.parameter_count()) - table;
+  cases.add("A28", "masters of the layers in bf16", "MiB", 682, 2 * layers / kMiB, "llmq",
+            kFormula);
+  cases.add("A28", "weights: layers in fp8, the table in bf16", "MiB", 601,
+            (layers + 2 * table) / kMiB, "llmq", kFormula);
   const FlopFacts q15 = facts_of(llama_preset("qwen2.5-1.5b"), 1024);
   cases.add("A29", "Qwen2.5-1.5B at 58.9k tokens/s: speed-of-light share", "%", 56.7,
             100 * flops_per_token(Convention::exact, q15) * 58.9e3 / h100, "llmq");

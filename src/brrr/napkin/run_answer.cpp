@@ -36,6 +36,9 @@ void check_sizes(const RunQuestion& q) {
         ") cannot be negative or empty");
   check(q.seq <= 100'000'000, "a sequence of ", q.seq, " tokens is beyond reason");
   check(q.price_per_hour >= 0 && q.watts >= 0, "price and watts cannot be negative");
+  check(q.node_size >= 1, "a node of ", q.node_size, " devices is none; use at least 1");
+  check(q.network_gb_s >= 0, "a network of ", q.network_gb_s,
+        " GB/s makes no sense; use more than 0, or 0 for the usual one");
 }
 
 void check_peak(const RunQuestion& q, double table) {
@@ -124,9 +127,9 @@ const ModelCost& known_cost(const ModelConfig& config, const CostOptions& option
   constexpr size_t kMostKnown = 256;
   thread_local std::map<std::string, ModelCost> known;
   const std::string key =
-      fmt::format("{} {} {} {} {} {} {}", to_json(config), options.batch, options.seq,
+      fmt::format("{} {} {} {} {} {} {} {}", to_json(config), options.batch, options.seq,
                   static_cast<int>(options.precision), static_cast<int>(options.recompute),
-                  rates.machine, rates.source);
+                  options.fuse, rates.machine, rates.source);
   if (const auto found = known.find(key); found != known.end()) return found->second;
   if (known.size() >= kMostKnown) known.clear();
   return known.emplace(key, model_cost(config, options, rates)).first->second;
@@ -227,8 +230,11 @@ RunAnswer answer(const RunQuestion& question) {
   RunCost cost;
   if (q.model) {
     const Rates rates = q.rates ? *q.rates : gpu_rates(gpu, q.precision);
-    const CostOptions options{
-        .batch = q.micro_batch, .seq = q.seq, .precision = q.precision, .recompute = q.recompute};
+    const CostOptions options{.batch = q.micro_batch,
+                              .seq = q.seq,
+                              .precision = q.precision,
+                              .recompute = q.recompute,
+                              .fuse = q.fuse};
     cost.whole = known_cost(*q.model, options, rates);
     cost.shard = q.layout.tp == 1 ? cost.whole
                                   : known_cost(tensor_shard(*q.model, q.layout.tp), options, rates);
@@ -246,6 +252,8 @@ RunAnswer answer(const RunQuestion& question) {
   a.active_params = a.facts.parameters;
   if (q.model && !q.mfu) {
     predict_step(a, cost);
+    a.assumptions.emplace_back(q.fuse ? "elementwise ops fused with what they stand beside"
+                                      : "elementwise ops launched one by one (--unfused)");
     if (q.rates) {
       a.assumptions.push_back(join_text(q.rates->calibrated ? "calibrated: " : "uncalibrated: ",
                                         q.rates->machine, ", ", q.rates->source));

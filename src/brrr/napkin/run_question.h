@@ -40,6 +40,7 @@ struct RunQuestion {
   Precision precision = Precision::bf16_mixed;
   std::string optimizer = "adamw";
   RematPolicy recompute = RematPolicy::none;
+  bool fuse = true;  // false: a system that launches elementwise ops one by one
   GradType grads = GradType::as_parameter;
   ParallelLayout layout;
   Convention convention = Convention::exact;

@@ -126,6 +126,4 @@ Tensor Gpt2::body(const Tensor& tokens, const ForwardInputs& inputs) const {
   return ln_f_(x);
 }
 
-Tensor Gpt2::head(const Tensor& hidden) const { return linear(hidden, wte_.weight); }
-
 }  // namespace brrr

@@ -1,6 +1,8 @@
 #include "brrr/nn/language_model.h"
 
 #include "brrr/ops/binary.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/pad_roll.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/unary.h"
 
@@ -30,13 +32,25 @@ Tensor LanguageModel::logits(const Tensor& tokens, const ForwardInputs& inputs) 
   return head(last);
 }
 
+Tensor LanguageModel::head(const Tensor& hidden) const { return linear(hidden, head_weight()); }
+
 LanguageLoss LanguageModel::losses(const Tensor& tokens, const Tensor& targets,
-                                   const ForwardInputs& inputs,
-                                   const CrossEntropyOptions& options) const {
+                                   const ForwardInputs& inputs, const CrossEntropyOptions& options,
+                                   int64_t head_rows) const {
   std::vector<Tensor> extra;
   ForwardInputs with_extra = inputs;
   with_extra.extra_losses = &extra;
-  const Tensor mean_loss = cross_entropy(logits(tokens, with_extra), targets, options);
+  const Tensor last = hidden(tokens, with_extra);
+  const int64_t filling = head_rows > 0 ? head_rows - vocab() : 0;
+  check(filling >= 0, family(), ": a head of ", head_rows, " rows has no row for each of ", vocab(),
+        " tokens");
+  CrossEntropyOptions of_tokens = options;
+  if (filling > 0) of_tokens.classes = vocab();
+  const Tensor all = [&] {
+    const Scope scope("head");
+    return filling > 0 ? linear(last, pad(head_weight(), {0, 0}, {filling, 0})) : head(last);
+  }();
+  const Tensor mean_loss = cross_entropy(all, targets, of_tokens);
   Tensor total = mean_loss;
   for (const Tensor& part : extra) total = total + part;
   return {mean_loss, total};

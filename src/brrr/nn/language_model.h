@@ -27,7 +27,8 @@ class LanguageModel : public Module {
   // The two halves of it: [batch, seq] -> [batch, seq, width], and [..., width] -> [..., vocab]; a
   // decoder needs the logits of the last position only.
   Tensor hidden(const Tensor& tokens, const ForwardInputs& inputs = {}) const;
-  virtual Tensor head(const Tensor& hidden) const = 0;
+  Tensor head(const Tensor& hidden) const;
+  virtual const Tensor& head_weight() const = 0;  // [vocab, width]; the table of tokens where tied
 
   // Whether the model can go on from what it keeps of earlier tokens (ForwardInputs::decode). One that
   // cannot is decoded by running the whole sequence for every token.
@@ -35,8 +36,11 @@ class LanguageModel : public Module {
   // Room for `capacity` tokens in each of `batch` rows; throws Error where caches are not supported.
   virtual DecodeCache make_cache(int64_t batch, int64_t capacity) const;
 
+  // With more `head_rows` than the vocabulary has, the head's product runs on its matrix filled up with
+  // zeros to so many rows, and the loss leaves their logits out: the same loss and gradients, with rows of
+  // logits that start where a matrix unit wants them (train/vocab_padding.h).
   LanguageLoss losses(const Tensor& tokens, const Tensor& targets, const ForwardInputs& inputs = {},
-                      const CrossEntropyOptions& options = {}) const;
+                      const CrossEntropyOptions& options = {}, int64_t head_rows = 0) const;
   Tensor loss(const Tensor& tokens, const Tensor& targets, const ForwardInputs& inputs = {},
               const CrossEntropyOptions& options = {}) const;
 

@@ -187,8 +187,4 @@ Tensor Llama::body(const Tensor& tokens, const ForwardInputs& inputs) const {
   return norm_(x);
 }
 
-Tensor Llama::head(const Tensor& hidden) const {
-  return lm_head_ ? (*lm_head_)(hidden) : linear(hidden, embed_.weight);
-}
-
 }  // namespace brrr

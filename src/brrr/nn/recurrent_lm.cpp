@@ -70,8 +70,4 @@ Tensor RecurrentLm::body(const Tensor& tokens, const ForwardInputs& inputs) cons
   return result.output;
 }
 
-Tensor RecurrentLm::head(const Tensor& hidden) const {
-  return lm_head_ ? (*lm_head_)(hidden) : linear(hidden, embed_.weight);
-}
-
 }  // namespace brrr

@@ -30,7 +30,7 @@ class RecurrentLm : public LanguageModel {
   int64_t vocab() const override { return config_.vocab; }
   int64_t context() const override { return config_.context; }
   int64_t width() const override { return config_.width; }
-  Tensor head(const Tensor& hidden) const override;
+  const Tensor& head_weight() const override { return lm_head_ ? lm_head_->weight : embed_.weight; }
   bool supports_cache() const override { return true; }
   DecodeCache make_cache(int64_t batch,
                          int64_t capacity) const override;  // the state of each layer

@@ -29,8 +29,8 @@ Tensors cross_entropy_compose(const ComposeCall& call) {
   const CrossEntropyOptions options = options_of(call.attrs);
   const Tensor counted = counted_rows(call.input(1), options);
   // Zeros in place of ignored logits: whatever these were, NaN too, must not reach a gradient.
-  Tensor logits =
-      where(unsqueeze(counted, -1), cast(call.input(0), loss_dtype(call.input(0).dtype())), 0);
+  const Tensor classes = slice(call.input(0), -1, {0, class_count(options, call.input(0).dim(-1))});
+  Tensor logits = where(unsqueeze(counted, -1), cast(classes, loss_dtype(classes.dtype())), 0);
   const Tensor targets = where(counted, cast(call.input(1), DType::i64), 0);
   if (options.soft_cap != 0) logits = options.soft_cap * tanh(logits / options.soft_cap);
   const Tensor total = logsumexp(logits, {-1});
@@ -61,9 +61,9 @@ double loss_of(const LogitTotals& totals, const CrossEntropyOptions& options, in
 
 void cross_entropy_cpu(const KernelCall& call) {
   const Rows logits(call.input(0));
-  const int64_t cols = logits.cols();
   const CrossEntropyOptions options = options_of(call.attrs);
-  const std::vector<int64_t> targets = read_targets(call.input(1), cols, options);
+  const int64_t cols = logits.cols(), classes = class_count(options, cols);
+  const std::vector<int64_t> targets = read_targets(call.input(1), classes, options);
   const ComputeType type = compute_type(call.output(0).dtype);
   const CrossEntropyRows kernels = find_cross_entropy_rows(type);
   const int buffers = logits.is_direct(type) ? 0 : 1;
@@ -72,11 +72,11 @@ void cross_entropy_cpu(const KernelCall& call) {
     const int64_t target = targets[static_cast<size_t>(row)];
     if (target >= 0) {
       const LogitTotals totals = kernels.forward({.logits = logits.view(row, type, buffer),
-                                                  .count = cols,
+                                                  .count = classes,
                                                   .target = target,
                                                   .soft_cap = options.soft_cap,
                                                   .wants_sum = options.label_smoothing != 0});
-      results[0] = loss_of(totals, options, cols);
+      results[0] = loss_of(totals, options, classes);
       results[1] = totals.logsumexp;
     }
     for (int i : {0, 1}) {

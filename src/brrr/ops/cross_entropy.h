@@ -13,6 +13,8 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;           // in [0, 1]: part of the target spread over all classes
   double soft_cap = 0;                  // bounds the logits smoothly to +-cap; 0: no cap
   double z_loss = 0;                    // keeps logsumexp near 0
+  int64_t classes =
+      0;  // logits from this column on are filling, with no part in the loss; 0: none is
 };
 
 // Mean over all positions of the loss; those of ignore_index do not count. Where all are ignored the

@@ -5,6 +5,7 @@
 #include "brrr/ops/creation.h"
 #include "brrr/ops/cross_entropy_call.h"
 #include "brrr/ops/op_list.h"
+#include "brrr/ops/pad_roll.h"
 #include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/softmax_cuda.h"
@@ -35,18 +36,20 @@ Tensors backward_compose(const ComposeCall& call) {
   const CrossEntropyOptions options = options_of(call.attrs);
   const DType dtype = call.input(0).dtype(), wide = loss_dtype(dtype);
   const Tensor counted = unsqueeze(counted_rows(call.input(1), options), -1);
-  const Tensor logits = where(counted, cast(call.input(0), wide), 0);
+  const int64_t columns = call.input(0).dim(-1), valid = class_count(options, columns);
+  const Tensor logits = where(counted, cast(slice(call.input(0), -1, {0, valid}), wide), 0);
   const auto column = [&](int i) { return unsqueeze(cast(call.input(i), wide), -1); };
   const Tensor total = column(2), dloss = column(3);
   const Tensor t = options.soft_cap != 0 ? tanh(logits / options.soft_cap) : Tensor();
   const Tensor p = exp((t.defined() ? options.soft_cap * t : logits) - total);
-  const double classes = static_cast<double>(logits.dim(-1)), s = options.label_smoothing;
+  const double classes = static_cast<double>(valid), s = options.label_smoothing;
   const Tensor ids = arange(0, classes, 1, {DType::i64, logits.device()});
   const Tensor hit = cast(equal(ids, unsqueeze(cast(call.input(1), DType::i64), -1)), wide);
   Tensor grad = dloss * (p * (1.0 + 2 * options.z_loss * total) - s / classes - (1 - s) * hit);
   if (call.inputs.size() > 4) grad = grad + column(4) * p;
   if (t.defined()) grad = grad * (1.0 - square(t));
-  return {cast(where(counted, grad, 0), dtype)};
+  const Tensor counted_grad = cast(where(counted, grad, 0), dtype);
+  return {valid == columns ? counted_grad : pad(counted_grad, {0, 0}, {0, columns - valid})};
 }
 
 std::vector<double> read_column(const Operand& operand) {
@@ -58,9 +61,9 @@ std::vector<double> read_column(const Operand& operand) {
 
 void backward_cpu(const KernelCall& call) {
   const Rows logits(call.input(0)), gradient(call.output(0));
-  const int64_t cols = logits.cols();
   const CrossEntropyOptions options = options_of(call.attrs);
-  const std::vector<int64_t> targets = read_targets(call.input(1), cols, options);
+  const int64_t cols = logits.cols(), classes = class_count(options, cols);
+  const std::vector<int64_t> targets = read_targets(call.input(1), classes, options);
   const std::vector<double> totals = read_column(call.input(2)), dloss = read_column(call.input(3));
   const std::vector<double> dtotal =
       call.inputs.size() > 4 ? read_column(call.input(4)) : std::vector<double>(dloss.size(), 0.0);
@@ -71,17 +74,18 @@ void backward_cpu(const KernelCall& call) {
   for_each_row(call.pool, logits.rows(), cols, in_place ? 0 : 2, [&](int64_t row, double* buffer) {
     const auto r = static_cast<size_t>(row);
     void* out = gradient.target(row, type, buffer + cols);
-    if (targets[r] < 0) {
-      std::fill_n(static_cast<std::byte*>(out), cols * compute_bytes(type), std::byte{0});
-    } else {
+    const int64_t filled_from = targets[r] < 0 ? 0 : classes;
+    std::fill_n(static_cast<std::byte*>(out) + filled_from * compute_bytes(type),
+                (cols - filled_from) * compute_bytes(type), std::byte{0});
+    if (targets[r] >= 0) {
       kernels.backward({.logits = logits.view(row, type, buffer),
                         .gradient = out,
-                        .count = cols,
+                        .count = classes,
                         .target = targets[r],
                         .soft_cap = options.soft_cap,
                         .logsumexp = totals[r],
                         .probability = dloss[r] * (1 + 2 * options.z_loss * totals[r]) + dtotal[r],
-                        .share = dloss[r] * s / static_cast<double>(cols),
+                        .share = dloss[r] * s / static_cast<double>(classes),
                         .hit = dloss[r] * (1 - s),
                         .store = gradient.store(type)});
     }

@@ -16,6 +16,7 @@ Attrs to_attrs(const CrossEntropyOptions& options) {
   if (options.label_smoothing != 0) attrs.add({"label_smoothing", options.label_smoothing});
   if (options.soft_cap != 0) attrs.add({"soft_cap", options.soft_cap});
   if (options.z_loss != 0) attrs.add({"z_loss", options.z_loss});
+  if (options.classes != 0) attrs.add({"classes", options.classes});
   return attrs;
 }
 
@@ -28,6 +29,7 @@ CrossEntropyOptions options_of(const Attrs& attrs) {
                               .soft_cap = number("soft_cap"),
                               .z_loss = number("z_loss")};
   if (attrs.has("ignore_index")) options.ignore_index = attrs.integer("ignore_index");
+  if (attrs.has("classes")) options.classes = attrs.integer("classes");
   return options;
 }
 
@@ -47,6 +49,9 @@ void require_rows(const InferCall& call, int logits_input, int targets_input) {
         options.soft_cap, " must be a positive number, or 0 for none");
   check(options.z_loss >= 0 && std::isfinite(options.z_loss), call.op.name, ": z_loss ",
         options.z_loss, " must be a positive number, or 0 for none");
+  check(options.classes >= 0 && (options.classes <= logits[1] || logits[0] == 0), call.op.name,
+        ": ", options.classes, " classes in logits ", logits,
+        "; there must be a column for each, or 0 for all");
 }
 
 std::vector<int64_t> read_targets(const Operand& targets, int64_t classes,
@@ -86,6 +91,16 @@ std::vector<CrossEntropySample> cross_entropy_cases() {
   add({9, 5}, {.soft_cap = 2});
   add({9, 5}, {.z_loss = 0.01});
   add({1, 1}, {.ignore_index = 0});  // nothing is left
+  const auto filled = [&](const Shape& shape, CrossEntropyOptions options, int64_t classes) {
+    options.classes = classes;
+    cases.push_back({sample_values(shape, 130, -3, 3), sample_indices({shape[0]}, 131, classes),
+                     to_attrs(options)});
+  };
+  filled({9, 8}, {}, 5);
+  filled({9, 8}, {}, 8);
+  filled({33, 1344}, {.ignore_index = 3, .label_smoothing = 0.2, .soft_cap = 3, .z_loss = 1e-3},
+         1281);
+  filled({40, 64}, {.label_smoothing = 0.1}, 1);
   add({0, 5}, {.label_smoothing = 0.1, .soft_cap = 2});
   for (const Shape& shape : {Shape{33, 17}, Shape{40, 1300}}) {
     add(shape, {.ignore_index = 3, .label_smoothing = 0.2, .soft_cap = 3, .z_loss = 1e-3});

@@ -14,6 +14,11 @@ inline DType loss_dtype(DType logits) { return logits == DType::f64 ? DType::f64
 Attrs to_attrs(const CrossEntropyOptions& options);
 CrossEntropyOptions options_of(const Attrs& attrs);
 
+// How many of `columns` logits a row are classes; the rest is filling.
+inline int64_t class_count(const CrossEntropyOptions& options, int64_t columns) {
+  return options.classes > 0 ? options.classes : columns;
+}
+
 // logits [rows, classes], targets [rows], options within bounds; throws Error naming the op.
 void require_rows(const InferCall& call, int logits, int targets);
 

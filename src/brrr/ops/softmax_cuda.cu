@@ -90,12 +90,14 @@ void run_softmax_backward(const CudaCall& call, bool logarithm) {
 
 struct EntropyRule {
   double label_smoothing, soft_cap, z_loss;
+  int64_t classes;  // columns behind them are filling: no part in the loss, and no gradient
   int64_t ignored;
   bool ignores;
-  explicit EntropyRule(const CrossEntropyOptions& options)
+  EntropyRule(const CrossEntropyOptions& options, int64_t columns)
       : label_smoothing(options.label_smoothing),
         soft_cap(options.soft_cap),
         z_loss(options.z_loss),
+        classes(class_count(options, columns)),
         ignored(options.ignore_index.value_or(0)),
         ignores(options.ignore_index.has_value()) {}
 };
@@ -105,10 +107,10 @@ struct Targets {
   int64_t stride;
   cuda::FaultNote note;
   // The class of a row; -1 where it does not count.
-  __device__ int64_t of(int64_t row, int64_t classes, const EntropyRule& rule) const {
+  __device__ int64_t of(int64_t row, const EntropyRule& rule) const {
     const auto target = data.load<int64_t>(row * stride);
     if (rule.ignores && target == rule.ignored) return -1;
-    return note.accepts(target, classes) ? target : -1;
+    return note.accepts(target, rule.classes) ? target : -1;
   }
 };
 
@@ -159,17 +161,17 @@ __global__ void cross_entropy_kernel(RowsOf logits, Targets targets, Elements lo
                                      int64_t rows, int64_t cols, EntropyRule rule) {
   const C cap = static_cast<C>(rule.soft_cap);
   for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
-    const int64_t target = targets.of(r, cols, rule), start = logits.rows.position(r);
+    const int64_t target = targets.of(r, rule), start = logits.rows.position(r);
     if (target < 0) {  // the same for all threads of the block
       if (threadIdx.x == 0) loss.store<C>(r, 0), total.store<C>(r, 0);
       continue;
     }
     C largest = kLowest<C>, sum = 0, plain_sum = 0;
-    walk_row<T, C>(logits, start, cols, [&](C(&values)[kWalked<T>], int64_t) {
+    walk_row<T, C>(logits, start, cols, [&](C(&values)[kWalked<T>], int64_t col) {
       C chunk_largest = kLowest<C>;
 #pragma unroll
       for (int i = 0; i < kWalked<T>; ++i) {
-        values[i] = capped<Capped>(values[i], cap);
+        values[i] = col + i < rule.classes ? capped<Capped>(values[i], cap) : kLowest<C>;
         chunk_largest = larger(chunk_largest, values[i]);
       }
       if (!(chunk_largest <= largest)) {  // also where it is NaN, which then stays
@@ -182,7 +184,7 @@ __global__ void cross_entropy_kernel(RowsOf logits, Targets targets, Elements lo
 #pragma unroll
       for (int i = 0; i < kWalked<T>; ++i) {
         chunk_sum += exp_of<T>(values[i] - base);
-        chunk_plain += values[i];
+        chunk_plain += col + i < rule.classes ? values[i] : C(0);
       }
       sum += chunk_sum;
       plain_sum += chunk_plain;
@@ -190,7 +192,7 @@ __global__ void cross_entropy_kernel(RowsOf logits, Targets targets, Elements lo
     const C shift = BlockTeam::max(largest);
     const C all = BlockTeam::sum(largest == kLowest<C> ? sum : sum * exp(largest - shift));
     const C mean_logit =
-        rule.label_smoothing != 0 ? BlockTeam::sum(plain_sum) / static_cast<C>(cols) : 0;
+        rule.label_smoothing != 0 ? BlockTeam::sum(plain_sum) / static_cast<C>(rule.classes) : 0;
     if (threadIdx.x != 0) continue;
     const C log_total = shift + log(all), s = static_cast<C>(rule.label_smoothing);
     const C chosen = capped<Capped>(logits.data.load<C>(start + target * logits.stride), cap);
@@ -217,15 +219,15 @@ __global__ void cross_entropy_backward_kernel(RowsOf logits, Targets targets, Ro
                                               EntropyRule rule) {
   const C cap = static_cast<C>(rule.soft_cap), s = static_cast<C>(rule.label_smoothing);
   for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
-    const int64_t target = targets.of(r, cols, rule), start = logits.rows.position(r),
+    const int64_t target = targets.of(r, rule), start = logits.rows.position(r),
                   to = grad.rows.position(r);
     const bool counts = target >= 0;
     const C log_total = total.at<C>(r), d = dloss.at<C>(r);
     const C factor = d * (1 + 2 * static_cast<C>(rule.z_loss) * log_total) +
                      (has_dtotal ? dtotal.at<C>(r) : C(0));
-    const C share = d * s / static_cast<C>(cols), hit = d * (1 - s);
+    const C share = d * s / static_cast<C>(rule.classes), hit = d * (1 - s);
     const auto gradient = [&](C logit, int64_t col) {
-      if (!counts) return C(0);
+      if (!counts || col >= rule.classes) return C(0);
       const C t = Capped ? tanh(logit / cap) : C(0);
       const C value = exp_of<T>((Capped ? cap * t : logit) - log_total) * factor - share -
                       (col == target ? hit : C(0));
@@ -287,7 +289,7 @@ void cross_entropy_cuda(const CudaCall& call) {
             RowsOf(logits),
             Targets{Elements(targets), targets.layout->strides[0], fault_note(call)},
             Elements(call.output(0)), Elements(call.output(1)), rows, cols,
-            EntropyRule(options_of(call.attrs)));
+            EntropyRule(options_of(call.attrs), cols));
   });
   cuda::check_launch(call.op.name);
 }
@@ -305,7 +307,7 @@ void cross_entropy_backward_cuda(const CudaCall& call) {
                          Targets{Elements(targets), targets.layout->strides[0], fault_note(call)},
                          RowNumbers(call.input(2)), RowNumbers(call.input(3)),
                          RowNumbers(call.input(has_dtotal ? 4 : 3)), has_dtotal, RowsOf(grad), rows,
-                         cols, EntropyRule(options_of(call.attrs)));
+                         cols, EntropyRule(options_of(call.attrs), cols));
                });
   cuda::check_launch(call.op.name);
 }

@@ -15,9 +15,12 @@
 #include "brrr/ops/layer_norm.h"
 #include "brrr/ops/log_softmax.h"
 #include "brrr/ops/matmul.h"
+#include "brrr/ops/pad_roll.h"
+#include "brrr/ops/pool.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/rms_norm.h"
+#include "brrr/ops/rope.h"
 #include "brrr/ops/softmax.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -58,7 +61,7 @@ Sizes sizes_of(CalibrationSize size) {
   return {.m = {1, 8, 64, 256, 1024},
           .nk = {8, 64, 256, 1024},
           .keys = {32, 128, 512, 1024},
-          .head_dim = {16, 64, 128},
+          .head_dim = {8, 16, 64, 128},
           .elements = {8192, 65536, 262144},
           .row = {32, 256, 2048},
           .distance = {1 << 16, 1 << 19, 1 << 22, 1 << 24, 1 << 26, memory},
@@ -78,6 +81,8 @@ class ListBuilder {
     for (double elements : sizes_.elements) {
       for (double row : sizes_.row)
         add_rows(static_cast<int64_t>(elements), static_cast<int64_t>(row));
+      for (double dim : sizes_.head_dim)
+        add_rope(static_cast<int64_t>(elements), static_cast<int64_t>(dim));
     }
     return std::move(list_);
   }
@@ -171,6 +176,17 @@ class ListBuilder {
     }
   }
 
+  // Rows are heads, which are shorter than any other rows. They lie as a projection leaves them.
+  void add_rope(int64_t elements, int64_t dim) {
+    constexpr int64_t kHeads = 4;
+    const int64_t seq = elements / (kHeads * dim);
+    const Tensor table =
+        rope_table(arange(0, static_cast<double>(seq), 1, {.dtype = DType::i64}), dim / 2);
+    add("rope", "element/s", {{"elements", sizes_.elements}, {"row", sizes_.head_dim}}, "rope",
+        {[](std::span<const Tensor> x) -> Tensors { return {rope(transpose(x[0], 1, 2), x[1])}; },
+         {values({1, seq, kHeads, dim}), table}});
+  }
+
   // One op writes large results past the caches, a fused region does not.
   void add_memory() {
     for (double bytes : sizes_.distance) {  // as many read as written
@@ -242,6 +258,30 @@ class ListBuilder {
     add_losses(rows, row, leaf);
     add_reductions(x);
     add_moves(rows, row, leaf);
+    add_windows(rows, row, leaf);
+  }
+
+  // What convolutional networks have besides products: the largest of 2 x 2 pixels, and windows of 3 added up
+  // where they overlap. Results have as many elements as the point says.
+  void add_windows(int64_t rows, int64_t row, const Tensor& leaf) {
+    const Tensor image = values({1, 4, rows, row});
+    add_row("max_pool2d", "max_pool2d",
+            {[](std::span<const Tensor> y) -> Tensors { return {max_pool2d(y[0], {})}; }, {image}});
+    add_row("fold", "fold",
+            {[leaf](std::span<const Tensor> y) -> Tensors {
+               return {grad(unfold(leaf, 1, 3, 1), std::vector<Tensor>{leaf}, {.seed = y[0]})[0]};
+             },
+             {values({rows, row - 2, 3})}});
+    add_row("pad", "pad",
+            {[](std::span<const Tensor> y) -> Tensors {
+               return {pad(y[0], {0, 1}, {0, 1})};
+             },
+             {values({rows, row})}});
+    const Tensor places = ids(rows * (row / 4), row);
+    add_row(
+        "scatter_add", "scatter_add",
+        {[](std::span<const Tensor> y) -> Tensors { return {scatter_add(y[0], 1, y[1], y[2])}; },
+         {values({rows, row}), reshape(places, {rows, row / 4}), values({rows, row / 4})}});
   }
 
   void add_losses(int64_t rows, int64_t row, const Tensor& leaf) {

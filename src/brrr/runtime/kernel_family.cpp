@@ -24,7 +24,17 @@ bool is_transposed(const OperandRef& ref) {
   return rank >= 2 && ref.layout.strides[rank - 1] != 1 && ref.layout.shape[rank - 1] > 1;
 }
 
-// m, n and k from the result and the FLOPs, so that convolutions have them too: a batch counts as rows.
+// True when each product of a batch has a second operand of its own. With one for all the batch is more rows.
+bool has_own_factors(const OperandRef& b) {
+  for (int axis = 0; axis < b.layout.rank() - 2; ++axis) {
+    if (b.layout.shape[axis] > 1 && b.layout.strides[axis] != 0) return true;
+  }
+  return false;
+}
+
+// m, n and k from the result and the FLOPs. A batch with one second operand counts as rows. Products with
+// operands of their own, such as those of a convolution, are as quick as one of their size, and those too small
+// to be shared out run on all threads side by side.
 FamilyWork contraction_work(const Kernel& kernel, const OpDef& op) {
   const auto flops = static_cast<double>(kernel.cost.flops);
   if (&op == &attention_op || &op == &attention_backward_op) {
@@ -36,13 +46,18 @@ FamilyWork contraction_work(const Kernel& kernel, const OpDef& op) {
   const Shape& result = kernel.outputs[0].layout.shape;
   const auto results = static_cast<double>(std::max<int64_t>(1, numel(result)));
   const auto n = static_cast<double>(result.empty() ? 1 : std::max<int64_t>(1, result.back()));
+  const bool is_batch = &op != &linear_op && result.size() > 2 && has_own_factors(kernel.inputs[1]);
+  const double m =
+      is_batch ? static_cast<double>(std::max<int64_t>(1, result[result.size() - 2])) : results / n;
+  const double k = std::max(1.0, flops / (2 * results));
   const bool a_transposed = is_transposed(kernel.inputs[0]),
              b_transposed = &op == &linear_op || is_transposed(kernel.inputs[1]);
   return {.family = a_transposed   ? "matmul.tn"
                     : b_transposed ? "matmul.nt"
                                    : "matmul.nn",
-          .where = {results / n, n, std::max(1.0, flops / (2 * results))},
-          .amount = flops};
+          .where = {m, n, k},
+          .amount = flops,
+          .per_thread = is_batch && 2 * m * n * k < 2 * kContractionPieceFlops};
 }
 
 FamilyWork tile_work(std::string_view primitive, int64_t elements, bool wide) {

@@ -13,7 +13,8 @@ BatchLoss::BatchLoss(const LanguageModel& model, Batches batches, const BatchLos
           [this](std::span<const Tensor> inputs) -> Tensors {
             NoGrad forward_only;
             const ForwardInputs more{.documents = inputs.size() > 2 ? inputs[2] : Tensor()};
-            return {model_.losses(inputs[0], inputs[1], more, options_.loss).cross_entropy};
+            return {model_.losses(inputs[0], inputs[1], more, options_.loss, options_.head_rows)
+                        .cross_entropy};
           },
           {}) {}
 

@@ -12,6 +12,7 @@ struct BatchLossOptions {
   int64_t batches = 8;
   bool document_mask = false;
   CrossEntropyOptions loss;
+  int64_t head_rows = 0;  // as in TrainStepOptions
 };
 
 class BatchLoss {

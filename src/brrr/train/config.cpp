@@ -7,6 +7,7 @@
 #include "brrr/base/error.h"
 #include "brrr/base/nearest_word.h"
 #include "brrr/train/config_settings.h"
+#include "brrr/train/vocab_padding.h"
 
 namespace brrr {
 namespace {
@@ -187,6 +188,7 @@ void check_config(const TrainConfig& config) {
         "optimizer.lr = ", config.optimizer.lr.value_or(0), ": a positive rate is needed");
   check(config.optimizer.clip >= 0, "optimizer.clip = ", config.optimizer.clip,
         ": a positive norm is needed, or 0 for none");
+  parse_pad_vocab(config.train.pad_vocab);
   check(config.guard.z > 0, "guard.z = ", config.guard.z, ": a positive number is needed");
   check(config.report.temperature >= 0, "report.temperature = ", config.report.temperature,
         ": 0 or more is needed");

@@ -53,7 +53,8 @@ struct LoopConfig {
   int64_t accumulate = 1;  // micro-batches of `batch` rows in a step
   Precision precision = Precision::f32;
   RematPolicy recompute = RematPolicy::selective;
-  std::string without;  // compiler passes to leave out, for looking into a wrong result
+  std::string pad_vocab = "auto";  // "auto", "off" or a number (vocab_padding.h)
+  std::string without;             // compiler passes to leave out, for looking into a wrong result
   double z_loss = 0, soft_cap = 0, label_smoothing = 0;
 };
 

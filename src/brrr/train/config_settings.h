@@ -43,6 +43,9 @@ void for_each_setting(Config& c, Visit&& visit) {
   visit("train.accumulate", "--accumulate", "micro-batches a step", train.accumulate);
   visit("train.precision", "--precision", "f32, bf16, f16 or fp8", train.precision);
   visit("train.recompute", "--recompute", "none, selective, full or budget", train.recompute);
+  visit("train.pad_vocab", "--pad-vocab",
+        "fill the head's matrix up inside the step: auto (on a GPU), off, or to a multiple of N",
+        train.pad_vocab);
   visit("train.without", "--without", "compiler passes to leave out", train.without);
   visit("train.z_loss", "--z-loss", "weight of logsumexp^2 in the loss", train.z_loss);
   visit("train.soft_cap", "--soft-cap", "bound of the logits; 0: none", train.soft_cap);

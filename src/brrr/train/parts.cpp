@@ -1,6 +1,7 @@
 #include "brrr/train/parts.h"
 
 #include "brrr/base/error.h"
+#include "brrr/train/vocab_padding.h"
 
 namespace brrr {
 
@@ -76,7 +77,7 @@ int64_t rows_per_step(const TrainConfig& config) {
   return resolved(config.train.batch) * config.train.accumulate;
 }
 
-TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model) {
+TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model, Device target) {
   TrainingParts parts;
   Random random(config.seed_of(config.seed.init));
   parts.model = make_model(model, random);
@@ -86,13 +87,15 @@ TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model) {
         parts.model->named_parameters(), WeightAverageOptions{.decay = config.optimizer.average});
   parts.step = std::make_unique<TrainStep>(
       *parts.model, *parts.optimizer, parts.average.get(), make_schedule(config),
-      TrainStepOptions{.loss = loss_options(config),
-                       .accumulate = config.train.accumulate,
-                       .clip = config.optimizer.clip,
-                       .activations = config.report.activations_every > 0,
-                       .document_mask = resolved(config.data.document_mask),
-                       .dropout_seed = config.seed_of(config.seed.dropout),
-                       .pipeline = pipeline_options(config)});
+      TrainStepOptions{
+          .loss = loss_options(config),
+          .accumulate = config.train.accumulate,
+          .clip = config.optimizer.clip,
+          .activations = config.report.activations_every > 0,
+          .document_mask = resolved(config.data.document_mask),
+          .dropout_seed = config.seed_of(config.seed.dropout),
+          .head_rows = padded_vocab(parts.model->vocab(), config.train.pad_vocab, target),
+          .pipeline = pipeline_options(config)});
   return parts;
 }
 

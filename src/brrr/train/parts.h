@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "brrr/device/default_device.h"
 #include "brrr/train/config.h"
 #include "brrr/train/step.h"
 
@@ -16,7 +17,9 @@ struct TrainingParts {
   std::unique_ptr<WeightAverage> average;  // null: none is kept
   std::unique_ptr<TrainStep> step;
 };
-TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model);
+// `target` is the device that the step will run on, also where it is only planned.
+TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model,
+                         Device target = default_device());
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                           std::vector<NamedTensor> parameters);

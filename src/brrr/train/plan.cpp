@@ -118,7 +118,7 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
                         Bytes data_bytes) {
   const Device target = default_device();  // where the run will be
   const DeviceScope scope(Device::null());
-  TrainingParts parts = make_parts(config, model);
+  TrainingParts parts = make_parts(config, model, target);
   const int64_t rows = rows_per_step(config), context = resolved(config.model.context);
   const Batch batch = null_batch(rows, context);
   PipelineOptions pipeline = pipeline_options(config);

@@ -52,6 +52,7 @@ constexpr Consequence kConsequences[] = {
     {"train.accumulate", kRowsDiffer},
     {"train.precision", kBitsDiffer},
     {"train.recompute", kLooksOnly},
+    {"train.pad_vocab", kLooksOnly},
     {"train.without", kBitsDiffer},
     {"optimizer.name",
      "weights and order of the data go on exactly; the optimizer starts without a memory"},

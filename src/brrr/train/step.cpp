@@ -84,7 +84,8 @@ std::vector<Tensor> TrainStep::backward(const MicroBatch& batch, const Tensor& s
   const ForwardInputs inputs{.dropout_key = batch.dropout_key,
                              .documents = batch.documents,
                              .largest_activations = options_.activations ? &largest : nullptr};
-  const LanguageLoss losses = model_.losses(batch.tokens, batch.targets, inputs, options_.loss);
+  const LanguageLoss losses =
+      model_.losses(batch.tokens, batch.targets, inputs, options_.loss, options_.head_rows);
   const Tensor total = share.defined() ? losses.total * share : losses.total;
   std::vector<Tensor> results = grad(total, optimizer_.parameters());
   const Tensor shown = losses.cross_entropy.detach();

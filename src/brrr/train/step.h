@@ -26,6 +26,7 @@ struct TrainStepOptions {
   bool activations = true;  // largest |x| that each layer passes on
   bool document_mask = false;
   uint64_t dropout_seed = 0;
+  int64_t head_rows = 0;  // of the head's matrix inside the program (vocab_padding.h); 0: its own
   PipelineOptions pipeline;
 };
 
