@@ -10,6 +10,7 @@
 
 #include "brrr/base/thread_pool.h"
 #include "brrr/train/parts.h"
+#include "brrr/train/run_batches.h"
 #include "brrr/train/state.h"
 #include "support/error_of.h"
 #include "train/small_run.h"
@@ -193,6 +194,21 @@ TEST(Seeds, OfWeightsLeaveTheRowsAlone) {
 }
 
 // ---- going on with other settings ----------------------------------------------------------------
+TEST(Seeds, OfDataAloneChangeTheOrderOfTheRows) {
+  const SmallRun run;
+  const Corpus corpus = make_corpus(run.config.data, run.folder("a"));
+  const auto rows = [&](const std::string& key) {
+    TrainConfig config = run.config;
+    config.data.whole_documents = config.data.document_mask = false;
+    if (!key.empty()) set_setting(config, key, "9");
+    return training_batches(config, corpus).at(3).inputs.to_vector<int64_t>();
+  };
+  EXPECT_NE(rows("seed.data"), rows(""));
+  EXPECT_NE(rows("seed.all"), rows(""));
+  for (const char* other : {"seed.init", "seed.dropout", "seed.sampling"})
+    EXPECT_EQ(rows(other), rows("")) << other;
+}
+
 TEST(Resume, SaysWhatStaysExactAndWhatDoesNot) {
   SmallRun run;
   run.train_until("a", 6);

@@ -101,7 +101,8 @@ void write_checkpoint(const fs::path& run_folder, const Snapshot& snapshot,
     SealedFolderWriter writer(folder / name);
     write_text(writer.path() / "model.json", snapshot.model_json);
     write_text(writer.path() / "state.json", snapshot.state_json);
-    write_text(writer.path() / "tokenizer.json", snapshot.tokenizer_json);
+    if (!snapshot.tokenizer_json.empty())
+      write_text(writer.path() / "tokenizer.json", snapshot.tokenizer_json);
     save_safetensors(writer.path() / "model.safetensors", snapshot.model);
     save_safetensors(writer.path() / "optimizer.safetensors", snapshot.optimizer);
     writer.commit();
@@ -187,10 +188,11 @@ Snapshot read_checkpoint(const fs::path& checkpoint) {
   const auto step = step_of(checkpoint.filename().string());
   check(step.has_value(), checkpoint.string(), " is no checkpoint: its name is not ",
         checkpoint_name(100), " or the like");
+  const fs::path tokenizer = checkpoint / "tokenizer.json";
   return {.step = *step,
           .model_json = read_text(checkpoint / "model.json"),
           .state_json = read_text(checkpoint / "state.json"),
-          .tokenizer_json = read_text(checkpoint / "tokenizer.json"),
+          .tokenizer_json = fs::exists(tokenizer) ? read_text(tokenizer) : std::string(),
           .model = read_tensors(checkpoint / "model.safetensors"),
           .optimizer = read_tensors(checkpoint / "optimizer.safetensors")};
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "brrr/account/measure.h"
+#include "brrr/base/cgroup.h"
 #include "brrr/base/thread_pool.h"
 
 namespace brrr {
@@ -28,13 +29,6 @@ std::optional<int64_t> meminfo(const std::string& name) {
   return {};
 }
 
-std::optional<int64_t> number_in(const char* path) {
-  std::ifstream file(path);
-  int64_t value = 0;
-  if (file >> value) return value;
-  return {};  // "max", or no such file
-}
-
 // Measured once for each number of threads: it does not change while a program runs.
 FlopsPerSecond peak_of(int threads) {
   static std::mutex mutex;
@@ -47,16 +41,8 @@ FlopsPerSecond peak_of(int threads) {
 }  // namespace
 
 Bytes available_memory() {
-  int64_t free = meminfo("MemAvailable:").value_or(std::numeric_limits<int64_t>::max());
-  const std::pair<const char*, const char*> groups[] = {
-      {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-      {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
-       "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
-  for (const auto& [limit_path, used_path] : groups) {
-    const auto limit = number_in(limit_path), used = number_in(used_path);
-    if (limit && used) free = std::min(free, std::max<int64_t>(*limit - *used, 0));
-  }
-  return Bytes(free);
+  const Bytes free(meminfo("MemAvailable:").value_or(std::numeric_limits<int64_t>::max()));
+  return std::min(free, cgroup_free_memory().value_or(free));
 }
 
 Bytes available_disk(const fs::path& path) {

@@ -7,6 +7,7 @@
 #include "brrr/device/default_device.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/train/checkpoint.h"
+#include "brrr/train/room.h"
 #include "brrr/train/state.h"
 
 namespace brrr {
@@ -38,6 +39,13 @@ void describe_mixture(const CorpusFacts& data, ResolvedRun& run) {
         with_commas(source.train_tokens)));
 }
 
+// Where the program will live.
+Bytes memory_of_device(const MachineFacts& machine) {
+  const Device device = default_device();
+  return device.kind == DeviceKind::cuda ? Bytes(cuda::memory_state(device.index).free)
+                                         : machine.memory;
+}
+
 PlannedRun plan(const RunRequest& request, const CorpusFacts& data) {
   PlannedRun planned;
   planned.data = data;
@@ -46,14 +54,9 @@ PlannedRun plan(const RunRequest& request, const CorpusFacts& data) {
   describe_mixture(data, planned.run);
   planned.plan =
       plan_training(planned.run.config, planned.run.model, request.rates(), data.data_bytes);
+  planned.lack = lack_of_room(planned.run.config, planned.run.model, planned.plan,
+                              {memory_of_device(planned.machine), available_disk(request.folder)});
   return planned;
-}
-
-// Where the program will live.
-Bytes memory_of_device(const MachineFacts& machine) {
-  const Device device = default_device();
-  return device.kind == DeviceKind::cuda ? Bytes(cuda::memory_state(device.index).free)
-                                         : machine.memory;
 }
 
 // Refuses a folder with files of somebody else; what preparing a run left behind does not count.
@@ -61,6 +64,8 @@ void require_free(const fs::path& folder) {
   check(!holds_run(folder), folder.string(),
         " holds a run already; go on with it by --resume, or name another folder with --out");
   std::error_code missing;
+  check(fs::is_directory(folder) || !fs::exists(folder), folder.string(),
+        " is a file; name a folder with --out");
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, missing)) {
     const std::string name = entry.path().filename().string();
     check(name == "data" || name.starts_with("tokenizer.json"), folder.string(),
@@ -86,8 +91,7 @@ PreparedRun prepare_run(const RunRequest& request) {
   if (!request.resume) require_free(request.folder);
   Corpus corpus = make_corpus(request.config.data, request.folder, request.resume);
   PreparedRun prepared{plan(request, corpus.facts), std::move(corpus)};
-  require_room(prepared.run.config, prepared.run.model, prepared.plan,
-               memory_of_device(prepared.machine), available_disk(request.folder));
+  check(prepared.lack.empty(), prepared.lack);
   fs::create_directories(request.folder);
   write_file_atomically(request.folder / kConfigFile, to_toml(prepared.run.config));
   return prepared;
