@@ -149,7 +149,7 @@ class Resolver {
         const double tokens = std::min(affordable_tokens(each.parameters()), most_tokens);
         const double wanted = kTokensPerParameter * static_cast<double>(each.parameters());
         if (tokens >= wanted && fits(each)) size = each;
-        lacks_memory = tokens >= wanted && !fits(each);
+        lacks_memory = lacks_memory || (tokens >= wanted && !fits(each));
       }
       say("{} layers of width {}: the largest that sees {} tokens a parameter within {} minutes of "
           "{} cores and {} passes over {} tokens{}",
