@@ -354,6 +354,30 @@ TEST(LookAtCorpus, IsNearWhatPreparingMakesAndWritesNothing) {
 
 // ---- full disks ----------------------------------------------------------------------------------
 // A small file system that fills up while the run goes on.
+// Tokens that are there already need no second place, and texts whose tokens would not fit are not begun with.
+TEST(Trainer, ASmallDiskIsToldBeforeAnythingIsWritten) {
+  const TempFolder folder;
+  if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=1m") != 0)
+    GTEST_SKIP() << "this process may not mount a file system";
+  SmallRun run;
+  fs::create_directory_symlink(folder.path(), run.folder("small"));
+  run.config.train.steps = 1;
+  run.config.checkpoint.keep = 1;
+  const auto give_text = [&](size_t bytes) {
+    std::string text = small_text(static_cast<int64_t>(bytes / 100));
+    text.resize(bytes);
+    std::ofstream(run.config.data.files.front()) << text;
+  };
+  give_text(300'000);  // 600 KB of tokens, and little more
+  EXPECT_EQ(run.train("small/run").status, "finished");
+  fs::remove_all(folder.path() / "run");
+  give_text(900'000);
+  EXPECT_THAT(error_of([&] { run.train("small/run"); }),
+              AllOf(HasSubstr("on disk"), HasSubstr("name another place with --out")));
+  EXPECT_FALSE(fs::exists(folder.path() / "run"));
+  umount(folder.path().c_str());
+}
+
 TEST(Trainer, AFullDiskKeepsTheLastGoodCheckpoint) {
   const TempFolder folder;
   if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=2m") != 0)

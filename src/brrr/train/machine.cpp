@@ -1,5 +1,8 @@
 #include "brrr/train/machine.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -29,6 +32,15 @@ std::optional<int64_t> meminfo(const std::string& name) {
   return {};
 }
 
+// What `ulimit -v` leaves of the address space, where it is set.
+std::optional<int64_t> address_space_left() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;  // its first number: pages of address space in use
+  return std::max<int64_t>(static_cast<int64_t>(limit.rlim_cur) - pages * sysconf(_SC_PAGESIZE), 0);
+}
+
 // Measured once for each number of threads: it does not change while a program runs.
 FlopsPerSecond peak_of(int threads) {
   static std::mutex mutex;
@@ -41,7 +53,8 @@ FlopsPerSecond peak_of(int threads) {
 }  // namespace
 
 Bytes available_memory() {
-  const Bytes free(meminfo("MemAvailable:").value_or(std::numeric_limits<int64_t>::max()));
+  const Bytes free(std::min(meminfo("MemAvailable:").value_or(std::numeric_limits<int64_t>::max()),
+                            address_space_left().value_or(std::numeric_limits<int64_t>::max())));
   return std::min(free, cgroup_free_memory().value_or(free));
 }
 

@@ -7,6 +7,7 @@
 #include "brrr/device/default_device.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/train/checkpoint.h"
+#include "brrr/train/corpus_parts.h"
 #include "brrr/train/room.h"
 #include "brrr/train/state.h"
 
@@ -46,6 +47,16 @@ Bytes memory_of_device(const MachineFacts& machine) {
                                          : machine.memory;
 }
 
+// What the files of a folder take; 0 where it is not there.
+Bytes bytes_in(const fs::path& folder) {
+  uintmax_t bytes = 0;
+  std::error_code missing;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, missing)) {
+    if (entry.is_regular_file(missing)) bytes += entry.file_size(missing);
+  }
+  return Bytes(static_cast<int64_t>(bytes));
+}
+
 PlannedRun plan(const RunRequest& request, const CorpusFacts& data) {
   PlannedRun planned;
   planned.data = data;
@@ -54,8 +65,10 @@ PlannedRun plan(const RunRequest& request, const CorpusFacts& data) {
   describe_mixture(data, planned.run);
   planned.plan =
       plan_training(planned.run.config, planned.run.model, request.rates(), data.data_bytes);
+  // Tokens and checkpoints that are there already are part of what the run needs.
+  const Bytes disk = available_disk(request.folder) + bytes_in(request.folder);
   planned.lack = lack_of_room(planned.run.config, planned.run.model, planned.plan,
-                              {memory_of_device(planned.machine), available_disk(request.folder)});
+                              {memory_of_device(planned.machine), disk});
   return planned;
 }
 
@@ -71,6 +84,17 @@ void require_free(const fs::path& folder) {
     check(name == "data" || name.starts_with("tokenizer.json"), folder.string(),
           " is no run and not empty (it has ", name, "); name another folder with --out");
   }
+}
+
+// Texts become tokens before the run is planned to the byte: where that could fill the disk, a part of the
+// texts is looked at first.
+void require_room_for_tokens(const RunRequest& request) {
+  constexpr int64_t kWidestToken = 4;  // bytes, and a token is a byte of text at least
+  const DataConfig& data = request.config.data;
+  if (request.resume || data.files.empty() || are_tokens(data)) return;
+  if (size_of_texts(data.files) * kWidestToken <= available_disk(request.folder)) return;
+  const std::string lack = plan_run(request).lack;
+  check(lack.empty(), lack);
 }
 
 }  // namespace
@@ -89,6 +113,7 @@ TrainConfig settings_of_run(const fs::path& folder) {
 PreparedRun prepare_run(const RunRequest& request) {
   check_config(request.config);
   if (!request.resume) require_free(request.folder);
+  require_room_for_tokens(request);
   Corpus corpus = make_corpus(request.config.data, request.folder, request.resume);
   PreparedRun prepared{plan(request, corpus.facts), std::move(corpus)};
   check(prepared.lack.empty(), prepared.lack);
