@@ -3,6 +3,7 @@
 #   example.<name>            each example runs and exits with 0
 #   readme.example            the first C++ block of README.md compiles and runs
 #   demo.stories              as `make demo` trains, in minutes; only where asked for: ctest -C demo -L demo
+#   demo.nanogpt              nanoGPT's small settings for a CPU reach the loss that its README reports, likewise
 #   house.*                   the rules of the tree, and the installed package
 
 find_package(GTest REQUIRED)
@@ -44,8 +45,10 @@ foreach(folder IN LISTS test_folders)
     DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900 LABELS ${folder} COST ${cost})
 endforeach()
 
-add_test(NAME demo.stories CONFIGURATIONS demo COMMAND test_train --gtest_filter=Demo.*)
-set_tests_properties(demo.stories PROPERTIES TIMEOUT 900 LABELS demo ENVIRONMENT BRRR_DEMO=1)
+add_test(NAME demo.stories CONFIGURATIONS demo COMMAND test_train --gtest_filter=Demo.*Stories*)
+add_test(NAME demo.nanogpt CONFIGURATIONS demo COMMAND test_train --gtest_filter=Demo.*NanoGpt)
+set_tests_properties(demo.stories demo.nanogpt PROPERTIES
+  TIMEOUT 900 LABELS demo ENVIRONMENT BRRR_DEMO=1)
 
 # The header's other face: this folder is compiled as in a build with BRRR_SHAPE_CHECKS=OFF. The library
 # it links never checks a named shape of its own, so both may meet in one program.

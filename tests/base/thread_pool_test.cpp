@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <chrono>
@@ -174,9 +175,18 @@ TEST(ThreadPool, SetNumThreadsReplacesTheSharedPool) {
   set_num_threads(before);
 }
 
-TEST(ThreadPool, AvailableCoresRespectTheMachine) {
+TEST(ThreadPool, AvailableCoresAreThoseOfTheAffinityMask) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
   EXPECT_GE(available_cores(), 1);
-  EXPECT_LE(available_cores(), 1024);
+  EXPECT_LE(available_cores(), CPU_COUNT(&before));
+  CPU_ZERO(&one);
+  for (int core = 0; CPU_COUNT(&one) == 0; ++core) {
+    if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  EXPECT_EQ(available_cores(), 1);
+  sched_setaffinity(0, sizeof(before), &before);
 }
 
 }  // namespace

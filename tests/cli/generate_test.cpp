@@ -124,7 +124,7 @@ TEST(Eval, MeasuresWhatIsKnown) {
   EXPECT_GT(stories["bits_per_byte"], text["bits_per_byte"]) << "ends of texts are no bytes";
   EXPECT_EQ(json_of("eval " + model + " --max-batches 1 --stories")["text"], "1000 stories");
 
-  ASSERT_EQ(run("data prepare " + file + " --tokenizer bytes --validation 0 --out " +
+  ASSERT_EQ(run("data prepare " + file + " --tokenizer byte --validation 0 --out " +
                 (data / "tokens").string())
                 .status,
             0);
@@ -134,7 +134,7 @@ TEST(Eval, MeasuresWhatIsKnown) {
   EXPECT_THAT(run("eval " + model + " " + file).output, HasSubstr("5.5491"));
 
   ASSERT_EQ(
-      run("data prepare " + file + " --tokenizer bytes --validation 0.5 --out " + model + "/data")
+      run("data prepare " + file + " --tokenizer byte --validation 0.5 --out " + model + "/data")
           .status,
       0);
   const Json own = json_of("eval " + model);
@@ -181,7 +181,7 @@ TEST(Eval, SaysWhatIsWrong) {
     return outcome.output;
   };
   EXPECT_THAT(failure(""), HasSubstr("name what to predict"));
-  EXPECT_THAT(failure(" " + data.write("empty.txt", "").string()), HasSubstr("0 tokens"));
+  EXPECT_THAT(failure(join_text(" ", data.write("empty.txt", "").string())), HasSubstr("0 tokens"));
   EXPECT_THAT(failure(" /nonexistent.txt"), HasSubstr("/nonexistent.txt"));
   EXPECT_THAT(failure(" --stories 2 --context 65"), HasSubstr("the model takes 1 to 64"));
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "brrr/train/plan.h"
+#include "brrr/train/room.h"
 #include "brrr/train/tokenizer_choice.h"
 #include "support/error_of.h"
 #include "support/thread_count.h"
@@ -23,6 +24,9 @@ ResolvedRun resolve(int64_t tokens, const TrainConfig& config = {},
   return resolve_sizes(config, {.train_tokens = tokens, .vocab = 100, .documents = 1}, machine);
 }
 
+const Rates kRates = rates_from_peaks(
+    "a test", {.flops_per_second = 1e10, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
+
 int64_t size_of(const ResolvedRun& run) { return parameter_count(run.model); }
 
 TEST(AutoSize, GrowsWithTheTextTheTimeAndTheMachine) {
@@ -33,6 +37,18 @@ TEST(AutoSize, GrowsWithTheTextTheTimeAndTheMachine) {
   MachineFacts large = kTwoCores;
   large.peak_flops = FlopsPerSecond(2e13);
   EXPECT_LT(size_of(resolve(50'000'000)), size_of(resolve(50'000'000, {}, large)));
+}
+
+TEST(AutoSize, LittleMemoryGetsAModelThatFitsIntoIt) {
+  const ThreadCount two(2);
+  TrainConfig day;
+  day.train.minutes = 24 * 60;
+  MachineFacts small = kTwoCores;
+  small.memory = 400_MiB;
+  const ResolvedRun run = resolve(50'000'000, day, small);
+  EXPECT_LT(size_of(run), size_of(resolve(50'000'000, day)));
+  EXPECT_THAT(run.reasons, Contains(HasSubstr("fits into 400 MiB")));
+  EXPECT_LE(plan_training(run.config, run.model, kRates, {}).memory(), small.memory);
 }
 
 TEST(AutoSize, SaysWhatItChoseAndWhy) {
@@ -99,8 +115,6 @@ TEST(AutoSize, TokenizersSuitTheAmountOfText) {
 }
 
 // ---- plans ---------------------------------------------------------------------------------------
-const Rates kRates = rates_from_peaks(
-    "a test", {.flops_per_second = 1e10, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
 
 ResolvedRun gpt2(int64_t batch) {
   TrainConfig config;
@@ -135,20 +149,62 @@ TEST(TrainPlan, CountsTheFlopsOfTheModel) {
   EXPECT_LT(plan.model_flops_per_token.value(), 1.01 * products) << "the softmax of attention";
 }
 
+// The flags behind a word of a message: "--batch 4" of "..., --batch 4 --accumulate 8 needs".
+int64_t flag_in(const std::string& message, const std::string& flag) {
+  const size_t at = message.rfind(flag + " ");
+  return at == std::string::npos ? -1 : std::stoll(message.substr(at + flag.size() + 1));
+}
+
 TEST(TrainPlan, RefusesWhatDoesNotFitWithSettingsThatDo) {
   const ThreadCount two(2);  // scratch grows with threads, and so does what fits
   const ResolvedRun run = gpt2(32);
   const TrainPlan plan = plan_training(run.config, run.model, kRates, {});
-  require_room(run.config, run.model, plan, plan.memory(), plan.disk);
-  const std::string memory = error_of([&] {
-    require_room(run.config, run.model, plan, plan.memory() - plan.arena / 4, plan.disk);
-  });
-  EXPECT_THAT(memory, AllOf(HasSubstr("of memory"), HasSubstr("this fits"),
-                            HasSubstr("--batch 32 --accumulate 1 --recompute full")));
-  EXPECT_THAT(error_of([&] { require_room(run.config, run.model, plan, 1_GiB, plan.disk); }),
-              HasSubstr("choose a smaller model"));
-  EXPECT_THAT(error_of([&] { require_room(run.config, run.model, plan, plan.memory(), 1_GiB); }),
-              AllOf(HasSubstr("on disk"), HasSubstr("--keep 1")));
+  const auto lack = [&](Bytes memory, Bytes disk) {
+    return lack_of_room(run.config, run.model, plan, {memory, disk});
+  };
+  EXPECT_EQ(lack(plan.memory(), plan.disk), "");
+  require_room(run.config, run.model, plan, {plan.memory(), plan.disk});
+  EXPECT_THAT(error_of([&] {
+                require_room(run.config, run.model, plan, {1_GiB, plan.disk});
+              }),
+              HasSubstr("of memory"));
+  EXPECT_THAT(lack(plan.memory() - plan.arena / 4, plan.disk),
+              AllOf(HasSubstr("of memory"), HasSubstr("this fits"),
+                    HasSubstr("--batch 32 --accumulate 1 --recompute full")));
+  EXPECT_THAT(lack(1_MiB, plan.disk), HasSubstr("not even one layer fits"));
+}
+
+TEST(TrainPlan, SmallerModelsThatAreOfferedFit) {
+  const ThreadCount two(2);
+  const ResolvedRun run = gpt2(6);
+  const TrainPlan plan = plan_training(run.config, run.model, kRates, {});
+  const Bytes memory = 1_GiB;
+  const std::string lack = lack_of_room(run.config, run.model, plan, {memory, plan.disk});
+  ASSERT_THAT(lack, AllOf(HasSubstr("choose a smaller model"), HasSubstr("--accumulate 6")));
+  ResolvedRun smaller = run;
+  smaller.config.model.layers = std::get<Gpt2Config>(smaller.model).layers =
+      flag_in(lack, "--layers");
+  smaller.config.train.batch = flag_in(lack, "--batch");
+  smaller.config.train.accumulate = flag_in(lack, "--accumulate");
+  smaller.config.train.recompute = RematPolicy::full;
+  const auto needed = [&] {
+    return plan_training(smaller.config, smaller.model, kRates, {}).memory();
+  };
+  EXPECT_LE(needed(), memory);
+  std::get<Gpt2Config>(smaller.model).layers += 1;
+  EXPECT_GT(needed(), memory) << "the largest that fits is offered";
+}
+
+TEST(TrainPlan, FewerCheckpointsAreOfferedWhereTheyFit) {
+  ResolvedRun run = gpt2(1);
+  run.config.checkpoint.keep = 5;
+  const TrainPlan plan = plan_training(run.config, run.model, kRates, 10_MiB);
+  const auto lack = [&](Bytes disk) {
+    return lack_of_room(run.config, run.model, plan, {plan.memory(), disk});
+  };
+  EXPECT_THAT(lack(plan.disk - plan.checkpoint - 1_MiB),
+              AllOf(HasSubstr("on disk"), HasSubstr("this fits: --keep 3")));
+  EXPECT_THAT(lack(plan.checkpoint), HasSubstr("even --keep 1 needs"));
 }
 
 }  // namespace

@@ -84,6 +84,20 @@ TEST(Config, ChecksWhatASettingMayBe) {
   EXPECT_THAT(error_with("optimizer.lr", "-1"), HasSubstr("a positive rate"));
   EXPECT_THAT(error_with("data.validation", "1.5"), HasSubstr("data.validation = 1.5"));
   EXPECT_THAT(error_with("optimizer.clip", "-1"), HasSubstr("0 for none"));
+  for (const char* lr : {"inf", "nan", "0"})
+    EXPECT_THAT(error_with("optimizer.lr", lr), HasSubstr("a positive rate")) << lr;
+  for (const char* key : {"optimizer.weight_decay", "optimizer.eps"}) {
+    for (const char* value : {"-1", "nan", "inf"})
+      EXPECT_THAT(error_with(key, value), HasSubstr("0 or more")) << key << value;
+  }
+  for (const char* minutes : {"0", "-3", "nan", "inf"})
+    EXPECT_THAT(error_with("train.minutes", minutes), HasSubstr("a positive number")) << minutes;
+  EXPECT_THAT(error_with("report.sample_tokens", "0"), HasSubstr("at least 1"));
+  EXPECT_THAT(error_with("report.sample_every", "-1"), HasSubstr("0 or more"));
+  EXPECT_THAT(error_with("report.activations_every", "-1"), HasSubstr("0 or more"));
+  EXPECT_THAT(error_with("data.vocab", "-3"), HasSubstr("at least 1"));
+  EXPECT_THAT(error_with("model.layers", "99999999"), HasSubstr("at most 10000"));
+  EXPECT_THAT(error_with("train.accumulate", "99999999"), HasSubstr("at most 65536"));
 }
 
 TEST(Config, FlagsAreAllDifferent) {

@@ -10,6 +10,7 @@
 
 #include "brrr/base/thread_pool.h"
 #include "brrr/train/parts.h"
+#include "brrr/train/run_batches.h"
 #include "brrr/train/state.h"
 #include "support/error_of.h"
 #include "train/small_run.h"
@@ -193,6 +194,21 @@ TEST(Seeds, OfWeightsLeaveTheRowsAlone) {
 }
 
 // ---- going on with other settings ----------------------------------------------------------------
+TEST(Seeds, OfDataAloneChangeTheOrderOfTheRows) {
+  const SmallRun run;
+  const Corpus corpus = make_corpus(run.config.data, run.folder("a"));
+  const auto rows = [&](const std::string& key) {
+    TrainConfig config = run.config;
+    config.data.whole_documents = config.data.document_mask = false;
+    if (!key.empty()) set_setting(config, key, "9");
+    return training_batches(config, corpus).at(3).inputs.to_vector<int64_t>();
+  };
+  EXPECT_NE(rows("seed.data"), rows(""));
+  EXPECT_NE(rows("seed.all"), rows(""));
+  for (const char* other : {"seed.init", "seed.dropout", "seed.sampling"})
+    EXPECT_EQ(rows(other), rows("")) << other;
+}
+
 TEST(Resume, SaysWhatStaysExactAndWhatDoesNot) {
   SmallRun run;
   run.train_until("a", 6);
@@ -338,16 +354,56 @@ TEST(LookAtCorpus, IsNearWhatPreparingMakesAndWritesNothing) {
 
 // ---- full disks ----------------------------------------------------------------------------------
 // A small file system that fills up while the run goes on.
+// A disk of some bytes, gone at the end whatever happens.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const char* size)
+      : is_mounted_(mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, size) == 0) {}
+  ~SmallDisk() {
+    if (is_mounted_) umount(folder_.path().c_str());
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  bool is_mounted() const { return is_mounted_; }
+  const fs::path& path() const { return folder_.path(); }
+
+ private:
+  TempFolder folder_;
+  bool is_mounted_;
+};
+
+// Tokens that are there already need no second place, and texts whose tokens would not fit are not begun with.
+TEST(Trainer, ASmallDiskIsToldBeforeAnythingIsWritten) {
+  const SmallDisk disk("size=1m");
+  if (!disk.is_mounted()) GTEST_SKIP() << "this process may not mount a file system";
+  SmallRun run;
+  fs::create_directory_symlink(disk.path(), run.folder("small"));
+  run.config.data.tokenizer = "char";  // two bytes for one
+  run.config.checkpoint.keep = 1;
+  const auto give_text = [&](size_t bytes) {
+    std::string text = small_text(static_cast<int64_t>(bytes / 100));
+    text.resize(bytes);
+    std::ofstream(run.config.data.files.front()) << text;
+  };
+  give_text(300'000);  // 600 KB of tokens, and little more
+  EXPECT_EQ(run.train("small/run").status, "finished");
+  fs::remove_all(disk.path() / "run");
+  give_text(900'000);
+  EXPECT_THAT(error_of([&] { run.train("small/run"); }),
+              AllOf(HasSubstr("on disk"), HasSubstr("name another place with --out")));
+  EXPECT_FALSE(fs::exists(disk.path() / "run"));
+}
+
 TEST(Trainer, AFullDiskKeepsTheLastGoodCheckpoint) {
-  const TempFolder folder;
-  if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=2m") != 0)
+  const SmallDisk disk("size=2m");
+  if (!disk.is_mounted())
     GTEST_SKIP() << "this process may not mount a file system; AFailedWriteIsTold holds the rest";
   SmallRun run;
-  fs::create_directory_symlink(folder.path(), run.folder("small"));
+  fs::create_directory_symlink(disk.path(), run.folder("small"));
   std::vector<std::string> notes;
   const auto fill = [&](const StepRecord& record) {
     if (record.step != 6) return;
-    std::ofstream filler(folder.path() / "filler", std::ios::binary);
+    std::ofstream filler(disk.path() / "filler", std::ios::binary);
     const std::string block(1000, 'x');
     while (filler.good()) filler << block << std::flush;
   };
@@ -362,9 +418,8 @@ TEST(Trainer, AFullDiskKeepsTheLastGoodCheckpoint) {
   const FoundCheckpoint found = find_checkpoint(run.folder("small/run"));
   EXPECT_GE(found.step, 4);
   EXPECT_LT(found.step, 12);
-  fs::remove(folder.path() / "filler");
+  fs::remove(disk.path() / "filler");
   EXPECT_EQ(run.train("small/run", {.resume = true}).status, "finished");
-  umount(folder.path().c_str());
 }
 
 }  // namespace

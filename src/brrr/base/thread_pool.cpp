@@ -7,17 +7,18 @@
 #include <cmath>
 #include <condition_variable>
 #include <exception>
-#include <fstream>
 #include <mutex>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
+#include "brrr/base/cgroup.h"
 #include "brrr/base/error.h"
 
 namespace brrr {
 namespace {
+
+constexpr int kMostThreads = 1024;
 
 // Set while this thread runs a piece: a nested call must not wait for the team it belongs to.
 thread_local bool inside_piece = false;
@@ -122,8 +123,10 @@ struct ThreadPool::Team {
   }
 };
 
-ThreadPool::ThreadPool(int threads) : team_(std::make_unique<Team>(std::clamp(threads, 1, 1024))) {
-  check(threads >= 1 && threads <= 1024, "threads must be between 1 and 1024, not ", threads);
+ThreadPool::ThreadPool(int threads)
+    : team_(std::make_unique<Team>(std::clamp(threads, 1, kMostThreads))) {
+  check(threads >= 1 && threads <= kMostThreads, "threads must be between 1 and ", kMostThreads,
+        ", not ", threads);
   try {
     for (int i = 1; i < threads; ++i) {
       team_->workers.emplace_back(
@@ -182,15 +185,6 @@ void ThreadPool::run(int64_t pieces, PieceFn call, const void* object) {
 
 namespace {
 
-// cgroup v2 writes "quota period" or "max period"; a container may allow 1.5 cores of 64.
-int cgroup_core_limit() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period_us = 0;
-  if (!(file >> quota >> period_us) || quota == "max" || period_us <= 0) return 1024;
-  return std::max(1, static_cast<int>(std::ceil(std::strtod(quota.c_str(), nullptr) / period_us)));
-}
-
 std::unique_ptr<ThreadPool>& pool_slot() {
   static std::unique_ptr<ThreadPool> pool = std::make_unique<ThreadPool>(available_cores());
   return pool;
@@ -204,7 +198,9 @@ int available_cores() {
   const int in_mask = sched_getaffinity(0, sizeof(allowed), &allowed) == 0
                           ? CPU_COUNT(&allowed)
                           : static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(std::min(in_mask, cgroup_core_limit()), 1, 1024);
+  // A share of 1.5 cores keeps two threads busy.
+  const double granted = std::min<double>(in_mask, cgroup_cores().value_or(kMostThreads));
+  return std::clamp(static_cast<int>(std::ceil(granted)), 1, kMostThreads);
 }
 
 ThreadPool& thread_pool() { return *pool_slot(); }

@@ -15,7 +15,18 @@
 namespace brrr::cli {
 namespace {
 
-TokenEncoder encoder_of(const std::shared_ptr<const text::Tokenizer>& tokenizer) {
+using TokenizerPtr = std::shared_ptr<const text::Tokenizer>;
+
+// The tokenizer that a name or a path stands for.
+TokenizerPtr find_tokenizer(const std::string& name) {
+  const std::vector<std::string> specials{std::string(text::kEndOfText)};
+  if (name == "byte") return text::make_tokenizer(text::define_byte_tokenizer(specials));
+  check(std::filesystem::exists(name), "tokenizer \"", name,
+        "\": there is no such file or folder; make one with `brrr tokenize train`, or use byte");
+  return text::load_tokenizer(name);
+}
+
+TokenEncoder encoder_of(const TokenizerPtr& tokenizer) {
   std::optional<int64_t> end_of_text;
   if (const auto id = tokenizer->end_of_text()) end_of_text = *id;
   return {.encode = [tokenizer](std::string_view text) { return tokenizer->encode(text); },
@@ -24,30 +35,10 @@ TokenEncoder encoder_of(const std::shared_ptr<const text::Tokenizer>& tokenizer)
           .end_of_text = end_of_text};
 }
 
-// The tokenizer that a name or a path stands for.
-TokenEncoder load_encoder(const std::string& tokenizer) {
-  if (tokenizer != "bytes") {
-    check(std::filesystem::exists(tokenizer), "tokenizer \"", tokenizer,
-          "\": there is no such file or folder; make one with `brrr tokenize train`, or use "
-          "\"bytes\"");
-    return encoder_of(text::load_tokenizer(tokenizer));
-  }
-  return {.encode =
-              [](std::string_view text) {
-                std::vector<int32_t> tokens;
-                tokens.reserve(text.size());
-                for (char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
-                return tokens;
-              },
-          .vocab_size = 257,
-          .hash = "bytes",
-          .end_of_text = 256};
-}
-
 // ---- prepare -----------------------------------------------------------------------------------------
 struct PrepareArguments {
   std::vector<std::string> files;
-  std::string tokenizer = "bytes";
+  std::string tokenizer;
   std::string out;
   double shard_mib = 256;
   bool json = false;
@@ -67,8 +58,11 @@ void run_prepare(PrepareArguments arguments) {
   arguments.options.shard_bytes =
       Bytes(static_cast<int64_t>(arguments.shard_mib * static_cast<double>((1_MiB).value())));
   const std::vector<std::filesystem::path> files(arguments.files.begin(), arguments.files.end());
-  const TokenEncoder encoder = load_encoder(arguments.tokenizer);
+  const TokenizerPtr tokenizer = find_tokenizer(arguments.tokenizer);
+  const TokenEncoder encoder = encoder_of(tokenizer);
   const Prepared prepared = prepare_tokens(files, encoder, arguments.options);
+  // Beside the tokens, so that who trains on them can write and read text.
+  text::save_tokenizer(*tokenizer, (arguments.options.folder / text::kTokenizerFileName).string());
 
   if (arguments.json) {
     const nlohmann::json report{
@@ -96,8 +90,7 @@ void add_prepare(CLI::App& data) {
   CLI::App* command = data.add_subcommand("prepare", "Turn text files into files of tokens");
   const auto arguments = std::make_shared<PrepareArguments>();
   command->add_option("files", arguments->files, "Text files")->required();
-  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer file, or \"bytes\"")
-      ->required();
+  command->add_option("--tokenizer", arguments->tokenizer, "Tokenizer file, or byte")->required();
   command->add_option("--out", arguments->out, "Folder for the token files")->required();
   command->add_option(
       "--separator", arguments->options.separator,
@@ -113,8 +106,11 @@ void add_prepare(CLI::App& data) {
   command->add_flag("--force", arguments->options.replace, "Replace token files in the folder");
   command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(
-      "Example:\n"
-      "  brrr data prepare stories.txt --separator '<|endoftext|>' --tokenizer bytes --out corpus");
+      "Examples:\n"
+      "  brrr tokenize train --vocab 8192 --out tok.json stories.txt\n"
+      "  brrr data prepare stories.txt --separator '<|endoftext|>' --tokenizer tok.json --out "
+      "corpus\n"
+      "  brrr train corpus                             the folder has the tokenizer with it");
   command->callback([arguments] { run_prepare(*arguments); });
 }
 

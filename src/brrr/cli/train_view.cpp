@@ -46,6 +46,8 @@ nlohmann::json plan_json(const PlannedRun& planned) {
           {"memory_available", planned.machine.memory.value()},
           {"disk_bytes", plan.disk.value()},
           {"checkpoint_bytes", plan.checkpoint.value()},
+          {"fits", planned.lack.empty()},
+          {"lack", planned.lack},
           {"step_seconds", plan.step_seconds},
           {"seconds", plan.step_seconds * steps},
           {"calibrated", plan.calibrated},
@@ -100,6 +102,7 @@ void TrainView::show_plan(const PlannedRun& planned) const {
              model_words(planned.run));
   for (const std::string& reason : planned.run.reasons) fmt::print("       {}\n", reason);
   fmt::print("\n{}\n{}; {}\n", table.text(), plan.speed_regime, plan.speed_advice);
+  if (!planned.lack.empty()) fmt::print("\nit would be refused: {}\n", planned.lack);
 }
 
 void TrainView::show_start(const PlannedRun& planned) {
@@ -148,8 +151,19 @@ void TrainView::show_summary(const TrainOutcome& outcome) {
   say(fmt::format("\n{}\n\n{}", to_text(judge_learning(log)), to_text(judge_speed(log))));
 }
 
-void TrainView::show_end(const TrainOutcome& outcome,
-                         const std::function<std::string(int64_t number)>& write) {
+void TrainView::show_texts(const TextWriter& write) {
+  for (int64_t number = 0; number < kTextsAtTheEnd; ++number) {
+    const std::optional<std::string> text = write(number);
+    if (number == 0)
+      say(text ? "\nit writes:"
+               : "\nit writes no text: the tokens came without a tokenizer that ends texts; name "
+                 "one with --tokenizer");
+    if (!text) return;
+    say(fmt::format("\n  {}", *text));
+  }
+}
+
+void TrainView::show_end(const TrainOutcome& outcome, const TextWriter& write) {
   write_run_report(options_.folder);
   if (options_.json) {
     const nlohmann::json report{{"run", options_.folder.string()},
@@ -164,11 +178,7 @@ void TrainView::show_end(const TrainOutcome& outcome,
     return;
   }
   show_summary(outcome);
-  if (outcome.status == "finished") {
-    say("\nit writes:");
-    for (int64_t number = 0; number < kTextsAtTheEnd; ++number)
-      say(fmt::format("\n  {}", write(number)));
-  }
+  if (outcome.status == "finished") show_texts(write);
   const std::string folder = options_.folder.string();
   say(fmt::format("\nmodel      {}\nreport     {}\nmore       brrr generate {}",
                   outcome.checkpoint.string(), (options_.folder / "report.html").string(), folder));

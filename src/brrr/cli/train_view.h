@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "brrr/report/progress.h"
 #include "brrr/train/session.h"
@@ -23,13 +24,14 @@ class TrainView {
   void show_plan(const PlannedRun& planned) const;
   void show_start(const PlannedRun& planned);
   TrainObserver observer();
-  // `write` makes the text of a number.
-  void show_end(const TrainOutcome& outcome,
-                const std::function<std::string(int64_t number)>& write);
+  // Makes the text of a number; nothing where no tokenizer can.
+  using TextWriter = std::function<std::optional<std::string>(int64_t number)>;
+  void show_end(const TrainOutcome& outcome, const TextWriter& write);
 
  private:
   void say(const std::string& text);
   void show_summary(const TrainOutcome& outcome);
+  void show_texts(const TextWriter& write);
 
   TrainViewOptions options_;
   std::unique_ptr<Progress> progress_;

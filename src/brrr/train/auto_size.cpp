@@ -26,6 +26,7 @@ constexpr double kStoryRate = 4e-3;
 
 constexpr double kUsedPeak = 0.25;         // of the peak, what small models reach
 constexpr double kTokensPerParameter = 8;  // fewer would leave a larger model untrained
+constexpr double kUsedMemory = 0.8;        // of what is free
 constexpr double kMostEpochs = 20;         // more is learning by heart
 constexpr int64_t kTokensPerStep = 2048;
 constexpr int64_t kLongestRow = 512;
@@ -73,7 +74,7 @@ class Resolver {
     if (!model.context) model.context = std::min<int64_t>(context_of(preset), kLongestRow);
     run_.model = preset;
     say("model {}, with the vocabulary of the data and a context of {}", model.preset,
-        *model.context);
+        resolved(model.context));
   }
 
   // How long rows are, and whether they hold whole documents.
@@ -83,7 +84,7 @@ class Resolver {
     const bool fits = data_.documents > 1 && whole > 0 && whole <= kLongestRow;
     if (!c.data.whole_documents) c.data.whole_documents = data_.is_stories && fits;
     if (!c.model.context) {
-      if (*c.data.whole_documents && fits) {
+      if (resolved(c.data.whole_documents) && fits) {
         c.model.context = whole;
         say("context {}: the longest document has {} tokens, so rows hold whole ones", whole,
             data_.longest_document);
@@ -91,31 +92,47 @@ class Resolver {
         // At least 16 windows, so that there is something to shuffle.
         const int64_t most = std::max<int64_t>(data_.train_tokens / 16, 8);
         c.model.context = std::min<int64_t>(128, most);
-        say("context {}: {}", *c.model.context,
-            *c.model.context == 128 ? "long enough for a few sentences"
-                                    : "the text is so short that longer rows would be few");
+        say("context {}: {}", resolved(c.model.context),
+            resolved(c.model.context) == 128
+                ? "long enough for a few sentences"
+                : "the text is so short that longer rows would be few");
       }
     }
-    check(data_.train_tokens > *c.model.context, "the training text has ", data_.train_tokens,
-          " tokens, and a row of ", *c.model.context, " and a target need ", *c.model.context + 1,
+    check(data_.train_tokens > resolved(c.model.context), "the training text has ",
+          data_.train_tokens, " tokens, and a row of ", resolved(c.model.context),
+          " and a target need ", resolved(c.model.context) + 1,
           "; give more text or a smaller --context");
     if (!c.data.document_mask)
-      c.data.document_mask = data_.documents > 1 && !*c.data.whole_documents;
+      c.data.document_mask = data_.documents > 1 && !resolved(c.data.whole_documents);
     if (!c.train.batch)
       c.train.batch = data_.is_stories
                           ? kStoryBatch
-                          : std::clamp<int64_t>(kTokensPerStep / *c.model.context, 1, 64);
+                          : std::clamp<int64_t>(kTokensPerStep / resolved(c.model.context), 1, 64);
   }
 
   int64_t tokens_per_step() const {
     const TrainConfig& c = run_.config;
-    return *c.train.batch * c.train.accumulate * *c.model.context;
+    return resolved(c.train.batch) * c.train.accumulate * resolved(c.model.context);
   }
   // Tokens that this machine trains on in the time allowed.
   double affordable_tokens(int64_t parameters) const {
     const double head = static_cast<double>(data_.vocab * run_.config.model.width.value_or(128));
     return machine_.peak_flops.value() * kUsedPeak * run_.config.train.minutes * 60 /
            (training_flops_of(parameters) + 6 * head);
+  }
+
+  // A rough count for choosing; the plan of the run counts to the byte. Parameters, gradients, two moments and
+  // a copy of all but gradients while a checkpoint is written; what a layer keeps of a token for the backward
+  // pass, about 20 numbers for each of its width; logits and their gradient.
+  bool fits(const Size& size) const {
+    const double head = static_cast<double>(data_.vocab * size.width),
+                 parameters = static_cast<double>(size.parameters()) + head;
+    const auto tokens = static_cast<double>(resolved(run_.config.train.batch) *
+                                            resolved(run_.config.model.context));
+    const double kept = 20.0 * static_cast<double>(size.layers * size.width),
+                 logits = 2.0 * static_cast<double>(data_.vocab);
+    return 4 * (7 * parameters + tokens * (kept + logits)) <
+           kUsedMemory * static_cast<double>(machine_.memory.value());
   }
 
   void choose_model() {
@@ -126,23 +143,26 @@ class Resolver {
     Size size = kStorySize;
     if (!data_.is_stories) {
       size = kSizes[0];
+      bool lacks_memory = false;
       const double most_tokens = kMostEpochs * static_cast<double>(data_.train_tokens);
       for (const Size& each : kSizes) {
         const double tokens = std::min(affordable_tokens(each.parameters()), most_tokens);
-        if (tokens >= kTokensPerParameter * static_cast<double>(each.parameters())) size = each;
+        const double wanted = kTokensPerParameter * static_cast<double>(each.parameters());
+        if (tokens >= wanted && fits(each)) size = each;
+        lacks_memory = lacks_memory || (tokens >= wanted && !fits(each));
       }
       say("{} layers of width {}: the largest that sees {} tokens a parameter within {} minutes of "
-          "{} "
-          "cores and {} passes over {} tokens",
+          "{} cores and {} passes over {} tokens{}",
           size.layers, size.width, kTokensPerParameter, run_.config.train.minutes, machine_.cores,
-          kMostEpochs, with_commas(data_.train_tokens));
+          kMostEpochs, with_commas(data_.train_tokens),
+          lacks_memory ? fmt::format(", and fits into {}", to_text(machine_.memory)) : "");
     } else {
       say("{} layers of width {}: enough to learn the grammar of the stories", size.layers,
           size.width);
     }
     if (!model.layers) model.layers = size.layers;
     if (!model.width) model.width = size.width;
-    if (!model.heads) model.heads = *model.width % size.heads == 0 ? size.heads : 1;
+    if (!model.heads) model.heads = resolved(model.width) % size.heads == 0 ? size.heads : 1;
   }
 
   void choose_steps() {
@@ -153,24 +173,25 @@ class Resolver {
       say("{} steps: after so many nearly all stories that it writes are right", kStorySteps);
       return;
     }
-    const int64_t parameters = 12 * *c.model.layers * *c.model.width * *c.model.width;
+    const int64_t parameters =
+        12 * resolved(c.model.layers) * resolved(c.model.width) * resolved(c.model.width);
     const double by_time = affordable_tokens(parameters),
                  by_data = kMostEpochs * static_cast<double>(data_.train_tokens);
     const double tokens = std::min(by_time, by_data);
     c.train.steps = std::clamp<int64_t>(
         std::llround(tokens / static_cast<double>(tokens_per_step())), 50, 100'000'000);
-    say("{} steps: {}", *c.train.steps,
+    say("{} steps: {}", resolved(c.train.steps),
         by_time < by_data ? fmt::format("about {} minutes here", c.train.minutes)
                           : fmt::format("{} passes over the text", kMostEpochs));
   }
 
   void choose_rest() {
     TrainConfig& c = run_.config;
-    const int64_t steps = *c.train.steps;
+    const int64_t steps = resolved(c.train.steps);
     if (!c.optimizer.lr) {
-      const double by_width = 0.25 / static_cast<double>(*c.model.width);
+      const double by_width = 0.25 / static_cast<double>(resolved(c.model.width));
       c.optimizer.lr = data_.is_stories ? kStoryRate : std::clamp(by_width, 3e-4, 3e-3);
-      say("learning rate {:.2g}: {}", *c.optimizer.lr,
+      say("learning rate {:.2g}: {}", resolved(c.optimizer.lr),
           data_.is_stories ? "small models take large steps" : "a quarter over the width");
     }
     if (!c.optimizer.warmup) c.optimizer.warmup = std::min<int64_t>(100, steps / 20);
@@ -186,7 +207,8 @@ class Resolver {
             "there is no family \"", model.family, "\"; use gpt2, llama or recurrent");
       if (model.family == "llama") {
         // Two thirds of four widths, gated: as many parameters as GPT-2's network.
-        run_.model = LlamaConfig{.hidden = (8 * *model.width / 3 + 15) / 16 * 16, .tied = true};
+        run_.model =
+            LlamaConfig{.hidden = (8 * resolved(model.width) / 3 + 15) / 16 * 16, .tied = true};
       } else if (model.family == "recurrent") {
         run_.model = RecurrentLmConfig{};
       } else {
@@ -196,9 +218,9 @@ class Resolver {
     std::visit(
         [&](auto& made) {
           made.vocab = data_.vocab;
-          made.context = *model.context;
-          made.layers = *model.layers;
-          made.width = *model.width;
+          made.context = resolved(model.context);
+          made.layers = resolved(model.layers);
+          made.width = resolved(model.width);
           made.dropout = model.dropout;
           if constexpr (requires { made.heads; }) made.heads = model.heads.value_or(made.heads);
         },

@@ -101,7 +101,8 @@ void write_checkpoint(const fs::path& run_folder, const Snapshot& snapshot,
     SealedFolderWriter writer(folder / name);
     write_text(writer.path() / "model.json", snapshot.model_json);
     write_text(writer.path() / "state.json", snapshot.state_json);
-    write_text(writer.path() / "tokenizer.json", snapshot.tokenizer_json);
+    if (!snapshot.tokenizer_json.empty())
+      write_text(writer.path() / "tokenizer.json", snapshot.tokenizer_json);
     save_safetensors(writer.path() / "model.safetensors", snapshot.model);
     save_safetensors(writer.path() / "optimizer.safetensors", snapshot.optimizer);
     writer.commit();
@@ -167,13 +168,14 @@ std::vector<int64_t> list_checkpoints(const fs::path& run_folder) {
 
 FoundCheckpoint find_checkpoint(const fs::path& run_folder) {
   FoundCheckpoint found;
-  const std::vector<int64_t> steps = list_checkpoints(run_folder);
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    const fs::path path = checkpoints_of(run_folder) / checkpoint_name(*step);
+  std::vector<int64_t> newest_first = list_checkpoints(run_folder);
+  std::reverse(newest_first.begin(), newest_first.end());
+  for (const int64_t step : newest_first) {
+    const fs::path path = checkpoints_of(run_folder) / checkpoint_name(step);
     try {
       check_sealed_folder(path);
       found.path = path;
-      found.step = *step;
+      found.step = step;
       return found;
     } catch (const Error& error) {
       found.damaged.emplace_back(error.what());
@@ -185,12 +187,14 @@ FoundCheckpoint find_checkpoint(const fs::path& run_folder) {
 Snapshot read_checkpoint(const fs::path& checkpoint) {
   check_sealed_folder(checkpoint);
   const auto step = step_of(checkpoint.filename().string());
-  check(step.has_value(), checkpoint.string(), " is no checkpoint: its name is not ",
-        checkpoint_name(100), " or the like");
+  if (!step)
+    fail(checkpoint.string(), " is no checkpoint: its name is not ", checkpoint_name(100),
+         " or the like");
+  const fs::path tokenizer = checkpoint / "tokenizer.json";
   return {.step = *step,
           .model_json = read_text(checkpoint / "model.json"),
           .state_json = read_text(checkpoint / "state.json"),
-          .tokenizer_json = read_text(checkpoint / "tokenizer.json"),
+          .tokenizer_json = fs::exists(tokenizer) ? read_text(tokenizer) : std::string(),
           .model = read_tensors(checkpoint / "model.safetensors"),
           .optimizer = read_tensors(checkpoint / "optimizer.safetensors")};
 }

@@ -26,7 +26,8 @@ namespace brrr {
 // All that a checkpoint holds, in memory.
 struct Snapshot {
   int64_t step = 0;  // updates made
-  std::string model_json, state_json, tokenizer_json;
+  std::string model_json, state_json;
+  std::string tokenizer_json;  // empty: tokens came without a tokenizer
   std::vector<NamedTensor> model, optimizer;
   bool is_best = false;
 };

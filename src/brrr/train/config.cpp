@@ -165,6 +165,12 @@ void check_config(const TrainConfig& config) {
   const auto part = [](std::string_view key, double value) {
     check(value >= 0 && value < 1, key, " = ", value, ": at least 0 and below 1 is needed");
   };
+  const auto not_negative = [](std::string_view key, double value) {
+    check(std::isfinite(value) && value >= 0, key, " = ", value, ": 0 or more is needed");
+  };
+  const auto at_most = [](std::string_view key, int64_t value, int64_t most) {
+    check(value <= most, key, " = ", value, ": at most ", most, " is possible");
+  };
   const DataConfig& data = config.data;
   check(data.weights.empty() || data.weights.size() == data.files.size(), "data.weights has ",
         data.weights.size(), " numbers for ", data.files.size(),
@@ -172,21 +178,34 @@ void check_config(const TrainConfig& config) {
   for (const double weight : data.weights)
     check(std::isfinite(weight) && weight > 0,
           "data.weights = ", get_setting(config, "data.weights"), ": positive numbers are needed");
-  positive("train.steps", config.train.steps), positive("train.batch", config.train.batch);
-  positive("train.accumulate", config.train.accumulate);
-  positive("model.layers", config.model.layers), positive("model.heads", config.model.heads);
-  positive("model.width", config.model.width), positive("model.context", config.model.context);
+  const ModelSettings& model = config.model;
+  const LoopConfig& train = config.train;
+  const OptimizerConfig& optimizer = config.optimizer;
+  positive("train.steps", train.steps), positive("train.batch", train.batch);
+  positive("train.accumulate", train.accumulate), positive("data.vocab", data.vocab);
+  positive("model.layers", model.layers), positive("model.heads", model.heads);
+  positive("model.width", model.width), positive("model.context", model.context);
   positive("report.eval_every", config.report.eval_every);
   positive("report.eval_batches", config.report.eval_batches);
+  positive("report.sample_tokens", config.report.sample_tokens);
   positive("checkpoint.every", config.checkpoint.every);
   positive("checkpoint.keep", config.checkpoint.keep);
-  positive("guard.window", config.guard.window), positive("data.stories", config.data.stories);
-  part("data.validation", config.data.validation), part("model.dropout", config.model.dropout);
-  part("optimizer.average", config.optimizer.average);
-  part("optimizer.beta1", config.optimizer.beta1), part("optimizer.beta2", config.optimizer.beta2);
-  check(!config.optimizer.lr || *config.optimizer.lr > 0,
-        "optimizer.lr = ", config.optimizer.lr.value_or(0), ": a positive rate is needed");
-  check(config.optimizer.clip >= 0, "optimizer.clip = ", config.optimizer.clip,
+  positive("guard.window", config.guard.window), positive("data.stories", data.stories);
+  at_most("model.layers", model.layers.value_or(1), kMostLayers);
+  at_most("train.accumulate", train.accumulate, kMostMicroBatches);
+  not_negative("report.activations_every", static_cast<double>(config.report.activations_every));
+  not_negative("report.sample_every", static_cast<double>(config.report.sample_every.value_or(0)));
+  not_negative("optimizer.weight_decay", optimizer.weight_decay);
+  not_negative("optimizer.eps", optimizer.eps.value_or(0));
+  part("data.validation", data.validation), part("model.dropout", model.dropout);
+  part("optimizer.average", optimizer.average);
+  part("optimizer.beta1", optimizer.beta1.value_or(0));
+  part("optimizer.beta2", optimizer.beta2.value_or(0));
+  check(std::isfinite(train.minutes) && train.minutes > 0, "train.minutes = ", train.minutes,
+        ": a positive number is needed");
+  const double rate = optimizer.lr.value_or(1);
+  check(std::isfinite(rate) && rate > 0, "optimizer.lr = ", rate, ": a positive rate is needed");
+  check(optimizer.clip >= 0, "optimizer.clip = ", optimizer.clip,
         ": a positive norm is needed, or 0 for none");
   parse_pad_vocab(config.train.pad_vocab);
   check(config.guard.z > 0, "guard.z = ", config.guard.z, ": a positive number is needed");

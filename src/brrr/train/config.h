@@ -22,6 +22,9 @@
 
 namespace brrr {
 
+inline constexpr int64_t kMostLayers = 10'000,
+                         kMostMicroBatches = 65'536;  // no run has had so many
+
 enum class GuardAction : uint8_t {
   warn,  // tell, and go on; what is not a number is never applied
   skip,  // leave this update out
@@ -64,9 +67,10 @@ struct OptimizerConfig {
   ScheduleShape schedule = ScheduleShape::cosine;
   std::optional<int64_t> warmup;
   double final_share = 0;
-  double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.99, eps = 1e-8;
-  double clip = 1;     // largest norm of all gradients together; 0: none
-  double average = 0;  // decay of the average of the weights; 0: none
+  double weight_decay = 0.1;                // of matrices; norms and biases do not decay
+  std::optional<double> beta1, beta2, eps;  // open: as the optimizer has them
+  double clip = 1;                          // largest norm of all gradients together; 0: none
+  double average = 0;                       // decay of the average of the weights; 0: none
   bool bf16_state = false;
 };
 

@@ -65,7 +65,7 @@ void for_each_setting(Config& c, Visit&& visit) {
   visit("optimizer.beta1", "--beta1", "decay of the first moment, or the momentum",
         optimizer.beta1);
   visit("optimizer.beta2", "--beta2", "decay of the second moment", optimizer.beta2);
-  visit("optimizer.eps", "--eps", "added to the root of the second moment", optimizer.eps);
+  visit("optimizer.eps", "--eps", "keeps the rule from dividing by 0", optimizer.eps);
   visit("optimizer.clip", "--clip", "largest norm of the gradients; 0: none", optimizer.clip);
   visit("optimizer.average", "--average", "decay of the average of the weights; 0: none",
         optimizer.average);

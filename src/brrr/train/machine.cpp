@@ -1,5 +1,8 @@
 #include "brrr/train/machine.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -9,6 +12,7 @@
 #include <string>
 
 #include "brrr/account/measure.h"
+#include "brrr/base/cgroup.h"
 #include "brrr/base/thread_pool.h"
 
 namespace brrr {
@@ -28,11 +32,13 @@ std::optional<int64_t> meminfo(const std::string& name) {
   return {};
 }
 
-std::optional<int64_t> number_in(const char* path) {
-  std::ifstream file(path);
-  int64_t value = 0;
-  if (file >> value) return value;
-  return {};  // "max", or no such file
+// What `ulimit -v` leaves of the address space, where it is set.
+std::optional<int64_t> address_space_left() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;  // its first number: pages of address space in use
+  return std::max<int64_t>(static_cast<int64_t>(limit.rlim_cur) - pages * sysconf(_SC_PAGESIZE), 0);
 }
 
 // Measured once for each number of threads: it does not change while a program runs.
@@ -47,16 +53,9 @@ FlopsPerSecond peak_of(int threads) {
 }  // namespace
 
 Bytes available_memory() {
-  int64_t free = meminfo("MemAvailable:").value_or(std::numeric_limits<int64_t>::max());
-  const std::pair<const char*, const char*> groups[] = {
-      {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-      {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
-       "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
-  for (const auto& [limit_path, used_path] : groups) {
-    const auto limit = number_in(limit_path), used = number_in(used_path);
-    if (limit && used) free = std::min(free, std::max<int64_t>(*limit - *used, 0));
-  }
-  return Bytes(free);
+  const Bytes free(std::min(meminfo("MemAvailable:").value_or(std::numeric_limits<int64_t>::max()),
+                            address_space_left().value_or(std::numeric_limits<int64_t>::max())));
+  return std::min(free, cgroup_free_memory().value_or(free));
 }
 
 Bytes available_disk(const fs::path& path) {

@@ -14,7 +14,7 @@ struct MachineFacts {
 };
 MachineFacts look_at_machine();
 
-// The smaller of what the system has left and what the control group leaves.
+// The least of what the system has left, what the control groups leave (base/cgroup.h), and `ulimit -v`.
 Bytes available_memory();
 // Free bytes on the disk that will hold `path`, which need not be there yet.
 Bytes available_disk(const std::filesystem::path& path);

@@ -91,27 +91,6 @@ void describe_speed(TrainPlan& plan, const Prediction& prediction) {
   }
 }
 
-// Flags for a run with updates of as many rows that needs no more than `memory`; empty where there are none.
-// Micro-batches are halved, and each size is tried with layers computed again as well.
-std::string settings_that_fit(const TrainConfig& config, const ModelConfig& model, Bytes memory) {
-  const Rates any = rates_from_peaks(
-      "any", {.flops_per_second = 1e11, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
-  TrainConfig tried = config;
-  for (;;) {
-    for (const RematPolicy policy : {config.train.recompute, RematPolicy::full}) {
-      tried.train.recompute = policy;
-      const Bytes needed = plan_training(tried, model, any, Bytes()).memory();
-      if (needed <= memory)
-        return fmt::format("--batch {} --accumulate {} --recompute {} needs {}",
-                           resolved(tried.train.batch), tried.train.accumulate, policy_name(policy),
-                           to_text(needed));
-    }
-    if (resolved(tried.train.batch) % 2 != 0) return {};
-    tried.train.batch = resolved(tried.train.batch) / 2;
-    tried.train.accumulate *= 2;
-  }
-}
-
 }  // namespace
 
 TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Rates& rates,
@@ -150,24 +129,6 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
   plan.memory_timeline = memory_moments(program.kernels, program.plan);
   describe_speed(plan, prediction);
   return plan;
-}
-
-void require_room(const TrainConfig& config, const ModelConfig& model, const TrainPlan& plan,
-                  Bytes memory, Bytes disk) {
-  if (plan.memory() > memory) {
-    const std::string fits = settings_that_fit(config, model, memory);
-    fail("the run needs ", plan.memory(), " of memory (", plan.states,
-         " for parameters and optimizer, ", plan.arena, " inside a step, ", plan.snapshot,
-         " while a checkpoint is written) and ", memory, " are free",
-         fits.empty()
-             ? std::string("; no smaller batch fits: choose a smaller model with --width or "
-                           "--layers")
-             : join_text("; this fits, with updates of as many rows: ", fits));
-  }
-  check(plan.disk <= disk, "the run needs about ", plan.disk, " on disk (", plan.checkpoint,
-        " a checkpoint) and ", disk,
-        " are free; keep fewer with --keep 1, or name another place with "
-        "--out");
 }
 
 }  // namespace brrr

@@ -45,8 +45,4 @@ inline constexpr std::string_view kMfuConvention =
 TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Rates& rates,
                         Bytes data_bytes);
 
-// Throws Error before anything is made, when memory or disk do not suffice, with settings that would fit.
-void require_room(const TrainConfig& config, const ModelConfig& model, const TrainPlan& plan,
-                  Bytes memory, Bytes disk);
-
 }  // namespace brrr

@@ -7,17 +7,17 @@ namespace brrr {
 Sampler::Sampler(const LanguageModel& model, std::shared_ptr<const text::Tokenizer> tokenizer,
                  const SamplerOptions& options)
     : tokenizer_(std::move(tokenizer)), options_(options), generator_(model) {
-  check(tokenizer_ && tokenizer_->end_of_text(),
-        "samples need a tokenizer with a token that ends a text");
+  const auto edge = tokenizer_ ? tokenizer_->end_of_text() : std::optional<int32_t>();
+  if (!edge) fail("samples need a tokenizer with a token that ends a text");
+  edge_ = *edge;
 }
 
 std::string Sampler::write(uint32_t number, int64_t tokens) {
-  const int32_t edge = *tokenizer_->end_of_text();
   const std::vector<int32_t> ids =
-      generator_.generate(std::span(&edge, 1),
+      generator_.generate(std::span(&edge_, 1),
                           {.tokens = tokens,
                            .sampling = {.temperature = options_.temperature, .seed = options_.seed},
-                           .stop = edge,
+                           .stop = edge_,
                            .context_end = ContextEnd::stop,
                            .first_sample = number});
   return tokenizer_->decode(ids);

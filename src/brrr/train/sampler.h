@@ -27,6 +27,7 @@ class Sampler {
  private:
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   SamplerOptions options_;
+  int32_t edge_ = 0;  // stands between texts
   Generator generator_;
 };
 

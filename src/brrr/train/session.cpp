@@ -7,6 +7,8 @@
 #include "brrr/device/default_device.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/train/checkpoint.h"
+#include "brrr/train/corpus_parts.h"
+#include "brrr/train/room.h"
 #include "brrr/train/state.h"
 
 namespace brrr {
@@ -38,6 +40,23 @@ void describe_mixture(const CorpusFacts& data, ResolvedRun& run) {
         with_commas(source.train_tokens)));
 }
 
+// Where the program will live.
+Bytes memory_of_device(const MachineFacts& machine) {
+  const Device device = default_device();
+  return device.kind == DeviceKind::cuda ? Bytes(cuda::memory_state(device.index).free)
+                                         : machine.memory;
+}
+
+// What the files of a folder take; 0 where it is not there.
+Bytes bytes_in(const fs::path& folder) {
+  uintmax_t bytes = 0;
+  std::error_code missing;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, missing)) {
+    if (entry.is_regular_file(missing)) bytes += entry.file_size(missing);
+  }
+  return Bytes(static_cast<int64_t>(bytes));
+}
+
 PlannedRun plan(const RunRequest& request, const CorpusFacts& data) {
   PlannedRun planned;
   planned.data = data;
@@ -46,14 +65,11 @@ PlannedRun plan(const RunRequest& request, const CorpusFacts& data) {
   describe_mixture(data, planned.run);
   planned.plan =
       plan_training(planned.run.config, planned.run.model, request.rates(), data.data_bytes);
+  // Tokens and checkpoints that are there already are part of what the run needs.
+  const Bytes disk = available_disk(request.folder) + bytes_in(request.folder);
+  planned.lack = lack_of_room(planned.run.config, planned.run.model, planned.plan,
+                              {memory_of_device(planned.machine), disk});
   return planned;
-}
-
-// Where the program will live.
-Bytes memory_of_device(const MachineFacts& machine) {
-  const Device device = default_device();
-  return device.kind == DeviceKind::cuda ? Bytes(cuda::memory_state(device.index).free)
-                                         : machine.memory;
 }
 
 // Refuses a folder with files of somebody else; what preparing a run left behind does not count.
@@ -61,11 +77,24 @@ void require_free(const fs::path& folder) {
   check(!holds_run(folder), folder.string(),
         " holds a run already; go on with it by --resume, or name another folder with --out");
   std::error_code missing;
+  check(fs::is_directory(folder) || !fs::exists(folder), folder.string(),
+        " is a file; name a folder with --out");
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, missing)) {
     const std::string name = entry.path().filename().string();
     check(name == "data" || name.starts_with("tokenizer.json"), folder.string(),
           " is no run and not empty (it has ", name, "); name another folder with --out");
   }
+}
+
+// Texts become tokens before the run is planned to the byte: where that could fill the disk, a part of the
+// texts is looked at first.
+void require_room_for_tokens(const RunRequest& request) {
+  constexpr int64_t kWidestToken = 4;  // bytes, and a token is a byte of text at least
+  const DataConfig& data = request.config.data;
+  if (request.resume || data.files.empty() || are_tokens(data)) return;
+  if (size_of_texts(data.files) * kWidestToken <= available_disk(request.folder)) return;
+  const std::string lack = plan_run(request).lack;
+  check(lack.empty(), lack);
 }
 
 }  // namespace
@@ -84,10 +113,10 @@ TrainConfig settings_of_run(const fs::path& folder) {
 PreparedRun prepare_run(const RunRequest& request) {
   check_config(request.config);
   if (!request.resume) require_free(request.folder);
+  require_room_for_tokens(request);
   Corpus corpus = make_corpus(request.config.data, request.folder, request.resume);
   PreparedRun prepared{plan(request, corpus.facts), std::move(corpus)};
-  require_room(prepared.run.config, prepared.run.model, prepared.plan,
-               memory_of_device(prepared.machine), available_disk(request.folder));
+  check(prepared.lack.empty(), prepared.lack);
   fs::create_directories(request.folder);
   write_file_atomically(request.folder / kConfigFile, to_toml(prepared.run.config));
   return prepared;

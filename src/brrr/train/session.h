@@ -28,6 +28,7 @@ struct PlannedRun {
   CorpusFacts data;
   MachineFacts machine;
   TrainPlan plan;
+  std::string lack;  // of memory or disk, with settings that would fit; empty: there is room
 };
 struct PreparedRun : PlannedRun {
   Corpus corpus;
@@ -36,7 +37,7 @@ struct PreparedRun : PlannedRun {
 // that will not do.
 PreparedRun prepare_run(const RunRequest& request);
 // The same for looking only: nothing is written, texts are judged by a part of them, and a lack of memory or
-// disk is not refused.
+// disk is told and not refused.
 PlannedRun plan_run(const RunRequest& request);
 
 // The settings that a run has been started with, and the ones given now on top of them. Throws Error where

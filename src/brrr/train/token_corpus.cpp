@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "brrr/base/error.h"
+#include "brrr/text/tokenizer_file.h"
 #include "brrr/train/corpus_parts.h"
 
 namespace brrr {
@@ -64,6 +65,26 @@ void take_tokenizer(const DataConfig& config, const fs::path& path, const ShardH
   corpus.facts.vocab = std::max(corpus.facts.vocab, header->vocab_size);
 }
 
+void set_tokenizer(ChosenTokenizer chosen, Corpus& corpus) {
+  corpus.tokenizer = std::move(chosen.tokenizer);
+  corpus.tokenizer_hash = hash_text(*corpus.tokenizer);
+  corpus.facts.tokenizer = corpus.tokenizer->description();
+  corpus.facts.tokenizer_reason = chosen.reason;
+  corpus.facts.vocab = corpus.tokenizer->vocab_size();
+}
+
+// The tokenizer that `brrr data prepare` left beside the tokens; none where they came another way.
+void take_tokenizer_beside(const fs::path& tokens, Corpus& corpus) {
+  const fs::path file = (fs::is_directory(tokens) ? tokens : fs::absolute(tokens).parent_path()) /
+                        text::kTokenizerFileName;
+  if (!fs::exists(file)) return;
+  const std::string made_by = corpus.tokenizer_hash;
+  set_tokenizer({text::load_tokenizer(file.string()), join_text("from ", file.string())}, corpus);
+  check(made_by.empty() || corpus.tokenizer_hash == made_by, file.string(), " is the tokenizer ",
+        corpus.tokenizer_hash, ", and ", tokens.string(), " was made with ", made_by,
+        "; name the right one with --tokenizer, or prepare the tokens again");
+}
+
 }  // namespace
 
 bool are_tokens(const DataConfig& config) {
@@ -77,14 +98,11 @@ bool are_tokens(const DataConfig& config) {
 
 Corpus open_token_files(const DataConfig& config) {
   Corpus corpus;
-  if (config.tokenizer != "auto") {
-    ChosenTokenizer chosen = make_tokenizer_for(config, Bytes());
-    corpus.tokenizer = std::move(chosen.tokenizer);
-    corpus.tokenizer_hash = hash_text(*corpus.tokenizer);
-    corpus.facts.tokenizer = corpus.tokenizer->description();
-    corpus.facts.tokenizer_reason = chosen.reason;
-    corpus.facts.vocab = corpus.tokenizer->vocab_size();
-  }
+  check(config.tokenizer != "bpe" && config.tokenizer != "char", "tokenizer ", config.tokenizer,
+        ": ", config.files.front(),
+        " holds tokens already; give the file of the tokenizer that "
+        "made them");
+  if (config.tokenizer != "auto") set_tokenizer(make_tokenizer_for(config, Bytes()), corpus);
   for (size_t i = 0; i < config.files.size(); ++i) {
     TokenSplit split = open_split(config.files[i], config.validation);
     take_tokenizer(config, config.files[i], header_of(split.front), corpus);
@@ -95,6 +113,7 @@ Corpus open_token_files(const DataConfig& config) {
     corpus.train.back().weight = config.weights[i];
     if (held_out) corpus.validation.back().weight = config.weights[i];
   }
+  if (!corpus.tokenizer) take_tokenizer_beside(config.files.front(), corpus);
   CorpusFacts& facts = corpus.facts;
   facts.vocab = config.vocab.value_or(facts.vocab);
   check(facts.vocab > 0, config.files.front(),

@@ -99,7 +99,7 @@ struct Trainer::State {
             .model_json = to_json(settled.model),
             .state_json = to_json(at),
             .tokenizer_json = corpus.tokenizer ? text::to_brrr_json(corpus.tokenizer->definition())
-                                               : std::string("{}"),
+                                               : std::string(),
             .model = std::move(tensors.model),
             .optimizer = std::move(tensors.optimizer),
             .is_best = is_best};
@@ -330,7 +330,8 @@ Trainer::~Trainer() = default;
 void Trainer::resume() { state_->resume(); }
 TrainOutcome Trainer::run() { return state_->run(); }
 
-std::string Trainer::write_sample(int64_t number, int64_t tokens) {
+std::optional<std::string> Trainer::write_sample(int64_t number, int64_t tokens) {
+  if (!state_->sampler) return {};
   return state_->sample(number, tokens);
 }
 

@@ -47,8 +47,8 @@ class Trainer {
   void resume();
   TrainOutcome run();
 
-  // A text by the model as it is now; empty where there is no tokenizer. `number` tells texts apart.
-  std::string write_sample(int64_t number, int64_t tokens);
+  // A text by the model as it is now; nothing where there is no tokenizer. `number` tells texts apart.
+  std::optional<std::string> write_sample(int64_t number, int64_t tokens);
 
  private:
   struct State;
