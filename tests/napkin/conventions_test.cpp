@@ -124,8 +124,8 @@ TEST(Lint, FindsTheVocabularyOfGpt2) {
   EXPECT_EQ(findings[0].what, "vocabulary 50257");
   EXPECT_EQ(findings[0].change, "pad to 50304; `brrr train` does, inside its step");
   EXPECT_GT(findings[0].gain, 0.05);
-  EXPECT_EQ(padded_vocab(50257), 50304);
-  EXPECT_EQ(padded_vocab(50304), 50304);
+  EXPECT_EQ(whole_tiles_of_vocab(50257), 50304);
+  EXPECT_EQ(whole_tiles_of_vocab(50304), 50304);
   for (const LintFinding& f : lint(model_preset("llama3-8b"), find_gpu("h100")))
     EXPECT_EQ(f.what.find("vocabulary"), std::string::npos) << f.what;
 }

@@ -83,7 +83,7 @@ class Linter {
 };
 
 void lint_vocab(Linter& linter, const ModelConfig& model) {
-  const int64_t vocab = vocab_of(model), padded = padded_vocab(vocab);
+  const int64_t vocab = vocab_of(model), padded = whole_tiles_of_vocab(vocab);
   if (padded != vocab)
     linter.add(fmt::format("vocabulary {}", vocab),
                fmt::format("rows of the logits do not start on 16 bytes: {} is no multiple of {}",
@@ -127,7 +127,7 @@ void lint_heads(Linter& linter, const ModelShape& s, int64_t tp) {
 
 }  // namespace
 
-int64_t padded_vocab(int64_t vocab) { return round_up(vocab, kVocabMultiple); }
+int64_t whole_tiles_of_vocab(int64_t vocab) { return round_up(vocab, kVocabMultiple); }
 
 double alignment_share(int64_t elements) {
   // 16-bit elements: 8 of them are 16 bytes. Shares by what a load brings: all, half, a quarter of it at a time.

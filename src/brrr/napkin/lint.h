@@ -26,7 +26,7 @@ std::vector<LintFinding> lint(const ModelConfig& model, const GpuSpec& gpu,
                               const LintOptions& options = {});
 
 // The vocabulary rounded up to where products are quick: a multiple of 64.
-int64_t padded_vocab(int64_t vocab);
+int64_t whole_tiles_of_vocab(int64_t vocab);
 
 // Share of the rate that a 16-bit product with this row length reaches: rows that start on 16 bytes are loaded
 // whole, others by halves and elements.

@@ -73,6 +73,9 @@ StepMemory step_memory(const PlannedProgram& program, int64_t vocab) {
   }
   int64_t fullest = 0;
   for (int k = 0; k < static_cast<int>(list.kernels.size()); ++k) {
+    // Activations are gone by the updates. In a model of two layers what an update makes may outweigh them,
+    // and then two short models would not tell what a layer adds.
+    if (list.kernels[static_cast<size_t>(k)].phase == Phase::update) continue;
     std::vector<std::pair<int64_t, int64_t>> alive;
     for (size_t b = 0; b < list.buffers.size(); ++b) {
       const int64_t offset = program.plan.offsets[b];
