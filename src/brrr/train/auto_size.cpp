@@ -151,10 +151,11 @@ class Resolver {
         if (tokens >= wanted && fits(each)) size = each;
         lacks_memory = lacks_memory || (tokens >= wanted && !fits(each));
       }
-      say("{} layers of width {}: the largest that sees {} tokens a parameter within {} minutes of "
+      say("{} layer{} of width {}: the largest that sees {} tokens a parameter within {} minutes "
+          "of "
           "{} cores and {} passes over {} tokens{}",
-          size.layers, size.width, kTokensPerParameter, run_.config.train.minutes, machine_.cores,
-          kMostEpochs, with_commas(data_.train_tokens),
+          size.layers, size.layers == 1 ? "" : "s", size.width, kTokensPerParameter,
+          run_.config.train.minutes, machine_.cores, kMostEpochs, with_commas(data_.train_tokens),
           lacks_memory ? fmt::format(", and fits into {}", to_text(machine_.memory)) : "");
     } else {
       say("{} layers of width {}: enough to learn the grammar of the stories", size.layers,
