@@ -121,6 +121,22 @@ TEST(KernelFamily, SeesHowOperandsLie) {
             "copy.strided");
 }
 
+// As behind a convolution, whose product of channels and places goes on as an image.
+TEST(KernelFamily, AProductIsAsLargeAsItselfWhateverIsFusedBehindIt) {
+  const PlannedProgram program = planned({{3, 8, 6}, {3, 6, 20}}, [](const auto& x) {
+    return relu(reshape(matmul(x[0], x[1]), {3, 8, 4, 5}));
+  });
+  ASSERT_EQ(program.kernels.kernels.size(), 1U);
+  const std::vector<FamilyWork> parts = work_of(program.kernels.kernels[0]).parts;
+  const auto product = std::find_if(parts.begin(), parts.end(), [](const FamilyWork& work) {
+    return work.family == "matmul.nn";
+  });
+  ASSERT_NE(product, parts.end());
+  EXPECT_EQ(product->where[0], 8);
+  EXPECT_EQ(product->where[1], 20);
+  EXPECT_NEAR(product->where[2], 6, 0.5) << "from the FLOPs, with those of relu";
+}
+
 TEST(KernelFamily, FusedChainsAreTheSumOfTheirPrimitives) {
   const PlannedProgram program =
       planned({{4096}, {4096}}, [](const auto& x) { return exp(x[0]) * x[1] + x[0]; });

@@ -19,15 +19,15 @@ bool has_op(const Kernel& kernel, OpKind kind) {
 
 bool is_tile(const OpDef& op) { return op.tiles != nullptr || &op == &cast_op || &op == &copy_op; }
 
-bool is_transposed(const OperandRef& ref) {
-  const int rank = ref.layout.rank();
-  return rank >= 2 && ref.layout.strides[rank - 1] != 1 && ref.layout.shape[rank - 1] > 1;
+bool is_transposed(const Layout& layout) {
+  const int rank = layout.rank();
+  return rank >= 2 && layout.strides[rank - 1] != 1 && layout.shape[rank - 1] > 1;
 }
 
 // True when each product of a batch has a second operand of its own. With one for all the batch is more rows.
-bool has_own_factors(const OperandRef& b) {
-  for (int axis = 0; axis < b.layout.rank() - 2; ++axis) {
-    if (b.layout.shape[axis] > 1 && b.layout.strides[axis] != 0) return true;
+bool has_own_factors(const Layout& b) {
+  for (int axis = 0; axis < b.rank() - 2; ++axis) {
+    if (b.shape[axis] > 1 && b.strides[axis] != 0) return true;
   }
   return false;
 }
@@ -37,21 +37,24 @@ bool has_own_factors(const OperandRef& b) {
 // to be shared out run on all threads side by side.
 FamilyWork contraction_work(const Kernel& kernel, const OpDef& op) {
   const auto flops = static_cast<double>(kernel.cost.flops);
+  // Of the op itself: what is fused to it may read and write other shapes.
+  const std::vector<CoreOperand> inputs = core_operands(kernel.core_inputs, kernel.inputs);
+  const std::vector<CoreOperand> outputs = core_operands(kernel.core_outputs, kernel.outputs);
   if (&op == &attention_op || &op == &attention_backward_op) {
-    const Shape& keys = kernel.inputs[1].layout.shape;
+    const Shape& keys = inputs[1].layout.shape;
     return {.family = std::string(op.name),
             .where = {static_cast<double>(keys[2]), static_cast<double>(keys[3])},
             .amount = flops};
   }
-  const Shape& result = kernel.outputs[0].layout.shape;
+  const Shape& result = outputs[0].layout.shape;
   const auto results = static_cast<double>(std::max<int64_t>(1, numel(result)));
   const auto n = static_cast<double>(result.empty() ? 1 : std::max<int64_t>(1, result.back()));
-  const bool is_batch = &op != &linear_op && result.size() > 2 && has_own_factors(kernel.inputs[1]);
+  const bool is_batch = &op != &linear_op && result.size() > 2 && has_own_factors(inputs[1].layout);
   const double m =
       is_batch ? static_cast<double>(std::max<int64_t>(1, result[result.size() - 2])) : results / n;
   const double k = std::max(1.0, flops / (2 * results));
-  const bool a_transposed = is_transposed(kernel.inputs[0]),
-             b_transposed = &op == &linear_op || is_transposed(kernel.inputs[1]);
+  const bool a_transposed = is_transposed(inputs[0].layout),
+             b_transposed = &op == &linear_op || is_transposed(inputs[1].layout);
   return {.family = a_transposed   ? "matmul.tn"
                     : b_transposed ? "matmul.nt"
                                    : "matmul.nn",
