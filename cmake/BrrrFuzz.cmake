@@ -37,7 +37,7 @@ brrr_add_fuzzer(splitter_fuzz ${words_sources})
 file(GLOB text_sources RELATIVE "${PROJECT_SOURCE_DIR}/src/brrr" CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/brrr/text/*.cpp")
 list(FILTER text_sources EXCLUDE REGEX "train_bpe|count_words|stream|char_set|file_bytes|/tokenizer_file")
-brrr_add_fuzzer(tokenizer_file_fuzz ${text_sources} base/error.cpp base/thread_pool.cpp)
+brrr_add_fuzzer(tokenizer_file_fuzz ${text_sources} base/error.cpp base/thread_pool.cpp base/cgroup.cpp)
 brrr_add_fuzzer(npy_fuzz io/npy_header.cpp base/error.cpp)
 brrr_add_fuzzer(token_file_fuzz data/token_layout.cpp data/shard_format.cpp io/crc32c.cpp
                 io/npy_header.cpp tensor/dtype.cpp base/error.cpp)

@@ -77,7 +77,7 @@ nlohmann::json rates_json(const GpuInfo& gpu, const GpuRates& rates) {
       {"to_host_pinned_bytes_per_second", rates.transfers.to_host_pinned.value()},
       {"to_device_pageable_bytes_per_second", rates.transfers.to_device_pageable.value()},
       {"to_host_pageable_bytes_per_second", rates.transfers.to_host_pageable.value()}};
-  if (rates.ridge()) result["ridge_flops_per_byte"] = *rates.ridge();
+  if (const auto ridge = rates.ridge()) result["ridge_flops_per_byte"] = *ridge;
   for (ProductKind kind : kProductKinds) {
     const std::string name(product_name(kind));
     if (const auto& rate = rates.products[static_cast<size_t>(kind)])
@@ -106,8 +106,8 @@ void print_gpu_rates(int device, const GpuInfo& gpu) {
   table.row("host to device, pageable", to_text(rates.transfers.to_device_pageable), "");
   table.row("device to host, pinned", to_text(rates.transfers.to_host_pinned), "");
   table.row("device to host, pageable", to_text(rates.transfers.to_host_pageable), "");
-  if (rates.ridge())
-    table.row("ridge point, bf16", join_text(std::lround(*rates.ridge()), " FLOP per byte"), "");
+  if (const auto ridge = rates.ridge())
+    table.row("ridge point, bf16", join_text(std::lround(*ridge), " FLOP per byte"), "");
   std::printf("\n%s", table.text().c_str());
 }
 
