@@ -90,7 +90,7 @@ class Climber {
          .what = "virtual call, number on the heap",
          .dtype = "f64",
          .cause = Cause::interpreter},
-        kProducts, [] { sink_ = ladder::boxed_products(kProducts); });
+        kProducts, [] { sink = ladder::boxed_products(kProducts); });
   }
 
   void climb_loops() {
@@ -142,7 +142,7 @@ class Climber {
   LadderOptions options_;
   Tensor a_, b_, c_;
   std::vector<Rung> rungs_;
-  static inline volatile double sink_ = 0;  // so that no product is left out
+  static inline volatile double sink = 0;  // so that no product is left out
 };
 
 const Rung* find_rung(const std::vector<Rung>& rungs, std::string_view name) {
