@@ -24,9 +24,9 @@ PadVocab parse_pad_vocab(std::string_view setting) {
   if (setting == "auto") return {};
   if (setting == "off") return {.by_device = false, .multiple = 1};
   int64_t multiple = 0;
-  const char* const end = setting.data() + setting.size();
-  const auto [stop, failure] = std::from_chars(setting.data(), end, multiple);
-  check(failure == std::errc() && stop == end && multiple >= 1 && multiple <= kLargestMultiple,
+  const auto [stop, failure] = std::from_chars(setting.begin(), setting.end(), multiple);
+  check(failure == std::errc() && stop == setting.end() && multiple >= 1 &&
+            multiple <= kLargestMultiple,
         "train.pad_vocab = ", setting, ": auto, off, or a whole number from 1 to ",
         kLargestMultiple, " is needed");
   return {.by_device = false, .multiple = multiple};
