@@ -11,7 +11,6 @@
 
 #include "brrr/brrr.h"
 #include "brrr/compiler/range_loss.h"
-#include "brrr/data/stories.h"
 #include "brrr/device/default_device.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/report/claims.h"
@@ -19,16 +18,12 @@
 #include "brrr/report/progress.h"
 #include "brrr/report/svg_plot.h"
 #include "brrr/report/table.h"
+#include "story_characters.h"
 
 using namespace brrr;
+using namespace examples;
 
 namespace {
-
-constexpr int64_t kVocab = 128;  // stories are ASCII: a token is a character
-
-struct Sizes {
-  int64_t layers, heads, width, context, batch, steps;
-};
 
 struct Mode {
   std::string name;
@@ -56,25 +51,6 @@ struct Outcome {
   int64_t bad_steps = 0;      // with a loss that is no number
   double bytes_per_parameter = 0;
 };
-
-Tensor story_characters(int64_t stories, StorySplit split) {
-  std::string text;
-  for (int64_t i = 0; i < stories; ++i) text += story(i, {.split = split}) + "\n";
-  return from_values(std::vector<int64_t>(text.begin(), text.end()),
-                     {static_cast<int64_t>(text.size())});
-}
-
-// Stretches of the text from random places, [batch, context + 1].
-Tensor draw_rows(const Tensor& text, const Sizes& sizes, RandomStream& random) {
-  const Tensor starts = randint({sizes.batch, 1}, random, 0, text.dim(0) - sizes.context);
-  const Tensor places = reshape(starts + arange(sizes.context + 1), {-1});
-  return reshape(index_select(text, 0, places), {sizes.batch, sizes.context + 1});
-}
-
-Tensor loss_of(const Gpt2& model, const Tensor& rows) {
-  const int64_t last = rows.dim(1) - 1;
-  return model.loss(slice(rows, 1, {0, last}), slice(rows, 1, {1, last + 1}));
-}
 
 Gpt2Config config_of(const Sizes& sizes) {
   return {.vocab = kVocab,

@@ -9,39 +9,14 @@
 #include <string_view>
 
 #include "brrr/brrr.h"
-#include "brrr/data/stories.h"
 #include "brrr/report/plot.h"
 #include "brrr/report/progress.h"
+#include "story_characters.h"
 
 using namespace brrr;
+using namespace examples;
 
 namespace {
-
-constexpr int64_t kVocab = 128;  // stories are ASCII: a token is a character
-
-struct Sizes {
-  int64_t layers, heads, width, context, batch, steps;
-};
-
-Tensor story_characters(int64_t stories, StorySplit split) {
-  std::string text;
-  for (int64_t i = 0; i < stories; ++i) text += story(i, {.split = split}) + "\n";
-  return from_values(std::vector<int64_t>(text.begin(), text.end()),
-                     {static_cast<int64_t>(text.size())});
-}
-
-// Stretches of the text from random places, [batch, context + 1].
-Tensor draw_rows(const Tensor& text, const Sizes& sizes, RandomStream& random) {
-  const Tensor starts = randint({sizes.batch, 1}, random, 0, text.dim(0) - sizes.context);
-  const Tensor places = reshape(starts + arange(sizes.context + 1), {-1});
-  return reshape(index_select(text, 0, places), {sizes.batch, sizes.context + 1});
-}
-
-// Every position predicts the next character, from itself and those before it.
-Tensor loss_of(const Gpt2& model, const Tensor& rows) {
-  const int64_t last = rows.dim(1) - 1;
-  return model.loss(slice(rows, 1, {0, last}), slice(rows, 1, {1, last + 1}));
-}
 
 std::vector<double> train(const Gpt2& model, const Tensor& text, const Sizes& sizes,
                           Random& random) {
