@@ -6,7 +6,6 @@
 #include <array>
 #include <cstring>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "brrr/base/error.h"
@@ -24,7 +23,7 @@ void require(cublasStatus_t status, const Parts&... call) {
         status == CUBLAS_STATUS_SUCCESS ? "" : cuda::cublaslt()->status_string(status));
 }
 
-std::optional<cudaDataType_t> library_dtype(DType dtype) {
+cudaDataType_t library_dtype(DType dtype) {
   switch (dtype) {
     case DType::f64: return CUDA_R_64F;
     case DType::f32: return CUDA_R_32F;
@@ -32,7 +31,7 @@ std::optional<cudaDataType_t> library_dtype(DType dtype) {
     case DType::bf16: return CUDA_R_16BF;
     case DType::f8e4m3: return CUDA_R_8F_E4M3;
     case DType::f8e5m2: return CUDA_R_8F_E5M2;
-    default: return std::nullopt;
+    default: fail("cuda: the matrix library has no ", to_text(dtype));
   }
 }
 
@@ -120,14 +119,15 @@ class Description {
 
   template <typename Value>
   void set(cublasLtMatmulDescAttributes_t name, const Value& value) {
-    require(lt_.desc_set(desc_, name, &value, sizeof(value)), "cublasLtMatmulDescSetAttribute");
+    require(lt_.desc_set(desc_, name, static_cast<const void*>(&value), sizeof(value)),
+            "cublasLtMatmulDescSetAttribute");
   }
 
   void set_epilogue(const Gemm& gemm) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(gemm));
     if (gemm.bias) {
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, gemm.bias);
-      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, *library_dtype(gemm.bias_dtype));
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, library_dtype(gemm.bias_dtype));
     }
     if (gemm.aux) {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, gemm.aux);
@@ -137,7 +137,7 @@ class Description {
 
   cublasLtMatrixLayout_t layout(const GemmMatrix& x, int64_t rows, int64_t cols, int64_t batch) {
     cublasLtMatrixLayout_t made = nullptr;
-    require(lt_.layout_create(&made, *library_dtype(x.dtype), static_cast<uint64_t>(rows),
+    require(lt_.layout_create(&made, library_dtype(x.dtype), static_cast<uint64_t>(rows),
                               static_cast<uint64_t>(cols), std::max(leading(x), rows)),
             "cublasLtMatrixLayoutCreate");
     if (batch > 1) {

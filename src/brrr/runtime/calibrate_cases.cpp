@@ -233,10 +233,10 @@ class ListBuilder {
     const Tensor x = values({rows, row}), gain = ones({row}), shift = zeros({row});
     const Tensor leaf = clone(x);
     leaf.require_grad();
-    const auto forward = [&](const char* op, std::function<Tensor(const Tensor&)> f) {
+    const auto forward = [&](const char* op, const std::function<Tensor(const Tensor&)>& f) {
       add_row(op, op, {[f](std::span<const Tensor> y) -> Tensors { return {f(y[0])}; }, {x}});
     };
-    const auto backward = [&](const char* op, std::function<Tensor(const Tensor&)> f) {
+    const auto backward = [&](const char* op, const std::function<Tensor(const Tensor&)>& f) {
       add_row(op, op,
               {[f, leaf](std::span<const Tensor> y) -> Tensors {
                  return {grad(f(leaf), std::vector<Tensor>{leaf}, {.seed = y[0]})[0]};
