@@ -15,23 +15,28 @@ namespace {
 
 using testing::HasSubstr;
 
+// As a run on the cpu does: each step is judged before the next one starts.
+GuardVerdict judge(SpikeGuard& guard, const StepResult& result) {
+  return guard.judge(result, guard.spike_limits());
+}
+
 // Losses that waver by a hundredth around 2, norms around 1.
 void calm(SpikeGuard& guard, int steps) {
   for (int i = 0; i < steps; ++i) {
     const double wave = 0.01 * (i % 3 - 1);
-    EXPECT_EQ(guard.judge({.loss = 2 + wave, .grad_norm = 1 + wave}).words, "");
+    EXPECT_EQ(judge(guard, {.loss = 2 + wave, .grad_norm = 1 + wave}).words, "");
   }
 }
 
 TEST(SpikeGuard, HasNoLimitsBeforeItHasSeenSteps) {
   const SpikeGuard guard({});
-  EXPECT_TRUE(std::isinf(guard.step_limits().loss));
-  EXPECT_TRUE(std::isinf(guard.step_limits().grad_norm));
+  EXPECT_TRUE(std::isinf(guard.step_limits(guard.spike_limits()).loss));
+  EXPECT_TRUE(std::isinf(guard.step_limits(guard.spike_limits()).grad_norm));
 }
 
 TEST(SpikeGuard, LimitsAreDeviationsAboveTheMean) {
   SpikeGuard guard({.z = 6, .window = 50});
-  for (int i = 0; i < 50; ++i) guard.judge({.loss = i % 2 == 0 ? 1.0 : 3.0, .grad_norm = 1});
+  for (int i = 0; i < 52; ++i) judge(guard, {.loss = i % 2 == 0 ? 1.0 : 3.0, .grad_norm = 1});
   const double deviation = std::sqrt(50.0 / 49.0);  // of 25 ones and 25 threes
   EXPECT_NEAR(guard.spike_limits().loss, 2 + 6 * deviation, 1e-12);
   EXPECT_NEAR(guard.spike_limits().grad_norm, 1 + 6 * 0.5, 1e-12) << "never nearer than a half";
@@ -41,22 +46,22 @@ TEST(SpikeGuard, SkipsASpikeAndForgetsIt) {
   SpikeGuard guard({.action = GuardAction::skip});
   calm(guard, 60);
   const GuardHistory before = guard.history();
-  const GuardVerdict verdict = guard.judge({.loss = 9, .grad_norm = 1, .applied = false});
+  const GuardVerdict verdict = judge(guard, {.loss = 9, .grad_norm = 1, .applied = false});
   EXPECT_THAT(verdict.words, HasSubstr("loss spike (9, limit"));
   EXPECT_THAT(verdict.words, HasSubstr("skipped"));
   EXPECT_FALSE(verdict.stops);
   EXPECT_EQ(guard.history().losses, before.losses);
-  EXPECT_THAT(guard.judge({.loss = 2, .grad_norm = 70, .applied = false}).words,
+  EXPECT_THAT(judge(guard, {.loss = 2, .grad_norm = 70, .applied = false}).words,
               HasSubstr("gradient spike (norm 70"));
 }
 
 TEST(SpikeGuard, WarnsWithoutLimitsOrStops) {
   SpikeGuard warns({.action = GuardAction::warn}), stops({.action = GuardAction::stop});
   calm(warns, 60), calm(stops, 60);
-  EXPECT_TRUE(std::isinf(warns.step_limits().loss));
-  EXPECT_THAT(warns.judge({.loss = 9, .grad_norm = 1}).words, HasSubstr(": applied"));
-  EXPECT_LT(stops.step_limits().loss, 9);
-  const GuardVerdict verdict = stops.judge({.loss = 9, .grad_norm = 1, .applied = false});
+  EXPECT_TRUE(std::isinf(warns.step_limits(warns.spike_limits()).loss));
+  EXPECT_THAT(judge(warns, {.loss = 9, .grad_norm = 1}).words, HasSubstr(": applied"));
+  EXPECT_LT(stops.step_limits(stops.spike_limits()).loss, 9);
+  const GuardVerdict verdict = judge(stops, {.loss = 9, .grad_norm = 1, .applied = false});
   EXPECT_TRUE(verdict.stops);
   EXPECT_THAT(verdict.words, HasSubstr("stopped before the update"));
 }
@@ -64,17 +69,43 @@ TEST(SpikeGuard, WarnsWithoutLimitsOrStops) {
 TEST(SpikeGuard, ANewLevelIsNoSpikeForEver) {
   SpikeGuard guard({.action = GuardAction::skip});
   calm(guard, 60);
-  for (int i = 0; i < 10; ++i) guard.judge({.loss = 5, .grad_norm = 1, .applied = false});
-  EXPECT_TRUE(std::isinf(guard.step_limits().loss));
+  for (int i = 0; i < 12; ++i) judge(guard, {.loss = 5, .grad_norm = 1, .applied = false});
+  EXPECT_TRUE(std::isinf(guard.step_limits(guard.spike_limits()).loss));
 }
 
 TEST(SpikeGuard, StopsWhenNumbersDoNotComeBack) {
   SpikeGuard guard({.action = GuardAction::skip});
   int steps = 0;
-  while (!guard.judge({.loss = NAN, .grad_norm = NAN, .applied = false}).stops) {
+  while (!judge(guard, {.loss = NAN, .grad_norm = NAN, .applied = false}).stops) {
     ASSERT_LT(++steps, 100);
   }
   EXPECT_EQ(steps, 24);
+}
+
+// A GPU that is ahead and a cpu that is not must make the same run.
+TEST(SpikeGuard, LimitsDoNotDependOnHowFarTheDeviceIsAhead) {
+  const auto result_of = [](int64_t step) {
+    const double wave = 0.01 * static_cast<double>(step % 7);
+    return StepResult{.loss = 2 + wave, .grad_norm = 1 + wave};
+  };
+  const auto limits_with = [&](int64_t ahead) {
+    SpikeGuard guard({});
+    std::vector<StepLimits> limits;
+    int64_t judged = 0;
+    for (int64_t step = 0; step < 80; ++step) {
+      limits.push_back(guard.spike_limits(step - judged));
+      while (step + 1 - judged > ahead) {
+        guard.judge(result_of(judged), limits[static_cast<size_t>(judged)]);
+        ++judged;
+      }
+    }
+    return limits;
+  };
+  const std::vector<StepLimits> alone = limits_with(0);
+  EXPECT_EQ(limits_with(1), alone);
+  EXPECT_EQ(limits_with(kStepsAhead), alone);
+  EXPECT_TRUE(std::isinf(alone[51].loss)) << "50 steps seen, and two more that do not count";
+  EXPECT_LT(alone[52].loss, 9);
 }
 
 // ---- in the step ---------------------------------------------------------------------------------
@@ -82,7 +113,8 @@ struct Fixture {
   TrainConfig config;
   TrainingParts parts;
   Batch batch;
-  Fixture() {
+  explicit Fixture(GuardAction action = GuardAction::skip) {
+    config.guard.action = action;
     config.model.context = 8;
     config.train.steps = 10;
     config.train.batch = 2;
@@ -122,6 +154,17 @@ TEST(GuardedStep, BeyondALimitNothingChanges) {
   EXPECT_NE(f.everything(), before);
 }
 
+// A good step that was started before anybody saw that the last one was refused.
+TEST(GuardedStep, ARefusalThatStopsTheRunHaltsAllBehindIt) {
+  Fixture f(GuardAction::stop);
+  const StepResult first = f.parts.step->run(f.batch, 0);
+  EXPECT_TRUE(first.applied);
+  const auto before = f.everything();
+  EXPECT_FALSE(f.parts.step->run(f.batch, 1, {.loss = first.loss / 2}).applied);
+  EXPECT_FALSE(f.parts.step->run(f.batch, 2).applied);
+  EXPECT_EQ(f.everything(), before);
+}
+
 TEST(GuardedStep, WhatIsNotANumberIsNeverApplied) {
   Fixture f;
   f.parts.step->run(f.batch, 0);
@@ -150,16 +193,21 @@ TEST(GuardedStep, NamesNormsOfParametersAndLargestActivations) {
   EXPECT_EQ(result.grad_norms.size(), f.parts.optimizer->named_parameters().size());
 }
 
-// A run whose learning rate explodes is stopped with its state before the bad update, and leaves the batch.
-TEST(GuardedRun, SavesTheBatchAndTheStateBefore) {
-  SmallRun run;
+// The rate grows until it is too large.
+void make_it_explode(SmallRun& run) {
   run.config.train.steps = 60;
   run.config.optimizer.clip = 0;
   run.config.optimizer.name = "sgd";
   run.config.optimizer.schedule = ScheduleShape::linear;
-  run.config.optimizer.warmup = 60;  // the rate grows until it is too large
+  run.config.optimizer.warmup = 60;
   run.config.optimizer.lr = 3000;
   run.config.guard.action = GuardAction::stop;
+}
+
+// It is stopped with its state before the bad update, and leaves the batch.
+TEST(GuardedRun, SavesTheBatchAndTheStateBefore) {
+  SmallRun run;
+  make_it_explode(run);
   const TrainOutcome outcome = run.train("a");
   EXPECT_EQ(outcome.status, "stopped");
   EXPECT_THAT(outcome.reason, HasSubstr("stopped before the update"));
@@ -174,6 +222,20 @@ TEST(GuardedRun, SavesTheBatchAndTheStateBefore) {
   ASSERT_EQ(before.step, outcome.step - 1);
   EXPECT_EQ(weights_of(outcome.checkpoint), weights_of(before.checkpoint))
       << "weights and optimizer as they were before the update that was refused";
+}
+
+// Steps that were started behind the one that was refused change nothing.
+TEST(GuardedRun, ADeviceThatIsAheadStopsInTheSameState) {
+  SmallRun run;
+  make_it_explode(run);
+  run.config.report.eval_every = run.config.checkpoint.every = 1000;  // nobody looks in between
+  const TrainOutcome alone = run.train("alone");
+  const TrainOutcome ahead = run.train("ahead", {.steps_ahead = kStepsAhead});
+  EXPECT_EQ(ahead.step, alone.step);
+  EXPECT_EQ(ahead.reason, alone.reason);
+  EXPECT_EQ(run.losses("ahead").size(), run.losses("alone").size())
+      << "those behind it are not told";
+  EXPECT_EQ(weights_of(ahead.checkpoint), weights_of(alone.checkpoint));
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ struct SmallRunOptions {
   bool resume = false;
   TrainObserver observer = {};
   const std::atomic<bool>* stop = nullptr;
+  int64_t steps_ahead = 0;  // as a GPU would be
 };
 
 class SmallRun {
@@ -53,7 +54,8 @@ class SmallRun {
                     {.folder = folder(name),
                      .brrr_version = "test",
                      .peak_flops = prepared.machine.peak_flops,
-                     .stop = extra.stop},
+                     .stop = extra.stop,
+                     .steps_ahead = extra.steps_ahead},
                     extra.observer);
     if (extra.resume) trainer.resume();
     return trainer.run();

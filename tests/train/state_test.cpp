@@ -11,6 +11,7 @@ namespace {
 TrainingState some_state() {
   TrainingState state{.step = 120, .brrr_version = "0.1.0", .tokenizer_hash = "abc"};
   state.guard.losses = {2.5, 2.25};
+  state.guard.limits = {{}, {.loss = 3.5}, {.loss = 3, .grad_norm = 7}};
   state.best_loss = 2.25;
   return state;
 }

@@ -65,6 +65,21 @@ TEST(Trainer, GoesOnBitForBitAtAnyNumberOfThreads) {
   set_num_threads(available_cores());
 }
 
+// As a GPU is: steps are started before the results of the last ones are seen.
+TEST(Trainer, StepsStartedAheadChangeNothing) {
+  const SmallRun run;
+  const TrainOutcome alone = run.train("alone");
+  const TrainOutcome ahead = run.train("ahead", {.steps_ahead = 2});
+  EXPECT_EQ(run.losses("ahead"), run.losses("alone"));
+  EXPECT_EQ(weights_of(ahead.checkpoint), weights_of(alone.checkpoint));
+  // A signal ends it behind the steps that are under way, and it goes on from there.
+  const TrainOutcome stopped = run.train_until("resumed", 6, {.steps_ahead = 2});
+  EXPECT_EQ(stopped.status, "stopped");
+  const TrainOutcome resumed = run.train("resumed", {.resume = true, .steps_ahead = 2});
+  EXPECT_EQ(run.losses("resumed"), run.losses("alone"));
+  EXPECT_EQ(weights_of(resumed.checkpoint), weights_of(alone.checkpoint));
+}
+
 TEST(Trainer, AccumulatesOverMicroBatches) {
   SmallRun run;
   run.config.model.dropout = 0;

@@ -110,4 +110,8 @@ Tensors CompiledFunction::run(std::span<const Tensor> inputs) {
   return executable(inputs).run(inputs);
 }
 
+PendingResults CompiledFunction::enqueue(std::span<const Tensor> inputs) {
+  return executable(inputs).enqueue(inputs);
+}
+
 }  // namespace brrr

@@ -30,6 +30,7 @@ class CompiledFunction {
   CompiledFunction(Function function, const PipelineOptions& options);
 
   Tensors run(std::span<const Tensor> inputs);
+  PendingResults enqueue(std::span<const Tensor> inputs);  // Executable::enqueue
   // The program for inputs like these; traced now if there is none yet.
   Executable& executable(std::span<const Tensor> inputs);
   int programs() const { return static_cast<int>(programs_.size()); }

@@ -1,22 +1,26 @@
 #include "brrr/runtime/cuda_runner.h"
 
+#include <cstring>
+
 #include "brrr/ops/copy.h"
 
 namespace brrr {
 namespace {
 
-// Copying this much costs less than launching a program kernel by kernel.
-constexpr int64_t kSlotBytes = int64_t{4} << 20;
-
-int64_t bytes_of(const TensorType& type) { return storage_bytes(type.dtype, numel(type.shape)); }
+constexpr size_t kStaged = 3;  // inputs of so many runs may wait in pinned memory for the GPU
 
 std::byte* first_byte(const Tensor& x) {
   return x.storage().data() + storage_bytes(x.dtype(), x.offset());
 }
 
-Ref<Storage> slot_for(const TensorType& type, Device device, Category category) {
-  if (bytes_of(type) > kSlotBytes) return {};
-  return Storage::allocate(device, std::max<int64_t>(bytes_of(type), 16), category);
+size_t bytes_of(const Tensor& x) {
+  return static_cast<size_t>(storage_bytes(x.dtype(), x.numel()));
+}
+
+std::vector<TensorType> input_types(const Graph& graph) {
+  std::vector<TensorType> types;
+  for (const GraphInput& input : graph.inputs) types.push_back(graph.type(input.value));
+  return types;
 }
 
 }  // namespace
@@ -25,19 +29,16 @@ CudaRunner::CudaRunner(const CompiledProgram& program, std::byte* arena, Device 
     : program_(program),
       device_(device),
       stream_(cuda::stream(device.index)),
-      bound_(program.kernels, arena, device.index) {
+      bound_(program.kernels, arena, device.index),
+      inputs_(input_types(program.graph), device, Category::data),
+      outputs_(program.kernels.list.outputs, device, Category::workspace) {
   const Graph& graph = program.graph;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    inputs_.push_back(slot_for(graph.type(graph.inputs[i].value), device, Category::data));
-    is_fixed_ = is_fixed_ && inputs_.back();
-    if (inputs_.back())
-      bound_.set_address(Place::input, static_cast<int>(i), inputs_.back()->data());
+    if (inputs_.has_slot(i)) bound_.set_address(Place::input, static_cast<int>(i), inputs_.slot(i));
   }
-  for (size_t i = 0; i < program.kernels.list.outputs.size(); ++i) {
-    outputs_.push_back(slot_for(program.kernels.list.outputs[i], device, Category::workspace));
-    is_fixed_ = is_fixed_ && outputs_.back();
-    if (outputs_.back())
-      bound_.set_address(Place::output, static_cast<int>(i), outputs_.back()->data());
+  for (size_t i = 0; i < result_types().size(); ++i) {
+    if (outputs_.has_slot(i))
+      bound_.set_address(Place::output, static_cast<int>(i), outputs_.slot(i));
   }
   for (size_t i = 0; i < graph.states.size(); ++i)
     bound_.set_address(Place::state, static_cast<int>(i), first_byte(graph.states[i].tensor));
@@ -45,37 +46,73 @@ CudaRunner::CudaRunner(const CompiledProgram& program, std::byte* arena, Device 
 
 void CudaRunner::wait() const { cuda::wait(stream_); }
 
-void CudaRunner::give_input(size_t i, const Tensor& x) {
-  const auto bytes = static_cast<size_t>(storage_bytes(x.dtype(), x.numel()));
-  if (!inputs_[i]) {
-    NoGrad nothing_is_recorded;
-    held_.push_back(x.device() == device_ ? x : to(x.detach(), device_));
-    bound_.set_address(Place::input, static_cast<int>(i), first_byte(held_.back()));
-  } else if (x.device() == device_) {
-    cuda::copy_on_device(inputs_[i]->data(), first_byte(x), bytes, stream_);
-  } else {
-    cuda::copy_to_device(inputs_[i]->data(), first_byte(x), bytes, stream_);
+void CudaRunner::give_in_place(size_t i, const Tensor& x) {
+  NoGrad nothing_is_recorded;
+  held_.push_back(x.device() == device_ ? x : to(x.detach(), device_));
+  bound_.set_address(Place::input, static_cast<int>(i), first_byte(held_.back()));
+}
+
+// Those from the host go over together; those that are there already are then put beside them.
+void CudaRunner::give_inputs(std::span<const Tensor> inputs) {
+  held_.clear();
+  HostSlot* staged = nullptr;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs_.has_slot(i)) {
+      give_in_place(i, inputs[i]);
+    } else if (inputs[i].device() != device_) {
+      if (!staged) staged = &staged_.next(inputs_.bytes(), kStaged);
+      std::memcpy(staged->memory.data() + inputs_.offset(i), first_byte(inputs[i]),
+                  bytes_of(inputs[i]));
+    }
+  }
+  if (staged) {
+    cuda::copy_to_device(inputs_.data(), staged->memory.data(), inputs_.bytes(), stream_);
+    staged->settled.record(stream_);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs_.has_slot(i) && inputs[i].device() == device_)
+      cuda::copy_on_device(inputs_.slot(i), first_byte(inputs[i]), bytes_of(inputs[i]), stream_);
   }
 }
 
-Tensors CudaRunner::run(std::span<const Tensor> inputs, KernelTimes* times) {
-  held_.clear();
-  for (size_t i = 0; i < inputs.size(); ++i) give_input(i, inputs[i]);
+// Tensors that have a slot need memory of their own only where they stay on the device; else they stand for
+// their shapes.
+Tensors CudaRunner::results_with_memory(bool for_slots_too) {
   Tensors results;
-  const std::vector<TensorType>& types = program_.kernels.list.outputs;
-  for (size_t i = 0; i < types.size(); ++i) {
-    results.push_back(empty(types[i].shape, types[i].dtype, device_));
-    if (!outputs_[i])
+  for (size_t i = 0; i < result_types().size(); ++i) {
+    const TensorType& type = result_types()[i];
+    const bool has_memory = for_slots_too || !outputs_.has_slot(i);
+    results.push_back(empty(type.shape, type.dtype, has_memory ? device_ : Device::null()));
+    if (!outputs_.has_slot(i))
       bound_.set_address(Place::output, static_cast<int>(i),
                          first_byte(results[static_cast<int>(i)]));
   }
-  times ? bound_.run_timed(*times) : bound_.run(is_fixed_);
-  for (size_t i = 0; i < types.size(); ++i) {
-    if (outputs_[i])
-      cuda::copy_on_device(first_byte(results[static_cast<int>(i)]), outputs_[i]->data(),
-                           static_cast<size_t>(bytes_of(types[i])), stream_);
+  return results;
+}
+
+Tensors CudaRunner::run(std::span<const Tensor> inputs, KernelTimes* times) {
+  give_inputs(inputs);
+  const Tensors results = results_with_memory(true);
+  const bool is_fixed = inputs_.holds_all() && outputs_.holds_all();
+  times ? bound_.run_timed(*times) : bound_.run(is_fixed);
+  for (int i = 0; i < results.size(); ++i) {
+    const auto index = static_cast<size_t>(i);
+    if (outputs_.has_slot(index))
+      cuda::copy_on_device(first_byte(results[i]), outputs_.slot(index), bytes_of(results[i]),
+                           stream_);
   }
   return results;
+}
+
+PendingResults CudaRunner::enqueue(std::span<const Tensor> inputs) {
+  give_inputs(inputs);
+  Tensors results = results_with_memory(false);
+  bound_.run(inputs_.holds_all() && outputs_.holds_all());
+  if (outputs_.bytes() == 0) return PendingResults(std::move(results));
+  std::shared_ptr<HostSlot> slot = fetched_.take(outputs_.bytes());
+  cuda::copy_to_host(slot->memory.data(), outputs_.data(), outputs_.bytes(), stream_);
+  slot->settled.record(stream_);
+  return {std::move(results), outputs_, std::move(slot)};
 }
 
 }  // namespace brrr

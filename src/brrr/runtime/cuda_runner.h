@@ -1,9 +1,10 @@
 // A compiled program on a GPU as a function of tensors: inputs go into fixed slots, the program is replayed,
-// results come out of fixed slots. Tensors of some megabytes are used where they are instead.
+// results come out of fixed slots (cuda_slots.h). Large tensors are used where they are instead.
 #pragma once
 
 #include "brrr/compiler/pipeline.h"
 #include "brrr/runtime/cuda_program.h"
+#include "brrr/runtime/cuda_slots.h"
 
 namespace brrr {
 
@@ -13,20 +14,25 @@ class CudaRunner {
 
   // Inputs have the types of the program; they live on its device or on the cpu. `times` may be null.
   Tensors run(std::span<const Tensor> inputs, KernelTimes* times);
+  // The same with results on their way to the host. Nothing waits: the host may be several runs ahead.
+  PendingResults enqueue(std::span<const Tensor> inputs);
   void wait() const;  // until all that was enqueued is done
   void count_last_run() const { bound_.count_last_run(); }
   int64_t launches_of_last_run() const { return bound_.launches_of_last_run(); }
 
  private:
-  void give_input(size_t i, const Tensor& x);
+  void give_inputs(std::span<const Tensor> inputs);
+  void give_in_place(size_t i, const Tensor& x);
+  Tensors results_with_memory(bool for_slots_too);
+  const std::vector<TensorType>& result_types() const { return program_.kernels.list.outputs; }
 
   const CompiledProgram& program_;
   const Device device_;
   const cuda::Stream stream_;
   CudaProgram bound_;
-  std::vector<Ref<Storage>> inputs_, outputs_;  // slots; none for large ones
-  std::vector<Tensor> held_;                    // inputs that the last run reads in place
-  bool is_fixed_ = true;                        // all inputs and outputs have slots
+  SlotBlock inputs_, outputs_;
+  HostSlots staged_, fetched_;  // pinned, for inputs and for results
+  std::vector<Tensor> held_;    // inputs that the last run reads in place
 };
 
 }  // namespace brrr

@@ -146,7 +146,8 @@ Tensors Executable::run_bound(std::span<const Tensor> inputs, KernelTimes* times
   return results;
 }
 
-Tensors Executable::run_with(std::span<const Tensor> inputs, KernelTimes* times) {
+// The inputs as kernels may read them, with everything checked.
+Tensors Executable::usable_inputs(std::span<const Tensor> inputs) {
   const Graph& graph = program_.graph;
   check(inputs.size() == graph.inputs.size(), "the compiled function takes ", graph.inputs.size(),
         " tensors, not ", inputs.size());
@@ -161,8 +162,11 @@ Tensors Executable::run_with(std::span<const Tensor> inputs, KernelTimes* times)
     given.push_back(is_usable ? x : own_input(x));
   }
   if (device_.has_data()) refresh_copies();
-  const std::span<const Tensor> operands(given.begin(), given.end());
-  Tensors results = cuda_ ? cuda_->run(operands, times) : run_bound(operands, times);
+  return given;
+}
+
+// What others may see of a run: its cost, and that states were written.
+void Executable::note_run() {
   if (is_counting()) {
     if (bound_) bound_->count_last_run();
     if (cuda_) cuda_->count_last_run();
@@ -172,6 +176,21 @@ Tensors Executable::run_with(std::span<const Tensor> inputs, KernelTimes* times)
     if (state.is_written) state.storage->mark_written();
   }
   if (device_.has_data()) note_copies();
+}
+
+Tensors Executable::run_with(std::span<const Tensor> inputs, KernelTimes* times) {
+  const Tensors given = usable_inputs(inputs);
+  const std::span<const Tensor> operands(given.begin(), given.end());
+  Tensors results = cuda_ ? cuda_->run(operands, times) : run_bound(operands, times);
+  note_run();
+  return results;
+}
+
+PendingResults Executable::enqueue(std::span<const Tensor> inputs) {
+  if (!cuda_) return PendingResults(run(inputs));
+  const Tensors given = usable_inputs(inputs);
+  PendingResults results = cuda_->enqueue({given.begin(), given.end()});
+  note_run();
   return results;
 }
 

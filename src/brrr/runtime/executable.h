@@ -25,6 +25,9 @@ class Executable {
 
   // Inputs must have the types that the program was compiled for. States are written in place.
   Tensors run(std::span<const Tensor> inputs);
+  // The same with results for the host: on a GPU they are on their way when this returns, and the next run
+  // may be enqueued before they are taken. The program must outlive them.
+  PendingResults enqueue(std::span<const Tensor> inputs);
   // The same with a clock around every kernel, about 50 ns each; `run` itself reads no clock.
   Tensors run_timed(std::span<const Tensor> inputs, KernelTimes& times);
 
@@ -57,6 +60,8 @@ class Executable {
   bool is_written_state(const Storage& storage) const;
   void refresh_copies();
   void note_copies();
+  Tensors usable_inputs(std::span<const Tensor> inputs);
+  void note_run();
   Tensors run_with(std::span<const Tensor> inputs, KernelTimes* times);
   Tensors run_bound(std::span<const Tensor> inputs, KernelTimes* times);
 

@@ -41,13 +41,20 @@ nlohmann::json json_number(double value) {
 
 }  // namespace
 
-StepLimits SpikeGuard::spike_limits() const {
-  return {.loss = limit_of(history_.losses, config_.z, kLossFloor),
-          .grad_norm = limit_of(history_.grad_norms, config_.z, kNormFloor)};
+StepLimits SpikeGuard::spike_limits(int64_t under_way) const {
+  const auto too_new = static_cast<size_t>(kStepsAhead - under_way);
+  if (history_.limits.size() <= too_new) return {};
+  return history_.limits[history_.limits.size() - 1 - too_new];
 }
 
-StepLimits SpikeGuard::step_limits() const {
-  return config_.action == GuardAction::warn ? StepLimits{} : spike_limits();
+StepLimits SpikeGuard::step_limits(const StepLimits& spikes) const {
+  return config_.action == GuardAction::warn ? StepLimits{} : spikes;
+}
+
+void SpikeGuard::remember_limits() {
+  history_.limits.push_back({.loss = limit_of(history_.losses, config_.z, kLossFloor),
+                             .grad_norm = limit_of(history_.grad_norms, config_.z, kNormFloor)});
+  if (history_.limits.size() > kStepsAhead + 1) history_.limits.pop_front();
 }
 
 void SpikeGuard::remember(const StepResult& result) {
@@ -55,35 +62,45 @@ void SpikeGuard::remember(const StepResult& result) {
   push(history_.grad_norms, result.grad_norm, config_.window);
 }
 
-GuardVerdict SpikeGuard::judge(const StepResult& result) {
-  const StepLimits limits = spike_limits();
-  const bool is_number = std::isfinite(result.loss) && std::isfinite(result.grad_norm);
-  const bool loss_spike = result.loss > limits.loss,
-             norm_spike = result.grad_norm > limits.grad_norm;
-  if (is_number && !loss_spike && !norm_spike) {
+GuardVerdict SpikeGuard::judge(const StepResult& result, const StepLimits& spikes) {
+  const bool is_good = std::isfinite(result.loss) && std::isfinite(result.grad_norm) &&
+                       result.loss <= spikes.loss && result.grad_norm <= spikes.grad_norm;
+  GuardVerdict verdict;
+  if (is_good) {
     remember(result);
     history_.skipped_in_a_row = 0;
-    return {};
+  } else {
+    verdict = verdict_on_bad(result, spikes);
   }
+  remember_limits();
+  return verdict;
+}
+
+GuardVerdict SpikeGuard::verdict_on_bad(const StepResult& result, const StepLimits& spikes) {
+  const bool is_number = std::isfinite(result.loss) && std::isfinite(result.grad_norm);
   GuardVerdict verdict;
   if (!is_number) {
     verdict.words = fmt::format("loss {:.4g}, gradient norm {:.4g}: not a number", result.loss,
                                 result.grad_norm);
-  } else if (loss_spike) {
-    verdict.words = fmt::format("loss spike ({:.4g}, limit {:.4g})", result.loss, limits.loss);
+  } else if (result.loss > spikes.loss) {
+    verdict.words = fmt::format("loss spike ({:.4g}, limit {:.4g})", result.loss, spikes.loss);
   } else {
     verdict.words = fmt::format("gradient spike (norm {:.4g}, limit {:.4g})", result.grad_norm,
-                                limits.grad_norm);
+                                spikes.grad_norm);
   }
   history_.skipped_in_a_row += result.applied ? 0 : 1;
   const bool hopeless = !is_number && history_.skipped_in_a_row >= kMostLost;
-  verdict.stops = config_.action == GuardAction::stop || hopeless;
+  verdict.stops = halts() || hopeless;
   verdict.words += verdict.stops    ? ": stopped before the update"
                    : result.applied ? ": applied"
                                     : ": skipped";
   if (hopeless) verdict.words += fmt::format(", the {}th in a row", kMostLost);
   if (is_number && result.applied) remember(result);
-  if (is_number && history_.skipped_in_a_row >= kNewLevel) history_ = {};  // learn the new level
+  if (is_number && history_.skipped_in_a_row >= kNewLevel) {  // learn the new level
+    history_.losses.clear();
+    history_.grad_norms.clear();
+    history_.skipped_in_a_row = 0;
+  }
   return verdict;
 }
 

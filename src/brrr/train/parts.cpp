@@ -92,6 +92,7 @@ TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model, De
           .activations = config.report.activations_every > 0,
           .document_mask = resolved(config.data.document_mask),
           .dropout_seed = config.seed_of(config.seed.dropout),
+          .halts = config.guard.action == GuardAction::stop,
           .head_rows = padded_vocab(parts.model->vocab(), config.train.pad_vocab, target),
           .pipeline = pipeline_options(config)});
   return parts;

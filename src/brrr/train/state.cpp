@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "brrr/base/error.h"
@@ -88,6 +89,26 @@ Value field(const Json& json, const char* name, const std::string& origin) {
   }
 }
 
+// Pairs of loss and norm; null is no limit, which JSON has no number for.
+Json limits_json(const std::deque<StepLimits>& limits) {
+  const auto number = [](double limit) { return std::isfinite(limit) ? Json(limit) : Json(); };
+  Json pairs = Json::array();
+  for (const StepLimits& each : limits)
+    pairs.push_back({number(each.loss), number(each.grad_norm)});
+  return pairs;
+}
+
+std::deque<StepLimits> parse_limits(const Json& guard, const std::string& origin) {
+  std::deque<StepLimits> limits;
+  for (const Json& pair : field<Json>(guard, "limits", origin)) {
+    check(pair.is_array() && pair.size() == 2, origin, " is damaged: a limit is ", pair.dump());
+    StepLimits& added = limits.emplace_back();
+    if (pair[0].is_number()) added.loss = pair[0].get<double>();
+    if (pair[1].is_number()) added.grad_norm = pair[1].get<double>();
+  }
+  return limits;
+}
+
 }  // namespace
 
 std::string to_json(const TrainingState& state) {
@@ -110,6 +131,7 @@ std::string to_json(const TrainingState& state) {
             {"guard",
              {{"losses", state.guard.losses},
               {"grad_norms", state.guard.grad_norms},
+              {"limits", limits_json(state.guard.limits)},
               {"skipped_in_a_row", state.guard.skipped_in_a_row}}},
             {"best_step", state.best_step},
             {"seconds", state.seconds}};
@@ -137,6 +159,7 @@ TrainingState parse_training_state(std::string_view text, const std::string& ori
   check(guard.is_object(), origin, " is damaged: guard is ", guard.dump());
   state.guard = {.losses = field<std::deque<double>>(guard, "losses", origin),
                  .grad_norms = field<std::deque<double>>(guard, "grad_norms", origin),
+                 .limits = parse_limits(guard, origin),
                  .skipped_in_a_row = field<int64_t>(guard, "skipped_in_a_row", origin)};
   if (json.contains("best_loss")) state.best_loss = field<double>(json, "best_loss", origin);
   if (json.contains("algorithms")) {  // a run on the cpu has none

@@ -75,6 +75,7 @@ TrainStep::TrainStep(const LanguageModel& model, Optimizer& optimizer, WeightAve
       compiled_([this](std::span<const Tensor> inputs) { return step(inputs); }, options.pipeline) {
   check(options.accumulate >= 1, "a step has at least one micro-batch, not ", options.accumulate);
   if (options.activations) activation_names_ = find_activation_names(model);
+  if (options.halts) halted_ = zeros({}, {.dtype = DType::boolean, .device = device_of(model)});
 }
 
 // ---- the program ---------------------------------------------------------------------------------
@@ -140,8 +141,11 @@ Tensors TrainStep::step(std::span<const Tensor> inputs) {
   const auto within = [](const Tensor& x, const Tensor& limit) {
     return logical_and(isfinite(x), less_equal(cast(x, DType::f64), limit));
   };
-  const Tensor applies =
-      logical_and(within(loss, inputs[kLossLimit]), within(norm, inputs[kNormLimit]));
+  Tensor applies = logical_and(within(loss, inputs[kLossLimit]), within(norm, inputs[kNormLimit]));
+  if (halted_.defined()) {
+    applies = logical_and(applies, logical_not(halted_));
+    halted_.copy_from(logical_not(applies));
+  }
   optimizer_.update(grads, schedule_.at(inputs[kNumber]), applies);
   if (average_) average_->update(applies);
   Tensors results{loss, norm, applies, stack(squares)};
@@ -166,9 +170,12 @@ std::vector<Tensor> TrainStep::inputs_of(const Batch& batch, int64_t step,
   return inputs;
 }
 
-StepResult TrainStep::run(const Batch& batch, int64_t step, const StepLimits& limits) {
-  const std::vector<Tensor> inputs = inputs_of(batch, step, limits);
-  const Tensors results = compiled_.run(inputs);
+PendingResults TrainStep::start(const Batch& batch, int64_t step, const StepLimits& limits) {
+  return compiled_.enqueue(inputs_of(batch, step, limits));
+}
+
+StepResult TrainStep::finish(PendingResults started) const {
+  const Tensors results = started.take();
   StepResult result{.loss = results[kLoss].item<double>(),
                     .grad_norm = results[kNorm].item<double>(),
                     .applied = results[kApplied].item<bool>(),
@@ -202,7 +209,8 @@ std::vector<NamedTensor> TrainStep::program_states(const Batch& batch) {
     const bool is_owned = std::any_of(owned.begin(), owned.end(), [&](const NamedTensor& each) {
       return shares_storage(each.tensor, state.tensor);
     });
-    if (is_owned || state.copy_of >= 0 || !state.is_written()) continue;
+    const bool is_halt = halted_.defined() && shares_storage(halted_, state.tensor);
+    if (is_owned || is_halt || state.copy_of >= 0 || !state.is_written()) continue;
     found.push_back({join_text("program.", state.name), state.tensor});
   }
   return found;

@@ -4,6 +4,8 @@
 //
 // The guard's verdict is part of the program. When the loss or the norm is not finite or above its limit,
 // every parameter and state keeps its value, so what a run saves after a bad step is what was before it.
+// That holds although a GPU may be some steps ahead of the host that reads their results: with `halts` the
+// program itself makes no update behind the one that it refused.
 #pragma once
 
 #include <limits>
@@ -26,6 +28,7 @@ struct TrainStepOptions {
   bool activations = true;  // largest |x| that each layer passes on
   bool document_mask = false;
   uint64_t dropout_seed = 0;
+  bool halts = false;     // behind a refused update: no other is made
   int64_t head_rows = 0;  // of the head's matrix inside the program (vocab_padding.h); 0: its own
   PipelineOptions pipeline;
 };
@@ -34,6 +37,7 @@ struct TrainStepOptions {
 struct StepLimits {
   double loss = std::numeric_limits<double>::infinity();
   double grad_norm = std::numeric_limits<double>::infinity();
+  bool operator==(const StepLimits&) const = default;
 };
 
 struct StepResult {
@@ -50,8 +54,12 @@ class TrainStep {
   TrainStep(const LanguageModel& model, Optimizer& optimizer, WeightAverage* average,
             const Schedule& schedule, const TrainStepOptions& options);
 
-  // `step` counts from 0.
-  StepResult run(const Batch& batch, int64_t step, const StepLimits& limits = {});
+  // `step` counts from 0. A GPU is still at work when start returns; results are read in the order of starts.
+  PendingResults start(const Batch& batch, int64_t step, const StepLimits& limits = {});
+  StepResult finish(PendingResults started) const;
+  StepResult run(const Batch& batch, int64_t step, const StepLimits& limits = {}) {
+    return finish(start(batch, step, limits));
+  }
 
   // The traced step for batches like this one; on the null device it has shapes and a price.
   Graph trace(const Batch& batch);
@@ -78,6 +86,7 @@ class TrainStep {
   TrainStepOptions options_;
   std::vector<std::string> activation_names_;
   std::vector<Tensor> activations_;  // of the trace under way
+  Tensor halted_;                    // defined where refused updates halt
   CompiledFunction compiled_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 
 #include "brrr/base/error.h"
@@ -19,6 +18,7 @@
 #include "brrr/train/sampler.h"
 #include "brrr/train/saved_tensors.h"
 #include "brrr/train/state.h"
+#include "brrr/train/step_queue.h"
 #include "brrr/train/tensorboard.h"
 
 namespace brrr {
@@ -28,9 +28,8 @@ namespace {
 // The algorithms of its matrix products, for other runs that must have the same bits (--algorithms).
 const fs::path kAlgorithmsFile = "algorithms.txt";
 
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+bool is_due_after(int64_t steps_done, int64_t every) {
+  return every > 0 && steps_done % every == 0;
 }
 
 }  // namespace
@@ -45,6 +44,7 @@ struct Trainer::State {
   TrainConfig& config = settled.config;
   TrainingParts parts;
   SpikeGuard guard;
+  StepQueue queue;
   Batches batches;
   std::unique_ptr<BatchLoss> train_loss, validation_loss;
   std::unique_ptr<Sampler> sampler;  // null: texts cannot be written
@@ -64,6 +64,7 @@ struct Trainer::State {
         observer(std::move(watch)),
         parts(make_parts(config, settled.model)),
         guard(config.guard),
+        queue(*parts.step, guard),
         batches(training_batches(config, corpus)) {
     at.config = config;
     at.brrr_version = options.brrr_version;
@@ -189,37 +190,53 @@ struct Trainer::State {
   }
 
   // ---- the loop ----------------------------------------------------------------------------------
+  bool is_due(int64_t every) const { return is_due_after(at.step, every); }
+  // Whether an evaluation, a sample or a checkpoint follows when so many steps are done.
+  bool is_looked_at(int64_t steps_done) const {
+    return is_due_after(steps_done, resolved(config.report.eval_every)) ||
+           is_due_after(steps_done, resolved(config.report.sample_every)) ||
+           is_due_after(steps_done, resolved(config.checkpoint.every));
+  }
+
+  // A GPU works while the host prepares; the cpu is the host.
+  int64_t steps_ahead() const {
+    return options.steps_ahead.value_or(default_device() == Device::cpu() ? 0 : kStepsAhead);
+  }
+
+  // Steps may be started ahead, but not behind one after which somebody looks at the model.
+  bool may_start(int64_t steps) const {
+    const int64_t done_before = at.step + queue.size();
+    if (done_before >= steps) return false;
+    if (queue.empty()) return true;
+    return queue.size() <= steps_ahead() && !is_looked_at(done_before);
+  }
+
   struct Stepped {
     StepRecord record;
     bool stops = false;
   };
 
-  Stepped step_once(const Batch& batch) {
-    const auto start = Clock::now();
-    const StepLimits limits = guard.step_limits();
-    const StepResult result = parts.step->run(batch, at.step, limits);
-    const double seconds = seconds_since(start);
+  Stepped finish_oldest() {
+    const auto [batch, spikes, result, seconds] = queue.finish();
     const double rate = make_schedule(config).at(at.step);
     at.step += 1;
     at.seconds += seconds;
-    const auto tokens = static_cast<double>(batch.inputs.numel());
+    const double per_second = static_cast<double>(batch.inputs.numel()) / seconds;
     Stepped stepped{.record = {.step = at.step,
                                .loss = result.loss,
                                .lr = rate,
                                .grad_norm = result.grad_norm,
-                               .tokens_per_second = tokens / seconds,
+                               .tokens_per_second = per_second,
                                .ms = seconds * 1e3}};
     StepRecord& record = stepped.record;
-    record.mfu =
-        plan.model_flops_per_token.value() * record.tokens_per_second / options.peak_flops.value();
+    record.mfu = plan.model_flops_per_token.value() * per_second / options.peak_flops.value();
     record.memory_bytes = static_cast<double>(ledger().peak().value());
     const int64_t every = config.report.activations_every;
     if (every > 0 && (at.step == 1 || at.step % every == 0)) {
       for (size_t i = 0; i < result.activations.size(); ++i)
         record.activations[parts.step->activation_names()[i]] = result.activations[i];
     }
-    const StepLimits spikes = guard.spike_limits();
-    const GuardVerdict verdict = guard.judge(result);
+    const GuardVerdict verdict = guard.judge(result, spikes);
     if (verdict.is_notable()) {
       const fs::path folder =
           save_bad_step(options.folder, {.step = at.step,
@@ -236,8 +253,6 @@ struct Trainer::State {
     stepped.stops = verdict.stops;
     return stepped;
   }
-
-  bool is_due(int64_t every) const { return every > 0 && at.step % every == 0; }
 
   // Evaluation, sample, log and checkpoint behind a step.
   void finish_step(StepRecord& record, bool is_last) {
@@ -272,16 +287,21 @@ struct Trainer::State {
     TrainOutcome outcome{.status = "finished"};
     Prefetcher prefetch([this](int64_t step) { return batches.at(step); }, {.first_step = at.step});
     while (at.step < steps) {
-      Stepped stepped = step_once(prefetch.next());
+      while (outcome.reason.empty() && may_start(steps))
+        queue.start(prefetch.next(), at.step + queue.size());
+      Stepped stepped = finish_oldest();
       const bool asked = options.stop && options.stop->load();
-      const bool ends = asked || stepped.stops;
+      if (outcome.reason.empty() && (asked || stepped.stops))
+        outcome.reason = stepped.stops ? stepped.record.guard : "by a signal";
+      // Those behind a halt changed nothing; behind any other end they count, and the run ends after them.
+      if (stepped.stops && guard.halts()) queue.drop();
+      const bool ends = !outcome.reason.empty() && queue.empty();
       finish_step(stepped.record, ends || at.step == steps);
       outcome.loss = stepped.record.loss;
-      if (!ends || at.step == steps) continue;
-      outcome.status = "stopped";
-      outcome.reason = stepped.stops ? stepped.record.guard : "by a signal";
-      break;
+      if (ends && at.step < steps) break;
     }
+    if (at.step < steps) outcome.status = "stopped";
+    if (outcome.status == "finished") outcome.reason.clear();
     outcome.step = at.step;
     outcome.seconds = at.seconds;
     return outcome;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "brrr/train/auto_size.h"
@@ -26,6 +27,8 @@ struct TrainerOptions {
   std::string brrr_version;
   FlopsPerSecond peak_flops;                // for MFU
   const std::atomic<bool>* stop = nullptr;  // set from a signal: finish the step, save, end
+  std::optional<int64_t>
+      steps_ahead;  // started before results are seen; default: as the device likes
 };
 
 struct TrainOutcome {
