@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "brrr/cli/device_option.h"
 #include "brrr/cli/exit_codes.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/napkin.h"
@@ -19,10 +20,22 @@ using Json = nlohmann::ordered_json;
 struct Options {
   ModelOptions model;
   std::string rates;
+  DeviceOption device;
   int steps = 5, rows = 12;
-  double band = 0.15;
+  std::optional<double> given_band;
   bool json = false;
+  // A cpu shares its clock and memory with everybody else; a GPU is alone.
+  double band() const {
+    return given_band.value_or(device.device().kind == DeviceKind::cuda ? 0.10 : 0.15);
+  }
 };
+
+Json driver_json(const DriverMemory& driver) {
+  return {{"books_bytes", driver.books},
+          {"held_bytes", driver.held},
+          {"used_bytes", driver.used},
+          {"context_and_code_bytes", driver.used - driver.held}};
+}
 
 void print_json(const Verification& v, const Options& options) {
   Json memory = Json::array(), kernels = Json::array();
@@ -41,11 +54,12 @@ void print_json(const Verification& v, const Options& options) {
             {"predicted_step_seconds", v.predicted_seconds},
             {"measured_step_seconds", v.measured_seconds},
             {"error", v.error()},
-            {"band", options.band},
+            {"band", options.band()},
             {"between_kernels_seconds", v.between_kernels()},
             {"memory_exact", v.memory_is_exact()},
             {"memory", memory},
             {"kernels", kernels}};
+  if (v.driver) json["driver"] = driver_json(*v.driver);
   std::puts(json.dump(1).c_str());
 }
 
@@ -57,6 +71,14 @@ void print_tables(const Verification& v, const Options& options) {
     memory.row(line.what, with_commas(line.predicted), with_commas(line.measured),
                with_commas(line.measured - line.predicted));
   std::fputs(memory.text().c_str(), stdout);
+  if (v.driver)
+    std::printf(
+        "The driver has %s in use: %s on brrr's books, %s for whole blocks, and %s of context, "
+        "code, "
+        "libraries and other processes.\n",
+        to_text(Bytes(v.driver->used)).c_str(), to_text(Bytes(v.driver->books)).c_str(),
+        to_text(Bytes(v.driver->held - v.driver->books)).c_str(),
+        to_text(Bytes(v.driver->used - v.driver->held)).c_str());
   Table time({"kernels", "calls", "predicted ms", "measured ms", "residual ms", "share", "regime"});
   const double all = v.measured_seconds;
   int shown = 0;
@@ -91,14 +113,14 @@ void print_tables(const Verification& v, const Options& options) {
 void run(const Options& options) {
   std::optional<Rates> rates;
   if (!options.rates.empty()) rates = load_rates(options.rates);
-  const Verification v = verify_step(options.model.model, options.model.on(Device::cpu()),
+  const Verification v = verify_step(options.model.model, options.model.on(options.device.device()),
                                      {.steps = options.steps, .rates = rates ? &*rates : nullptr});
   options.json ? print_json(v, options) : print_tables(v, options);
   if (!v.memory_is_exact()) throw CheckFailed("the memory of the step is not what was predicted");
-  if (std::abs(v.error()) > options.band)
+  if (std::abs(v.error()) > options.band())
     throw CheckFailed(
         fmt::format("the step time is {:+.1f} % from the prediction, outside +-{:.0f} %",
-                    100 * v.error(), 100 * options.band));
+                    100 * v.error(), 100 * options.band()));
 }
 
 }  // namespace
@@ -113,14 +135,17 @@ void add_napkin_verify(CLI::App& napkin) {
       ->capture_default_str();
   command->add_option("--rates", options->rates,
                       "File of `brrr calibrate`; measured between the steps by default");
-  command->add_option("--band", options->band, "Largest error of the step time")
-      ->capture_default_str();
+  command->add_option("--band", options->given_band,
+                      "Largest error of the step time; 0.15 on a cpu, 0.10 on a GPU");
+  add_device_option(*command, options->device);
   command->add_option("--rows", options->rows, "Kinds of kernels to list")->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Ends with 1 when memory differs by a byte or time by more than the band.\nExamples:\n"
       "  brrr napkin verify --model char-gpt --batch 8 --seq 128\n"
-      "  brrr napkin verify --model cnn --batch 64");
+      "  brrr napkin verify --model cnn --batch 64\n"
+      "  brrr napkin verify --model gpt2-124m --batch 64 --seq 1024 --precision bf16 --device "
+      "cuda");
   command->callback([options] { run(*options); });
 }
 

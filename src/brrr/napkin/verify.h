@@ -19,10 +19,18 @@ struct VerifyOptions {
   const Rates* rates = nullptr;  // none: calibrated between the steps
 };
 
+// What the driver of a GPU says is in use there, beside what brrr has on its books.
+struct DriverMemory {
+  int64_t books = 0;  // tensors and programs, to the byte
+  int64_t held = 0;   // taken from the driver for them: rounded to blocks, and those kept for reuse
+  int64_t used = 0;   // of the whole GPU: context, code of kernels, libraries, other processes
+};
+
 struct Verification {
   int64_t parameters = 0;
   std::vector<MemoryLine> memory;
-  Profile profile;  // predicted and measured, kernel by kernel
+  std::optional<DriverMemory> driver;  // on a GPU
+  Profile profile;                     // predicted and measured, kernel by kernel
   double predicted_seconds = 0, measured_seconds = 0;
   // Time of the whole step that no kernel has, where clocks are apart: binding inputs, drift of the machine.
   double between_kernels() const { return measured_seconds - profile.kernel_seconds; }
@@ -30,7 +38,7 @@ struct Verification {
   bool memory_is_exact() const;
 };
 
-// On the cpu. The memory of everything else that lives there is left out.
+// On the device of the options. The memory of everything else that lives there is left out.
 Verification verify_step(std::string_view model, const StepOptions& options,
                          const VerifyOptions& verify = {});
 

@@ -20,8 +20,28 @@ size_t bytes_of(const Operand& operand) {
   return static_cast<size_t>(storage_bytes(operand.dtype, operand.count()));
 }
 
+int64_t side_block(int64_t bytes) { return std::max<int64_t>(bytes, 16); }
+
 Ref<Storage> device_bytes(int device, int64_t bytes) {
-  return Storage::allocate(Device::cuda(device), std::max<int64_t>(bytes, 16), Category::workspace);
+  return Storage::allocate(Device::cuda(device), side_block(bytes), Category::workspace);
+}
+
+// Of one iteration of a loop: the part of an operand that is dealt out among them.
+int64_t slice_bytes(const OperandRef& sliced, const RepeatNode& parts) {
+  return storage_bytes(sliced.dtype, numel(sliced.layout.shape)) / std::max<int64_t>(parts.most, 1);
+}
+
+int64_t table_bytes(const GeneratedLaunch& launch) {
+  return static_cast<int64_t>(launch.pointers.size() * sizeof(void*));
+}
+
+int64_t loop_bytes(const Kernel& kernel) {
+  const RepeatNode parts = repeat_node(kernel.attrs);
+  const auto number = static_cast<int64_t>(sizeof(int64_t));
+  int64_t bytes = side_block(std::max<int64_t>(parts.most, 1) * number) + side_block(number);
+  for (int i = 1; i < parts.first_captured(); ++i)
+    bytes += side_block(slice_bytes(kernel.inputs[static_cast<size_t>(i)], parts));
+  return bytes + side_bytes(kernel.body->list).value();
 }
 
 // The number that a buffer holds in every run, where a program writes one there.
@@ -56,6 +76,18 @@ void compile_at_once(const KernelList& list, const std::string& architecture) {
 const OpDef kFused{.name = "fused", .formula = "", .kind = OpKind::elementwise};
 
 }  // namespace
+
+Bytes side_bytes(const KernelList& list) {
+  int64_t bytes = 0;
+  for (const Kernel& kernel : list.kernels) {
+    if (kernel.body) bytes += loop_bytes(kernel);
+    if (!kernel.generated) continue;
+    for (const GeneratedLaunch& launch : kernel.generated->launches) {
+      if (launch.is_table) bytes += side_block(table_bytes(launch));
+    }
+  }
+  return Bytes(bytes);
+}
 
 // A body, with an arena inside that of the program around it. What changes from one iteration to the next
 // is copied into slots, so that the body is captured once.
@@ -114,20 +146,15 @@ void CudaProgram::add_step(const Kernel& kernel, std::byte* arena) {
     step.loop = std::make_unique<Loop>(kernel, step.workspace.data(), device_);
     step.loop->constant = constant_in(program_->list, kernel.inputs[0].buffer);
     step.loop->slots.push_back(device_bytes(device_, sizeof(int64_t)));
-    for (int i = 1; i < step.loop->parts.first_captured(); ++i) {
-      const OperandRef& sliced = kernel.inputs[static_cast<size_t>(i)];
-      const int64_t bytes = storage_bytes(sliced.dtype, numel(sliced.layout.shape));
-      step.loop->slots.push_back(
-          device_bytes(device_, bytes / std::max<int64_t>(step.loop->parts.most, 1)));
-    }
+    for (int i = 1; i < step.loop->parts.first_captured(); ++i)
+      step.loop->slots.push_back(device_bytes(
+          device_, slice_bytes(kernel.inputs[static_cast<size_t>(i)], step.loop->parts)));
     for (size_t i = 0; i < step.loop->slots.size(); ++i)
       step.loop->body.set_address(Place::input, static_cast<int>(i), step.loop->slots[i]->data());
   } else if (kernel.generated) {
     for (const GeneratedLaunch& launch : kernel.generated->launches) {
       step.code.push_back(&cuda::generated_kernel(kernel.generated->source, launch.entry, device_));
-      if (launch.is_table)
-        step.table =
-            device_bytes(device_, static_cast<int64_t>(launch.pointers.size() * sizeof(void*)));
+      if (launch.is_table) step.table = device_bytes(device_, table_bytes(launch));
     }
   } else {
     check(kernel.op && kernel.op->cuda, kernel.name,

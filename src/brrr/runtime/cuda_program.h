@@ -17,6 +17,9 @@
 
 namespace brrr {
 
+// Device memory that a program takes besides its arena: tables of pointers, slots and counters of loops.
+Bytes side_bytes(const KernelList& list);
+
 class CudaProgram {
  public:
   // `program` must outlive this object; `arena` has as many bytes as its plan asks for.
