@@ -1,14 +1,21 @@
 #!/bin/bash
 # Everything that a GPU must show, in one run: tests, the sweep, memory and race checks of kernels, benchmarks
-# beside PyTorch. Prints a short table last; logs and JSON go to the folder named by --out.
+# beside PyTorch, predictions beside steps, losses beside the cpu's, the same bits twice. Prints a short table last;
+# logs and JSON go to the folder named by --out.
 #
-#   tools/gpu_check.sh [--bin build/bin] [--out gpu-check] [--only devices,tests,sweep,sanitizer,bench,train,peers]
+#   tools/gpu_check.sh [--bin build/bin] [--out gpu-check] [--text FILE] [--tokenizer T] [--only SECTION,...]
+#
+# Sections: devices, tests, sweep, sanitizer, bench, train, peers, verify, parity, bits, start, ladder. Runs learn
+# from --text with --tokenizer (the embedded stories and their own by default).
 set -u
-bin=build/bin out=gpu-check only=devices,tests,sweep,sanitizer,bench,train,peers
+bin=build/bin out=gpu-check text="" tokenizer=auto
+only=devices,tests,sweep,sanitizer,bench,train,peers,verify,parity,bits,start,ladder
 while [ $# -gt 0 ]; do
   case "$1" in
     --bin) bin=$2; shift 2 ;;
     --out) out=$2; shift 2 ;;
+    --text) text=$2; shift 2 ;;
+    --tokenizer) tokenizer=$2; shift 2 ;;
     --only) only=$2; shift 2 ;;
     *) echo "gpu_check.sh: unknown option $1" >&2; exit 2 ;;
   esac
@@ -17,6 +24,18 @@ mkdir -p "$out"
 summary="$out/summary.txt"
 : >"$summary"
 failed=0
+
+# Words of `brrr train` for GPT-2 124M with nothing between its steps.
+words=(train)
+[ -n "$text" ] && words+=("$text")
+words+=(--tokenizer "$tokenizer" --model gpt2-124m --eval-every 100000 --eval-batches 1 --sample-every 0
+        --sample-tokens 1 --json)
+# train FOLDER WORDS...: a short run that leaves losses and a checkpoint.
+train() {
+  local folder=$1
+  shift
+  "$bin/brrr" "${words[@]}" --batch 4 --context 64 --save-every 10 --keep 3 --out "$folder" "$@"
+}
 
 wants() { case ",$only," in *",$1,"*) return 0 ;; *) return 1 ;; esac; }
 
@@ -78,6 +97,56 @@ if wants peers; then
     note peers skipped "no PyTorch here, or no $peer (set BRRR_PEER)"
   fi
 fi
+
+# Predicted beside measured: memory to the byte, time within a tenth.
+if wants verify; then
+  for sizes in "gpt2-124m 64 1024" "gpt2-350m 32 1024" "gpt2-1558m 8 1024" "qwen2.5-0.5b 8 1024"; do
+    read -r model batch seq <<<"$sizes"
+    step "verify_$model" 180 "$bin/brrr" napkin verify --model "$model" --batch "$batch" --seq "$seq" \
+      --precision bf16 --recompute selective --device cuda --steps 5 --rows 8
+  done
+fi
+# The same weights and batches: f32 on both devices, and bf16 beside f32.
+if wants parity; then
+  # A gentle start: at the rate that `brrr train` picks, runs of the first steps part for any reason.
+  f32="--precision f32 --matmul-precision ieee --lr 3e-4 --warmup 50"
+  rm -rf "$out"/parity_*
+  # shellcheck disable=SC2086
+  { train "$out/parity_cpu" --device cpu --steps 50 $f32 &&
+    train "$out/parity_gpu" --device cuda --steps 50 $f32; } >"$out/parity_runs.log" 2>&1
+  step parity_f32_50 60 "$bin/brrr" compare "$out/parity_cpu" "$out/parity_gpu" --within 1e-4
+  # shellcheck disable=SC2086
+  { train "$out/parity_f32" --device cuda --steps 300 $f32 &&
+    train "$out/parity_bf16" --device cuda --steps 300 --precision bf16 --lr 3e-4 --warmup 50; } >>"$out/parity_runs.log" 2>&1
+  step parity_bf16_300 60 "$bin/brrr" compare "$out/parity_f32" "$out/parity_bf16" --within 0.01
+fi
+# The same bits twice, from two cold caches with the same choices, and through a pause.
+if wants bits; then
+  rm -rf "$out"/bits_* "$out"/cache_*
+  {
+    train "$out/bits_once" --device cuda --precision bf16 --steps 20
+    train "$out/bits_again" --device cuda --precision bf16 --steps 20
+    XDG_CACHE_HOME="$out/cache_a" train "$out/bits_cold_a" --device cuda --precision bf16 --steps 20
+    XDG_CACHE_HOME="$out/cache_b" train "$out/bits_cold_b" --device cuda --precision bf16 --steps 20 \
+      --algorithms "$out/bits_cold_a/algorithms.txt"
+    train "$out/bits_paused" --device cuda --precision bf16 --steps 20
+    rm -rf "$out/bits_paused/checkpoints/step-00000020"  # it goes on from step 10
+    "$bin/brrr" train --resume --device cuda --json --out "$out/bits_paused"
+  } >"$out/bits_runs.log" 2>&1
+  step bits_twice 60 "$bin/brrr" compare "$out/bits_once" "$out/bits_again" --within 0
+  step bits_cold 60 "$bin/brrr" compare "$out/bits_cold_a" "$out/bits_cold_b" --within 0
+  step bits_resumed 60 "$bin/brrr" compare "$out/bits_once" "$out/bits_paused" --within 0
+  rm -rf "$out"/bits_*/checkpoints "$out"/parity_*/checkpoints "$out"/cache_*
+fi
+# From the start of the process to the end of the tenth step, with what the last run left in the caches.
+if wants start; then
+  rm -rf "$out"/start_*
+  large=("$bin/brrr" "${words[@]}" --batch 64 --context 1024 --save-every 100000 --device cuda --precision bf16)
+  "${large[@]}" --steps 2 --out "$out/start_cold" >"$out/start_runs.log" 2>&1
+  step start_to_10th_step 60 "${large[@]}" --steps 10 --out "$out/start_warm"
+  rm -rf "$out"/start_*/checkpoints
+fi
+if wants ladder; then step ladder 180 "$bin/brrr" ladder; fi
 
 echo
 cat "$summary"

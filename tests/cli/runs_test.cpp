@@ -74,6 +74,25 @@ TEST(Compare, ShowsResultsDifferencesAndCurves) {
   EXPECT_EQ(json["differences"]["model.width"], nlohmann::json({"128", "64"}));
 }
 
+TEST(Compare, LossesMustBeWithinWhatIsAskedFor) {
+  const TempFolder folder;
+  RunLog first = made_up_run("first", true), second = first;
+  write_run(folder / "a", first);
+  write_run(folder / "b", second);
+  const std::string both = (folder / "a").string() + " " + (folder / "b").string();
+  const Outcome equal = run("compare " + both + " --within 0");
+  EXPECT_EQ(equal.status, 0) << equal.output;
+  EXPECT_THAT(equal.output, HasSubstr("equal to the last bit"));
+  second.steps[6].loss *= 1.001;
+  write_run(folder / "b", second);
+  EXPECT_EQ(run("compare " + both + " --within 0.01").status, 0);
+  const Outcome apart = run("compare " + both + " --within 1e-4");
+  EXPECT_EQ(apart.status, 1);
+  EXPECT_THAT(apart.output, HasSubstr(join_text("at step ", second.steps[6].step)));
+  const auto json = nlohmann::json::parse(run("compare --json " + both).output);
+  EXPECT_NEAR(json["largest_loss_difference"].get<double>(), 1e-3, 1e-9);
+}
+
 TEST(Compare, OneRunIsTooFew) {
   const TempFolder folder;
   write_run(folder.path(), made_up_run("a", true));

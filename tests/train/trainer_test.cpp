@@ -103,6 +103,35 @@ TEST(Trainer, GoesOnWithAccumulationAndDropout) {
   EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint));
 }
 
+// Settings of the compiler reach the step that is trained.
+TEST(Trainer, ProductsPartsAndMemoryAreSettings) {
+  SmallRun run;
+  run.config.model.layers = 2;
+  run.config.train.steps = 3;
+  run.train("plain");
+  run.config.train.matmul_precision = MatmulPrecision::tf32;
+  run.train("tf32");
+  EXPECT_NE(run.losses("tf32"), run.losses("plain"));
+  run.config.train.matmul_precision = MatmulPrecision::ieee;
+  run.train("ieee");
+  EXPECT_EQ(run.losses("ieee"), run.losses("plain")) << "what the cpu does by itself";
+  run.config.train.precision = Precision::bf16_mixed;
+  run.train("bf16");
+  run.config.train.precision_of = {"h.*=f32"};
+  run.train("blocks in f32");
+  EXPECT_NE(run.losses("blocks in f32"), run.losses("bf16"));
+  run.config.train.precision_of = {"nowhere=f32"};
+  EXPECT_THROW(run.train("no such part"), Error);
+  run.config.train.precision_of.clear();
+  run.config.train.recompute = RematPolicy::budget;
+  run.config.train.memory_budget_mib = 100;
+  run.train("roomy");
+  EXPECT_EQ(run.losses("roomy"), run.losses("bf16"));
+  run.config.train.recompute = RematPolicy::selective;
+  EXPECT_THAT([&] { check_config(run.config); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("is for --recompute budget")));
+}
+
 TEST(Trainer, RunsLayersAgainInsideMicroBatches) {
   SmallRun run;
   run.config.model.layers = 2;

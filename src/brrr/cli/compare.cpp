@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "brrr/base/error.h"
 #include "brrr/cli/commands.h"
+#include "brrr/cli/exit_codes.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/report/config_differences.h"
 #include "brrr/report/plot.h"
@@ -24,8 +26,33 @@ namespace {
 struct Options {
   std::vector<std::string> runs;
   std::string html;
+  std::optional<double> within;
   bool json = false;
 };
+
+// How far losses of the same step are apart, at most, as a part of the first run's.
+struct LossDistance {
+  double part = 0;
+  int64_t step = 0;  // where
+  size_t steps = 0;  // that were compared
+};
+
+LossDistance loss_distance(const std::vector<NamedRun>& runs) {
+  LossDistance farthest;
+  std::map<int64_t, double> first;
+  for (const StepRecord& record : runs[0].run.steps) first[record.step] = record.loss;
+  for (size_t i = 1; i < runs.size(); ++i) {
+    for (const StepRecord& record : runs[i].run.steps) {
+      const auto found = first.find(record.step);
+      if (found == first.end()) continue;
+      ++farthest.steps;
+      const double part = std::abs(record.loss - found->second) / std::abs(found->second);
+      if (part > farthest.part || std::isnan(part))
+        farthest.part = std::isnan(part) ? INFINITY : part, farthest.step = record.step;
+    }
+  }
+  return farthest;
+}
 
 std::vector<NamedRun> read_runs(const Options& options) {
   std::vector<NamedRun> runs;
@@ -100,11 +127,21 @@ void print_text(const std::vector<NamedRun>& runs,
     fmt::print("{}\n", table.text());
   }
   fmt::print("{}", curves(runs));
+  const LossDistance distance = loss_distance(runs);
+  if (distance.steps > 0)
+    fmt::print("\nlosses of {} steps in common are {} apart at most{}\n", distance.steps,
+               distance.part == 0 ? "0" : fmt::format("{:.2e} of their size", distance.part),
+               distance.part == 0 ? ": equal to the last bit"
+                                  : fmt::format(", at step {}", distance.step));
 }
 
 nlohmann::json to_json(const std::vector<NamedRun>& runs,
                        const std::vector<ConfigDifference>& differences) {
+  const LossDistance distance = loss_distance(runs);
   nlohmann::json result = {{"runs", nlohmann::json::array()},
+                           {"largest_loss_difference", distance.part},
+                           {"at_step", distance.step},
+                           {"steps_compared", distance.steps},
                            {"differences", nlohmann::json::object()}};
   for (const NamedRun& named : runs) {
     const LearningRegime learning = judge_learning(named.run);
@@ -125,6 +162,14 @@ nlohmann::json to_json(const std::vector<NamedRun>& runs,
   return result;
 }
 
+void check_within(const LossDistance& distance, double within) {
+  if (distance.steps == 0) throw CheckFailed("the runs have no step in common");
+  if (distance.part > within)
+    throw CheckFailed(
+        fmt::format("losses are {:.2e} of their size apart at step {}, more than {:.2e}",
+                    distance.part, distance.step, within));
+}
+
 void run_compare(const Options& options) {
   check(options.runs.size() >= 2, "compare needs two runs or more: brrr compare runs/a runs/b");
   const std::vector<NamedRun> runs = read_runs(options);
@@ -134,10 +179,11 @@ void run_compare(const Options& options) {
     std::puts(to_json(runs, differences)
                   .dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
                   .c_str());
-    return;
+  } else {
+    print_text(runs, differences);
+    if (!options.html.empty()) fmt::print("\nwritten: {}\n", options.html);
   }
-  print_text(runs, differences);
-  if (!options.html.empty()) fmt::print("\nwritten: {}\n", options.html);
+  if (options.within) check_within(loss_distance(runs), *options.within);
 }
 
 }  // namespace
@@ -147,13 +193,16 @@ void add_compare(CLI::App& app) {
       app.add_subcommand("compare", "Put runs beside each other: results, settings and curves");
   const auto options = std::make_shared<Options>();
   command->add_option("runs", options->runs, "The folders of two runs or more")->required();
+  command->add_option("--within", options->within,
+                      "End with 1 where losses of the same step are farther apart: 0, 1e-4, ...");
   command->add_option("--html", options->html,
                       "Write a page with the curves of all runs to this file");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Examples:\n"
       "  brrr compare runs/stories runs/stories-2\n"
-      "  brrr compare runs/small runs/large --html compared.html");
+      "  brrr compare runs/small runs/large --html compared.html\n"
+      "  brrr compare runs/once runs/again --within 0");
   command->callback([options] { run_compare(*options); });
 }
 

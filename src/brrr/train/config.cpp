@@ -25,6 +25,7 @@ std::string text_of(double value) {
   return {digits, end};
 }
 std::string text_of(Precision value) { return std::string(precision_name(value)); }
+std::string text_of(MatmulPrecision value) { return std::string(matmul_precision_name(value)); }
 std::string text_of(RematPolicy value) { return std::string(policy_name(value)); }
 std::string text_of(ScheduleShape value) { return std::string(schedule_name(value)); }
 std::string text_of(GuardAction value) {
@@ -69,6 +70,9 @@ void parse_value(std::string_view key, std::string_view text, bool& value) {
 }
 void parse_value(std::string_view, std::string_view text, Precision& value) {
   value = parse_precision(text);
+}
+void parse_value(std::string_view, std::string_view text, MatmulPrecision& value) {
+  value = parse_matmul_precision(text);
 }
 void parse_value(std::string_view, std::string_view text, RematPolicy& value) {
   value = parse_policy(text);
@@ -191,6 +195,11 @@ void check_config(const TrainConfig& config) {
   positive("checkpoint.every", config.checkpoint.every);
   positive("checkpoint.keep", config.checkpoint.keep);
   positive("guard.window", config.guard.window), positive("data.stories", data.stories);
+  positive("train.memory_budget_mib", train.memory_budget_mib);
+  check(!train.memory_budget_mib || train.recompute == RematPolicy::budget,
+        "train.memory_budget_mib = ", train.memory_budget_mib.value_or(0),
+        " is for --recompute budget, not for ", policy_name(train.recompute));
+  for (const std::string& text : train.precision_of) parse_precision_override(text);
   at_most("model.layers", model.layers.value_or(1), kMostLayers);
   at_most("train.accumulate", train.accumulate, kMostMicroBatches);
   not_negative("report.activations_every", static_cast<double>(config.report.activations_every));

@@ -55,9 +55,12 @@ struct LoopConfig {
   double minutes = 5;      // what sizes and steps are chosen for, where they are left open
   int64_t accumulate = 1;  // micro-batches of `batch` rows in a step
   Precision precision = Precision::f32;
+  std::optional<MatmulPrecision> matmul_precision;  // open: tf32 on a GPU, else ieee
+  std::vector<std::string> precision_of;            // "h.*.attn=f32": parts that have another
   RematPolicy recompute = RematPolicy::selective;
-  std::string pad_vocab = "auto";  // "auto", "off" or a number (vocab_padding.h)
-  std::string without;             // compiler passes to leave out, for looking into a wrong result
+  std::optional<int64_t> memory_budget_mib;  // of temporaries, for RematPolicy::budget
+  std::string pad_vocab = "auto";            // "auto", "off" or a number (vocab_padding.h)
+  std::string without;  // compiler passes to leave out, for looking into a wrong result
   double z_loss = 0, soft_cap = 0, label_smoothing = 0;
 };
 

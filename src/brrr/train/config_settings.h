@@ -42,7 +42,14 @@ void for_each_setting(Config& c, Visit&& visit) {
   visit("train.batch", "--batch", "rows at a time", train.batch);
   visit("train.accumulate", "--accumulate", "micro-batches a step", train.accumulate);
   visit("train.precision", "--precision", "f32, bf16, f16 or fp8", train.precision);
+  visit("train.matmul_precision", "--matmul-precision",
+        "products of f32 numbers: ieee, tf32 or bf16; auto: tf32 on a GPU, else ieee",
+        train.matmul_precision);
+  visit("train.precision_of", "--precision-of", "parts that have another: h.*.attn=f32,head=f32",
+        train.precision_of);
   visit("train.recompute", "--recompute", "none, selective, full or budget", train.recompute);
+  visit("train.memory_budget_mib", "--memory-budget",
+        "MiB of temporaries that --recompute budget must fit", train.memory_budget_mib);
   visit("train.pad_vocab", "--pad-vocab",
         "fill the head's matrix up inside the step: auto (on a GPU), off, or to a multiple of N",
         train.pad_vocab);

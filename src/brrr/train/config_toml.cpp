@@ -58,7 +58,7 @@ void read_value(TrainConfig& config, const toml::node& node, const std::string& 
     return;
   }
   std::string text;
-  if (list && key == "data.weights") {
+  if (list && (key == "data.weights" || key == "train.precision_of")) {
     for (const toml::node& each : *list)
       text += join_text(text.empty() ? "" : ",", text_of(each, key, origin));
   } else {

@@ -64,10 +64,17 @@ CrossEntropyOptions loss_options(const TrainConfig& config) {
   return options;
 }
 
-PipelineOptions pipeline_options(const TrainConfig& config) {
+PipelineOptions pipeline_options(const TrainConfig& config, Device target) {
   PipelineOptions options;
+  const bool has_tensor_cores = target.kind == DeviceKind::cuda;
   options.precision.policy = config.train.precision;
+  options.precision.matmul = config.train.matmul_precision.value_or(
+      has_tensor_cores ? MatmulPrecision::tf32 : MatmulPrecision::ieee);
+  for (const std::string& text : config.train.precision_of)
+    options.precision.overrides.push_back(parse_precision_override(text));
   options.remat.policy = config.train.recompute;
+  if (config.train.memory_budget_mib)
+    options.remat.memory_budget = Bytes(*config.train.memory_budget_mib * (int64_t{1} << 20));
   return config.train.without.empty() ? options : without(options, config.train.without);
 }
 
@@ -94,7 +101,7 @@ TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model, De
           .dropout_seed = config.seed_of(config.seed.dropout),
           .halts = config.guard.action == GuardAction::stop,
           .head_rows = padded_vocab(parts.model->vocab(), config.train.pad_vocab, target),
-          .pipeline = pipeline_options(config)});
+          .pipeline = pipeline_options(config, target)});
   return parts;
 }
 

@@ -25,7 +25,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                           std::vector<NamedTensor> parameters);
 Schedule make_schedule(const TrainConfig& config);
 CrossEntropyOptions loss_options(const TrainConfig& config);
-PipelineOptions pipeline_options(const TrainConfig& config);
+PipelineOptions pipeline_options(const TrainConfig& config, Device target = default_device());
 
 // Rows of one step, all micro-batches together.
 int64_t rows_per_step(const TrainConfig& config);

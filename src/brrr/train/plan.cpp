@@ -100,7 +100,7 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
   TrainingParts parts = make_parts(config, model, target);
   const int64_t rows = rows_per_step(config), context = resolved(config.model.context);
   const Batch batch = null_batch(rows, context);
-  PipelineOptions pipeline = pipeline_options(config);
+  PipelineOptions pipeline = pipeline_options(config, target);
   pipeline.device = target.kind == DeviceKind::cuda ? target : Device::null();
   const PlannedProgram program = plan_program(parts.step->trace(batch), pipeline);
   const Prediction prediction = predict(program.kernels, program.plan, rates);
