@@ -88,7 +88,7 @@ TEST(Compare, LossesMustBeWithinWhatIsAskedFor) {
   EXPECT_EQ(run("compare " + both + " --within 0.01").status, 0);
   const Outcome apart = run("compare " + both + " --within 1e-4");
   EXPECT_EQ(apart.status, 1);
-  EXPECT_THAT(apart.output, HasSubstr(join_text("at step ", second.steps[6].step)));
+  EXPECT_THAT(apart.output, HasSubstr("at step " + std::to_string(second.steps[6].step)));
   const auto json = nlohmann::json::parse(run("compare --json " + both).output);
   EXPECT_NEAR(json["largest_loss_difference"].get<double>(), 1e-3, 1e-9);
 }
