@@ -30,7 +30,7 @@ namespace brrr {
 namespace {
 
 // Of which nothing more is known: no library is asked.
-constexpr Device kSomeGpu{.kind = DeviceKind::cuda, .index = 1 << 20};
+constexpr Device kSomeGpu{.kind = DeviceKind::cuda, .index = 255};
 constexpr const char* kAllEpilogues = "gelu_epilogue,sum_epilogue,add_epilogue";
 
 using Counts = std::map<std::string, int>;
@@ -216,7 +216,7 @@ Graph mlp_step(DType dtype) {
   const std::vector<Tensor> gradients = grad(loss, parameters);
   NoGrad update;
   for (size_t i = 0; i < sums.size(); ++i) sums[i].copy_from(sums[i] + gradients[i]);
-  return simplify(tracer.finish({loss, y}));
+  return simplify(tracer.finish(std::vector<Tensor>{loss, y}));
 }
 
 TEST(Epilogues, ChangeNothingButRounding) {

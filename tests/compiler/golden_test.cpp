@@ -126,7 +126,7 @@ std::string simplified(const Graph& graph) {
 
 // As for a GPU of which nothing more is known: no library is asked.
 std::string with_epilogues(const std::string& pass, const Graph& graph) {
-  constexpr Device kUnknown{.kind = DeviceKind::cuda, .index = 1 << 20};
+  constexpr Device kUnknown{.kind = DeviceKind::cuda, .index = 255};
   const Graph result = pass == "gelu_epilogue"  ? take_gelu_epilogues(graph, kUnknown)
                        : pass == "sum_epilogue" ? take_sum_epilogues(graph, kUnknown)
                                                 : take_add_epilogues(graph, kUnknown);
