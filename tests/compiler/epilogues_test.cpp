@@ -21,6 +21,7 @@
 #include "brrr/ops/matmul.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
+#include "brrr/ops/repeat.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/unary.h"
 #include "brrr/runtime/stages.h"
@@ -87,6 +88,53 @@ TEST(Epilogues, InF32TheBiasGradientComesWithTheGradientOfGelu) {
     if (kernel.op == &matmul_gelu_backward_op) {
       EXPECT_EQ(kernel.outputs.size(), 2U);
     }
+  }
+}
+
+TEST(Epilogues, EveryPrecisionOfGptTinyHasThem) {
+  BRRR_NEEDS_CUDA_BUILD();
+  for (const Precision policy : {Precision::f32, Precision::bf16_mixed, Precision::f16_mixed}) {
+    for (const MatmulPrecision products : {MatmulPrecision::ieee, MatmulPrecision::tf32}) {
+      StepOptions options{.batch = 4, .seq = 32, .device = Device::null()};
+      options.pipeline.device = kSomeGpu;
+      options.pipeline.precision.policy = policy;
+      options.pipeline.precision.matmul = products;
+      const PlannedProgram plan =
+          plan_program(ModelStep("gpt2-tiny", options).trace_step(), options.pipeline);
+      Counts counts = kernel_counts(plan.kernels);
+      for (const char* name : {"matmul_gelu", "matmul_gelu_backward", "matmul_sums", "matmul_add"})
+        EXPECT_GT(counts[name], 0)
+            << name << " " << precision_name(policy) << " " << matmul_precision_name(products);
+    }
+  }
+}
+
+TEST(Epilogues, MicroBatchesAddToTheirSumsInPlace) {
+  BRRR_NEEDS_CUDA_BUILD();
+  for (const Precision policy : {Precision::f32, Precision::bf16_mixed}) {
+    Tracer tracer;
+    const Tensor count = tracer.add_input({{}, DType::i64}, Device::null(), "count"),
+                 x = tracer.add_input({{4, 48, 64}, DType::f32}, Device::null(), "x"),
+                 w = empty({128, 64}, DType::f32, Device::null()).require_grad(),
+                 b = empty({128}, DType::f32, Device::null()).require_grad();
+    const std::vector<Tensor> sums = repeat(count, {x}, [&](const Tensor& part) {
+      return grad(sum(square(linear(part, w, b))), {w, b});
+    });
+    PipelineOptions options;
+    options.device = kSomeGpu;
+    options.precision.policy = policy;
+    const PlannedProgram plan = plan_program(tracer.finish(sums), options);
+    bool is_seen = false;
+    for (const Kernel& kernel : plan.kernels.kernels) {
+      if (!kernel.body) continue;
+      for (const Kernel& inner : kernel.body->list.kernels) {
+        EXPECT_NE(inner.name, "copy");
+        if (inner.op != &matmul_sums_op) continue;
+        ASSERT_EQ(inner.inputs.size(), 3U);
+        is_seen |= inner.outputs[0].buffer == inner.inputs[2].buffer;
+      }
+    }
+    EXPECT_TRUE(is_seen) << precision_name(policy) << "\n" << to_text(plan.graph());
   }
 }
 
