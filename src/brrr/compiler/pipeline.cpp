@@ -72,7 +72,8 @@ PlanOptions plan_options(const PipelineOptions& options) {
 // ---- what products of a GPU program do to their results ----
 template <Graph (*kTake)(const Graph& graph, Device device)>
 Graph run_epilogues(const Graph& graph, const PipelineOptions& options) {
-  return kTake(graph, *options.device);
+  if (const std::optional<Device> device = options.device) return kTake(graph, *device);
+  return graph;
 }
 constexpr GraphPass kEpiloguePasses[] = {
     {"gelu_epilogue", &PipelineOptions::gelu_epilogue, run_epilogues<take_gelu_epilogues>, true},

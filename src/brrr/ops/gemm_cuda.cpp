@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "brrr/base/error.h"
@@ -275,8 +277,17 @@ bool is_gemm_supported(const Gemm& gemm) {
 
 bool has_gemm_algorithm(const Gemm& gemm) {
   if (!is_gemm_supported(gemm)) return false;
-  const auto workspace = static_cast<size_t>(gemm_workspace_bytes(gemm));
-  return !Description(gemm).candidates(1, workspace).empty();
+  // Layers are alike, and a budget of memory plans a program many times.
+  static std::mutex mutex;
+  static std::map<std::string, bool> known;
+  const std::lock_guard lock(mutex);
+  const auto [answer, is_new] =
+      known.emplace(join_text(cuda::current_device(), " ", key_of(gemm)), false);
+  if (is_new) {
+    const auto workspace = static_cast<size_t>(gemm_workspace_bytes(gemm));
+    answer->second = !Description(gemm).candidates(1, workspace).empty();
+  }
+  return answer->second;
 }
 
 void run_gemm_cuda(const Gemm& gemm, cuda::Stream stream, std::span<std::byte> workspace) {
