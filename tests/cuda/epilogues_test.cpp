@@ -71,9 +71,12 @@ void expect_alike(const Mode& mode, const CompiledFunction::Function& step,
   CompiledFunction with(step, options_of(mode));
   CompiledFunction bare(step, without(options_of(mode), kAllEpilogues));
   Executable &program = with.executable(inputs), &plain = bare.executable(inputs);
-  EXPECT_GT(count(program, matmul_gelu_op), 0) << mode.name << ": the library has no such epilogue";
-  EXPECT_GT(count(program, matmul_gelu_backward_op), 0) << mode.name;
-  EXPECT_GT(count(program, matmul_sums_op), 0) << mode.name;
+  if (mode.policy != Precision::f32) {  // GELU since Hopper; f32 has its own
+    const bool has_gelu = cuda::device_facts(0).major >= 9;
+    EXPECT_EQ(count(program, matmul_gelu_op) > 0, has_gelu) << mode.name;
+    EXPECT_EQ(count(program, matmul_gelu_backward_op) > 0, has_gelu) << mode.name;
+  }
+  EXPECT_GT(count(program, matmul_sums_op), 0) << mode.name << ": the library has no such epilogue";
   EXPECT_GT(count(program, matmul_add_op), 0) << mode.name;
   EXPECT_EQ(count(plain, matmul_gelu_op) + count(plain, matmul_sums_op), 0);
   const Tensors expected = bare.run(inputs);

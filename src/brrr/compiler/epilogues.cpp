@@ -91,10 +91,17 @@ class Matcher {
   }
 
   // ---- GELU.
+
+  // Nobody promises the last bits of the library's tanh: f32 keeps its own unless tf32 gave them away.
+  bool may_take_gelu(const Product& product) const {
+    const Attrs& attrs = graph_.node(product.node).attrs;
+    return type(product.a).dtype != DType::f32 || (attrs.has("tf32") && attrs.flag("tf32"));
+  }
+
   void take_gelu(size_t n) {
     const Node& gelu = graph_.nodes[n];
     const std::optional<Product> product = product_at(maker(gelu.inputs[0]));
-    if (!product || taken_[n]) return;
+    if (!product || taken_[n] || !may_take_gelu(*product)) return;
     if (leaves_forward(graph_.node(product->node), gelu)) return;
     const TensorType& z = type(product->result);
     if (z.dtype != type(product->a).dtype) return;
@@ -116,7 +123,7 @@ class Matcher {
     const Node& backward = graph_.nodes[n];
     const ValueId z = backward.inputs[0], dy = backward.inputs[1], dz = backward.outputs[0];
     const std::optional<Product> product = product_behind(dy);
-    if (!product || product->bias.valid() || taken_[n]) return;
+    if (!product || product->bias.valid() || taken_[n] || !may_take_gelu(*product)) return;
     if (!products_.is_in_order(z)) return;
     if (leaves_forward(graph_.node(product->node), backward)) return;
     if (type(z).dtype != type(product->a).dtype || type(dz).dtype != type(z).dtype ||

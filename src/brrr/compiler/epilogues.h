@@ -9,7 +9,8 @@
 namespace brrr {
 
 // gelu_tanh behind the product that makes its operand; its gradient behind the product that makes the
-// gradient of its result, with the column sums of what comes out where these have its dtype.
+// gradient of its result, with the column sums of what comes out where these have its dtype. In 16 bits and
+// tf32: f32 computes tanh to its last bits.
 Graph take_gelu_epilogues(const Graph& graph, Device device);
 
 // Column sums of dY (the gradient of a bias) with the product dY^T X that reads it (that of the weight).
