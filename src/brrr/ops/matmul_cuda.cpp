@@ -11,82 +11,10 @@
 #include "brrr/base/error.h"
 #include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/loop_nest.h"
+#include "brrr/ops/product_factors.h"
 
 namespace brrr {
 namespace {
-
-int64_t whole_lines(int64_t bytes) { return (bytes + 255) / 256 * 256; }
-bool is_f8(DType dtype) { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
-
-// A matrix operand with its batch axes, perhaps in scratch and in another dtype.
-struct Factor {
-  Operand operand;
-  Layout layout;
-  Layout original, written;  // where `copied`: how the elements lie that are copied, and the copy
-  bool copied = false;
-  Factor(const Operand& x, const Layout& given) : operand(x), layout(given) {}
-  Operand source(const Operand& given) const { return {given.base, &original, given.dtype}; }
-  Operand target() const { return {operand.base, &written, operand.dtype}; }
-};
-
-// An operand of the epilogue brought into order, or into the dtype that the library wants.
-struct Copied {
-  Operand from;
-  Layout layout;
-  std::byte* base;
-  DType dtype;
-};
-
-// The memory of the workspace, handed out from its start. Without memory it only counts.
-class Scratch {
- public:
-  explicit Scratch(std::span<std::byte> memory) : memory_(memory) {}
-  std::byte* take(int64_t bytes) {
-    std::byte* const start = memory_.data() ? memory_.data() + used_ : nullptr;
-    used_ += whole_lines(bytes);
-    return start;
-  }
-  std::span<std::byte> rest() const { return memory_.subspan(static_cast<size_t>(used_)); }
-  int64_t used() const { return used_; }
-
- private:
-  std::span<std::byte> memory_;
-  int64_t used_ = 0;
-};
-
-constexpr int64_t kAddressAlignment = 16;  // what epilogues want of addresses and rows
-
-bool is_aligned(const Layout& layout, DType dtype) {
-  const int rank = layout.rank();
-  const int64_t leading =
-      layout.strides[rank - 1] == 1 ? layout.strides[rank - 2] : layout.strides[rank - 1];
-  return storage_bytes(dtype, layout.offset) % kAddressAlignment == 0 &&
-         storage_bytes(dtype, leading) % kAddressAlignment == 0;
-}
-
-bool is_library_matrix(const Layout& layout) {
-  const int rank = layout.rank();
-  const int64_t rows = layout.shape[rank - 2], cols = layout.shape[rank - 1],
-                row_stride = layout.strides[rank - 2], col_stride = layout.strides[rank - 1];
-  return (col_stride == 1 && row_stride >= cols) || (row_stride == 1 && col_stride >= rows);
-}
-
-// Strides of axes of one element mean nothing; these are what the library likes.
-Layout with_useful_strides(Layout layout) {
-  const int rank = layout.rank();
-  const int64_t rows = layout.shape[rank - 2], cols = layout.shape[rank - 1];
-  int64_t &row_stride = layout.strides[rank - 2], &col_stride = layout.strides[rank - 1];
-  if (cols == 1) col_stride = rows > 1 && row_stride == 1 ? rows : 1;
-  if (rows == 1) row_stride = col_stride == 1 ? cols : 1;
-  return layout;
-}
-
-Layout batch_layout(const Layout& layout) {
-  Layout batch = layout;
-  batch.shape.resize(layout.rank() - 2);
-  batch.strides.resize(layout.rank() - 2);
-  return batch;
-}
 
 // What a call needs: both factors ready, where the product goes, and the products.
 class Products {
@@ -124,7 +52,7 @@ class Products {
     // Copies read the operand by the layout that it had before it was prepared.
     if (a_.copied) copy_elements_cuda(call_, a_.source(call_.input(0)), a_.target());
     if (b_.copied) copy_elements_cuda(call_, b_.source(call_.input(1)), b_.target());
-    for (const Copied& copy : copies_)
+    for (const CopiedOperand& copy : copies_)
       copy_elements_cuda(call_, copy.from, {copy.base, &copy.layout, copy.dtype});
     const int64_t outer = batches() / inner_batches();
     for (int64_t i = 0; i < outer; ++i)
@@ -319,13 +247,13 @@ class Products {
   Factor a_, b_;
   Layout c_layout_;
   Layout plain_b_ = b_.layout;  // before it was prepared
-  Scratch scratch_;
+  ProductScratch scratch_;
   std::byte* result_ = nullptr;
   DType result_dtype_ = DType::f32;
   bool is_library_ = false;
   std::byte *bias_data_ = nullptr, *aux_data_ = nullptr, *addend_data_ = nullptr;
   DType bias_dtype_ = DType::f32;
-  std::vector<Copied> copies_;
+  std::vector<CopiedOperand> copies_;
 };
 
 ProductExtras bias_of(const CudaCall& call) {
