@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 TEST(ExplainCodegen, ShowsKernelsAsText) {
   BRRR_NEEDS_CUDA_BUILD();
-  const Outcome text = run("explain --model gpt2-tiny --stage codegen");
+  const Outcome text = run("explain --model gpt2-tiny --stage codegen --without gelu_epilogue");
   EXPECT_EQ(text.status, 0);
   EXPECT_THAT(text.output, HasSubstr("extern \"C\" __global__ void"));
   EXPECT_THAT(text.output, HasSubstr("functors::Gelu"));

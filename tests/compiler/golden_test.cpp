@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "brrr/autodiff/grad.h"
+#include "brrr/compiler/epilogues.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/compiler/simplify.h"
 #include "brrr/graph/print.h"
@@ -123,6 +124,16 @@ std::string simplified(const Graph& graph) {
   return to_text(result);
 }
 
+// As for a GPU of which nothing more is known: no library is asked.
+std::string with_epilogues(const std::string& pass, const Graph& graph) {
+  constexpr Device kUnknown{.kind = DeviceKind::cuda, .index = 255};
+  const Graph result = pass == "gelu_epilogue"  ? take_gelu_epilogues(graph, kUnknown)
+                       : pass == "sum_epilogue" ? take_sum_epilogues(graph, kUnknown)
+                                                : take_add_epilogues(graph, kUnknown);
+  verify(result, pass);
+  return to_text(result);
+}
+
 // A line a region: the values that its nodes make. Values of the given text are numbered in order.
 std::string fused(const Graph& graph) {
   std::string out;
@@ -172,6 +183,7 @@ std::string run_pass(const std::string& pass, const std::string& text) {
   if (pass.starts_with("trace ")) return traced(pass.substr(6));
   const Graph graph = parse_graph(text);
   if (pass == "simplify") return simplified(graph);
+  if (pass.ends_with("_epilogue")) return with_epilogues(pass, graph);
   if (pass == "fuse") return fused(graph);
   if (pass == "plan_memory")
     return planned(run_pipeline(graph, {.simplify = false}, thread_pool()).kernels);
@@ -266,7 +278,8 @@ TEST(GoldenFiles, EveryPassHasSome) {
     const std::string pass = read_golden(path).pass;
     ++passes[pass.substr(0, pass.find(' '))];
   }
-  for (const char* pass : {"trace", "simplify", "fuse", "plan_memory"})
+  for (const char* pass : {"trace", "simplify", "gelu_epilogue", "sum_epilogue", "add_epilogue",
+                           "fuse", "plan_memory"})
     EXPECT_GT(passes[pass], 0) << pass;
 }
 

@@ -44,13 +44,22 @@ class Expander {
   }
 
   // Tensor cores drop the bits themselves: the operands as they were, and a word to the product.
+  bool is_rounded(ValueId id) const {
+    const NodeId maker = from_.value(id).node;
+    if (!maker.valid()) return false;
+    const Node& node = from_.node(maker);
+    return node.op == &to_tf32_op || (node.op->view && is_rounded(node.inputs[0]));
+  }
   bool is_tf32_product(const Node& node) const {
-    const auto is_rounded = [&](ValueId id) {
-      const NodeId maker = from_.value(id).node;
-      return maker.valid() && from_.node(maker).op == &to_tf32_op;
-    };
     return (node.op == &matmul_op || node.op == &linear_op) && is_rounded(node.inputs[0]) &&
            is_rounded(node.inputs[1]);
+  }
+  // What was rounded, seen through the same views.
+  ValueId before_rounding(ValueId id) {
+    const Node& node = from_.node(from_.value(id).node);
+    if (node.op == &to_tf32_op) return now(node.inputs[0]);
+    const NodeId view = to_.add_copy(from_, node, {before_rounding(node.inputs[0])});
+    return to_.node(view).outputs[0];
   }
 
   void copy(const Node& node) {
@@ -65,8 +74,7 @@ class Expander {
 
   void copy_tf32_product(const Node& node) {
     ValueIds inputs = inputs_of(node);
-    for (int i = 0; i < 2; ++i)
-      inputs[i] = now(from_.node(from_.value(node.inputs[i]).node).inputs[0]);
+    for (int i = 0; i < 2; ++i) inputs[i] = before_rounding(node.inputs[i]);
     const NodeId id = to_.add_copy(from_, node, inputs);
     to_.nodes[id.index()].attrs = with_attr(node.attrs, {"tf32", true});
     for (int i = 0; i < node.outputs.size(); ++i)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/epilogues.h"
 #include "brrr/compiler/expand.h"
 #include "brrr/compiler/simplify.h"
 #include "brrr/compiler/verify_plan.h"
@@ -20,6 +21,11 @@ struct GraphPass {
   std::string_view name;
   bool PipelineOptions::*enabled;  // null: it says what the program means, and always runs
   Graph (*run)(const Graph& graph, const PipelineOptions& options);
+  bool only_cuda = false;
+
+  bool is_wanted(const PipelineOptions& options) const {
+    return (!enabled || options.*enabled) && (!only_cuda || options.is_cuda());
+  }
 };
 
 // A body keeps its states, so what needs some of its own (loss scales, histories of fp8) cannot go there.
@@ -63,8 +69,22 @@ PlanOptions plan_options(const PipelineOptions& options) {
           .alignment = options.is_cuda() ? kCudaAlignment : kArenaAlignment};
 }
 
+// ---- what products of a GPU program do to their results ----
+template <Graph (*kTake)(const Graph& graph, Device device)>
+Graph run_epilogues(const Graph& graph, const PipelineOptions& options) {
+  if (const std::optional<Device> device = options.device) return kTake(graph, *device);
+  return graph;
+}
+constexpr GraphPass kEpiloguePasses[] = {
+    {"gelu_epilogue", &PipelineOptions::gelu_epilogue, run_epilogues<take_gelu_epilogues>, true},
+    {"sum_epilogue", &PipelineOptions::sum_epilogue, run_epilogues<take_sum_epilogues>, true},
+    {"add_epilogue", &PipelineOptions::add_epilogue, run_epilogues<take_add_epilogues>, true}};
+
 // What the budget of recomputation is held against: the graph as it will run.
-PlannedGraph plan_graph(const Graph& graph, const PipelineOptions& options) {
+PlannedGraph plan_graph(Graph graph, const PipelineOptions& options) {
+  for (const GraphPass& pass : kEpiloguePasses) {
+    if (pass.is_wanted(options)) graph = pass.run(graph, options);
+  }
   PlannedGraph planned{
       .kernels = lower(graph, fuse(graph, fuse_options(options)), lower_options(options)),
       .memory = {}};
@@ -82,6 +102,9 @@ constexpr GraphPass kGraphPasses[] = {
        return rematerialize(graph, options.remat,
                             [&](const Graph& candidate) { return plan_graph(candidate, options); });
      }},
+    kEpiloguePasses[0],
+    kEpiloguePasses[1],
+    kEpiloguePasses[2],
 };
 
 // Passes behind them that choose better kernels or places and can be left out.
@@ -111,7 +134,7 @@ class Pipeline {
     record("trace");
     checked(graph);
     for (const GraphPass& pass : kGraphPasses) {
-      if (pass.enabled && !(options_.*pass.enabled)) continue;
+      if (!pass.is_wanted(options_)) continue;
       timed(pass.name, [&] { graph = apply(pass, std::move(graph), options_); });
       checked(graph);
       // Behind `precision`, whose table names whole ops.

@@ -19,6 +19,8 @@ struct PipelineOptions {
   bool simplify = true;
   bool rematerialize = true;  // false: everything that the backward part reads is kept
   RematOptions remat = {};
+  // On a GPU: what products do to their results (compiler/epilogues.h).
+  bool gelu_epilogue = true, sum_epilogue = true, add_epilogue = true;
   bool fuse = true;
   bool plan_memory = true;       // false: every temporary has bytes of its own
   bool trace_twice = false;      // refuse a function whose second trace differs from the first

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "brrr/base/error.h"
@@ -40,10 +42,17 @@ bool is_f8(DType dtype) { return dtype == DType::f8e4m3 || dtype == DType::f8e5m
 bool is_row_major(const GemmMatrix& x) { return x.col_stride == 1; }
 int64_t leading(const GemmMatrix& x) { return is_row_major(x) ? x.row_stride : x.col_stride; }
 
+bool adds(const Gemm& gemm) { return gemm.accumulate || gemm.addend != nullptr; }
+bool adds_in_place(const Gemm& gemm) {
+  return gemm.accumulate || (gemm.addend && gemm.addend == gemm.c.data);
+}
+
 cublasLtEpilogue_t library_epilogue(const Gemm& gemm) {
   switch (gemm.epilogue) {
     case GemmEpilogue::none: return CUBLASLT_EPILOGUE_DEFAULT;
     case GemmEpilogue::bias: return CUBLASLT_EPILOGUE_BIAS;
+    case GemmEpilogue::gelu: return CUBLASLT_EPILOGUE_GELU;
+    case GemmEpilogue::bias_gelu: return CUBLASLT_EPILOGUE_GELU_BIAS;
     case GemmEpilogue::gelu_aux: return CUBLASLT_EPILOGUE_GELU_AUX;
     case GemmEpilogue::bias_gelu_aux: return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
     case GemmEpilogue::dgelu: return CUBLASLT_EPILOGUE_DGELU;
@@ -108,9 +117,10 @@ class Description {
     const float one_f = 1, zero_f = 0;
     const bool wide = gemm.c.dtype == DType::f64;
     const void* alpha = wide ? static_cast<const void*>(&one) : &one_f;
-    const void* beta = gemm.accumulate ? alpha : wide ? static_cast<const void*>(&zero) : &zero_f;
+    const void* beta = adds(gemm) ? alpha : wide ? static_cast<const void*>(&zero) : &zero_f;
+    const void* added = gemm.addend ? gemm.addend : gemm.c.data;
     return lt_.matmul(handle(), desc_, alpha, gemm.b.data, first_, gemm.a.data, second_, beta,
-                      gemm.c.data, result_, gemm.c.data, result_, &algorithm, workspace.data(),
+                      added, result_, gemm.c.data, result_, &algorithm, workspace.data(),
                       workspace.size(), stream);
   }
 
@@ -168,7 +178,7 @@ std::string key_of(const Gemm& gemm) {
   };
   return join_text("m", gemm.m, " n", gemm.n, " k", gemm.k, " batch", gemm.batch,
                    " a:", matrix(gemm.a), " b:", matrix(gemm.b), " c:", matrix(gemm.c),
-                   gemm.tf32 ? " tf32" : "", gemm.accumulate ? " accumulate" : "",
+                   gemm.tf32 ? " tf32" : "", adds(gemm) ? " accumulate" : "",
                    gemm.a_scale ? " scaled" : "", " epilogue", static_cast<int>(gemm.epilogue));
 }
 
@@ -221,9 +231,9 @@ cublasLtMatmulAlgo_t choose(const Description& description, const Gemm& gemm, cu
   if (cuda::is_capturing(stream)) return found.front().algo;  // nothing can be timed now; later
   std::vector<GemmAlgorithm> candidates;
   for (const cublasLtMatmulHeuristicResult_t& each : found) candidates.push_back(opaque(each.algo));
-  // Timing runs the product several times: not where it adds to its result.
+  // Timing runs the product several times: not where it adds to its own result.
   std::function<double(const GemmAlgorithm&)> seconds;
-  if (flops_of(gemm) >= kWorthTiming && !gemm.accumulate)
+  if (flops_of(gemm) >= kWorthTiming && !adds_in_place(gemm))
     seconds = [&](const GemmAlgorithm& algorithm) {
       return seconds_of(description, gemm, for_library(algorithm), stream, workspace);
     };
@@ -265,6 +275,21 @@ bool is_gemm_supported(const Gemm& gemm) {
          is_matrix(gemm.b, gemm.k, gemm.n) && is_row_major(gemm.c) && are_dtypes_supported(gemm);
 }
 
+bool has_gemm_algorithm(const Gemm& gemm) {
+  if (!is_gemm_supported(gemm)) return false;
+  // Layers are alike, and a budget of memory plans a program many times.
+  static std::mutex mutex;
+  static std::map<std::string, bool> known;
+  const std::lock_guard lock(mutex);
+  const auto [answer, is_new] =
+      known.emplace(join_text(cuda::current_device(), " ", key_of(gemm)), false);
+  if (is_new) {
+    const auto workspace = static_cast<size_t>(gemm_workspace_bytes(gemm));
+    answer->second = !Description(gemm).candidates(1, workspace).empty();
+  }
+  return answer->second;
+}
+
 void run_gemm_cuda(const Gemm& gemm, cuda::Stream stream, std::span<std::byte> workspace) {
   const Description description(gemm);
   const cublasLtMatmulAlgo_t algorithm = choose(description, gemm, stream, workspace);
@@ -290,6 +315,7 @@ namespace brrr {
 
 int64_t gemm_workspace_bytes(const Gemm&) { return 0; }
 bool is_gemm_supported(const Gemm&) { return false; }
+bool has_gemm_algorithm(const Gemm&) { return false; }
 void run_gemm_cuda(const Gemm&, cuda::Stream, std::span<std::byte>) {
   fail("this build has no CUDA; configure with -DBRRR_CUDA=ON, or use the cpu");
 }

@@ -33,14 +33,17 @@ enum class GemmEpilogue : uint8_t {
   dgelu,            // product * gelu'(aux)
   dgelu_bias_grad,  // the same, and bias[n] = sums over rows
   bias_grad,        // bias[m] = sums of a over k: for dW = dY^T X it is db
+  gelu,             // gelu(product)
+  bias_gelu,        // gelu(product + bias)
 };
 
-// c[m, n] = scale * a[m, k] b[k, n] (+ c), for each of `batch` matrices.
+// c[m, n] = scale * a[m, k] b[k, n] (+ c or addend), for each of `batch` matrices.
 struct Gemm {
   int64_t m, n, k, batch = 1;
   GemmMatrix a, b, c;
-  bool tf32 = false;        // f32 operands without their low 13 bits, on tensor cores
-  bool accumulate = false;  // adds to what c holds
+  bool tf32 = false;             // f32 operands without their low 13 bits, on tensor cores
+  bool accumulate = false;       // adds to what c holds
+  const void* addend = nullptr;  // adds this, which lies like c and may be it
   GemmEpilogue epilogue = GemmEpilogue::none;
   void* bias = nullptr;
   DType bias_dtype = DType::f32;   // c's own; 8-bit products into f32 or bf16 take bf16
@@ -55,6 +58,8 @@ int64_t gemm_workspace_bytes(const Gemm& gemm);
 
 // Whether cuBLASLt takes it: dtypes, strides, alignment. Without cuBLASLt nothing is.
 bool is_gemm_supported(const Gemm& gemm);
+// Whether it has an algorithm for it on the current device; nothing runs, addresses only show alignment.
+bool has_gemm_algorithm(const Gemm& gemm);
 void run_gemm_cuda(const Gemm& gemm, cuda::Stream stream, std::span<std::byte> workspace);
 
 // ---- Choices.

@@ -6,75 +6,22 @@
 #if BRRR_HAS_CUDA
 
 #include <algorithm>
-#include <optional>
+#include <vector>
 
+#include "brrr/base/error.h"
 #include "brrr/ops/copy_cuda.h"
-#include "brrr/ops/gemm_cuda.h"
 #include "brrr/ops/loop_nest.h"
+#include "brrr/ops/product_factors.h"
 
 namespace brrr {
 namespace {
 
-int64_t whole_lines(int64_t bytes) { return (bytes + 255) / 256 * 256; }
-bool is_f8(DType dtype) { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
-
-// A matrix operand with its batch axes, perhaps in scratch and in another dtype.
-struct Factor {
-  Operand operand;
-  Layout layout;
-  Layout original;  // where `copied`: how the elements lie that are copied
-  bool copied = false;
-  Factor(const Operand& x, const Layout& given) : operand(x), layout(given) {}
-  Operand source(const Operand& given) const { return {given.base, &original, given.dtype}; }
-  Operand target() const { return {operand.base, &layout, operand.dtype}; }
-};
-
-// The memory of the workspace, handed out from its start. Without memory it only counts.
-class Scratch {
- public:
-  explicit Scratch(std::span<std::byte> memory) : memory_(memory) {}
-  std::byte* take(int64_t bytes) {
-    std::byte* const start = memory_.data() ? memory_.data() + used_ : nullptr;
-    used_ += whole_lines(bytes);
-    return start;
-  }
-  std::span<std::byte> rest() const { return memory_.subspan(static_cast<size_t>(used_)); }
-  int64_t used() const { return used_; }
-
- private:
-  std::span<std::byte> memory_;
-  int64_t used_ = 0;
-};
-
-bool is_library_matrix(const Layout& layout) {
-  const int rank = layout.rank();
-  const int64_t rows = layout.shape[rank - 2], cols = layout.shape[rank - 1],
-                row_stride = layout.strides[rank - 2], col_stride = layout.strides[rank - 1];
-  return (col_stride == 1 && row_stride >= cols) || (row_stride == 1 && col_stride >= rows);
-}
-
-// Strides of axes of one element mean nothing; these are what the library likes.
-Layout with_useful_strides(Layout layout) {
-  const int rank = layout.rank();
-  const int64_t rows = layout.shape[rank - 2], cols = layout.shape[rank - 1];
-  int64_t &row_stride = layout.strides[rank - 2], &col_stride = layout.strides[rank - 1];
-  if (cols == 1) col_stride = rows > 1 && row_stride == 1 ? rows : 1;
-  if (rows == 1) row_stride = col_stride == 1 ? cols : 1;
-  return layout;
-}
-
-Layout batch_layout(const Layout& layout) {
-  Layout batch = layout;
-  batch.shape.resize(layout.rank() - 2);
-  batch.strides.resize(layout.rank() - 2);
-  return batch;
-}
-
 // What a call needs: both factors ready, where the product goes, and the products.
 class Products {
  public:
-  Products(const CudaCall& call, const Layout& b_layout)
+  Products(const CudaCall& call, const Layout& b_layout, const ProductExtras& extras)
       : call_(call),
+        extras_(extras),
         a_(call.input(0), matrix_of(*call.input(0).layout)),
         b_(call.input(1), b_layout),
         c_layout_(matrix_of(*call.output(0).layout)),
@@ -91,12 +38,22 @@ class Products {
     return is_library_ ? scratch_.used() + gemm_workspace_bytes(product_at(0)) : 0;
   }
 
+  // The same without preparing anything.
+  bool has_algorithm() const {
+    return is_library_ && !a_.copied && !b_.copied && copies_.empty() &&
+           has_gemm_algorithm(product_at(0));
+  }
+
   void run() {
+    check(is_library_ || !extras_.is_epilogue(), call_.op.name, ": cuBLASLt does not take ",
+          call_.input(0).dtype, call_.input(0).shape(), " @ ", call_.input(1).shape(),
+          " with an epilogue; run the product and what follows it as ops of their own");
     if (!is_library_) return run_plain();
     // Copies read the operand by the layout that it had before it was prepared.
     if (a_.copied) copy_elements_cuda(call_, a_.source(call_.input(0)), a_.target());
     if (b_.copied) copy_elements_cuda(call_, b_.source(call_.input(1)), b_.target());
-    if (bias_) copy_elements_cuda(call_, call_.input(2), *bias_);
+    for (const CopiedOperand& copy : copies_)
+      copy_elements_cuda(call_, copy.from, {copy.base, &copy.layout, copy.dtype});
     const int64_t outer = batches() / inner_batches();
     for (int64_t i = 0; i < outer; ++i)
       run_gemm_cuda(product_at(i * inner_batches()), call_.stream, scratch_.rest());
@@ -114,31 +71,50 @@ class Products {
     return layout;
   }
 
-  // Rows of all batches as one tall matrix, where they lie one stride apart.
+  // Rows of all batches as one tall matrix, where they lie one stride apart. Epilogues know no batches:
+  // for them rows are brought together.
   void join_rows() {
-    Layout rows = a_.layout;
-    rows.shape.pop_back();
-    rows.strides.pop_back();
-    const Layout* const layout = &rows;
-    const LoopNest nest = make_nest(rows.shape, {&layout, 1});
-    if (nest.rank > 1 || c_layout_.rank() == 2) return;
+    if (a_.layout.rank() == 2 && c_layout_.rank() == 2) return;
+    Layout rows = row_layout();
+    if (extras_.is_epilogue() && nest_of(rows).rank > 1) {
+      copy(a_, a_.operand.dtype);
+      rows = row_layout();
+    }
+    const LoopNest nest = nest_of(rows);
+    if (nest.rank > 1) return;
     const int64_t count = numel(rows.shape);
     a_.layout = {{count, a_.layout.shape.back()},
                  {nest.rank == 0 ? 1 : nest.strides[0][0], a_.layout.strides.back()},
                  a_.layout.offset};
     c_layout_ = contiguous_layout({count, c_layout_.shape.back()});
   }
+  Layout row_layout() const {
+    Layout rows = a_.layout;
+    rows.shape.pop_back();
+    rows.strides.pop_back();
+    return rows;
+  }
+  static LoopNest nest_of(const Layout& rows) {
+    const Layout* const layout = &rows;
+    return make_nest(rows.shape, {&layout, 1});
+  }
 
   void prepare(Factor& factor) {
     factor.layout = with_useful_strides(factor.layout);
     const bool widened = is_f8(factor.operand.dtype) && !takes_f8();
-    if (is_library_matrix(factor.layout) && !widened) return;
+    const bool misaligned =
+        extras_.is_epilogue() && !is_aligned(factor.layout, factor.operand.dtype);
+    if (factor.copied || (is_library_matrix(factor.layout) && !widened && !misaligned)) return;
+    copy(factor, widened ? DType::bf16 : factor.operand.dtype);
+  }
+
+  void copy(Factor& factor, DType dtype) {
     factor.copied = true;
     factor.original = factor.layout;
-    if (widened) factor.operand.dtype = DType::bf16;
+    factor.operand.dtype = dtype;
     factor.layout = with_useful_strides(contiguous_layout(factor.layout.shape));
-    factor.operand.base =
-        scratch_.take(storage_bytes(factor.operand.dtype, numel(factor.layout.shape)));
+    factor.written = factor.layout;
+    factor.operand.base = scratch_.take(storage_bytes(dtype, numel(factor.layout.shape)));
   }
 
   // 8-bit tensor cores want sizes of 16 and both factors along k.
@@ -157,25 +133,33 @@ class Products {
     result_dtype_ = wanted;
     result_ = call_.output(0).base + storage_bytes(wanted, call_.output(0).layout->offset);
     is_library_ = call_.output(0).count() > 0 && is_gemm_supported(product_at(0));
-    if (!is_library_ && is_float(wanted) && wanted != DType::f64) {
+    if (!is_library_ && !extras_.is_epilogue() && is_float(wanted) && wanted != DType::f64) {
       result_dtype_ = DType::f32;
       result_ = scratch_.take(call_.output(0).count() * 4);
       is_library_ = call_.output(0).count() > 0 && is_gemm_supported(product_at(0));
     }
-    if (is_library_ && call_.inputs.size() == 3) place_bias();
+    if (is_library_) place_extras();
   }
 
   // The library adds a bias of the result's dtype, in order; 8-bit products add one of 16 bits.
-  void place_bias() {
-    const Operand& bias = call_.input(2);
+  void place_extras() {
     bias_dtype_ = !is_f8(a_.operand.dtype)      ? result_dtype_
                   : result_dtype_ == DType::f16 ? DType::f16
                                                 : DType::bf16;
-    bias_layout_ = contiguous_layout(bias.shape());
-    bias_data_ = bias.base + storage_bytes(bias.dtype, bias.layout->offset);
-    if (bias.dtype == bias_dtype_ && bias.layout->is_contiguous()) return;
-    bias_data_ = scratch_.take(storage_bytes(bias_dtype_, bias.count()));
-    bias_ = Operand{bias_data_, &bias_layout_, bias_dtype_};
+    if (extras_.bias) bias_data_ = in_order(*extras_.bias, bias_dtype_);
+    if (extras_.sums) bias_data_ = in_order(*extras_.sums, result_dtype_);
+    if (extras_.aux) aux_data_ = in_order(*extras_.aux, result_dtype_);
+    if (extras_.addend) addend_data_ = in_order(*extras_.addend, result_dtype_);
+  }
+
+  // Where the elements lie one behind the other in this dtype: outputs do.
+  std::byte* in_order(const Operand& x, DType dtype) {
+    const int64_t offset = storage_bytes(x.dtype, x.layout->offset);
+    if (x.dtype == dtype && x.layout->is_contiguous() && offset % kAddressAlignment == 0)
+      return x.base + offset;
+    std::byte* const base = scratch_.take(storage_bytes(dtype, x.count()));
+    copies_.push_back({x, contiguous_layout(x.shape()), base, dtype});
+    return base;
   }
 
   Shape batch_shape() const {
@@ -221,11 +205,11 @@ class Products {
         .b = matrix_at(b_, starts[1], strides[1]),
         .c = {result_ + storage_bytes(result_dtype_, starts[2]), result_dtype_, n, 1, strides[2]},
         .tf32 = call_.attrs.has("tf32") && call_.attrs.flag("tf32")};
-    if (bias_data_) {
-      gemm.epilogue = GemmEpilogue::bias;
-      gemm.bias = bias_data_;
-      gemm.bias_dtype = bias_dtype_;
-    }
+    gemm.epilogue = extras_.epilogue;
+    gemm.bias = bias_data_;
+    gemm.bias_dtype = bias_dtype_;
+    gemm.aux = aux_data_;
+    gemm.addend = addend_data_;
     return gemm;
   }
 
@@ -247,7 +231,7 @@ class Products {
       run_plain_product(call_, {.a = {call_.input(0).base, matrices.data(), call_.input(0).dtype},
                                 .b = {call_.input(1).base, &matrices[1], call_.input(1).dtype},
                                 .c = {output.base, &matrices[2], output.dtype},
-                                .bias = call_.inputs.size() == 3 ? &call_.inputs[2] : nullptr});
+                                .bias = extras_.bias});
     }
   }
 
@@ -259,34 +243,45 @@ class Products {
   }
 
   const CudaCall& call_;
+  const ProductExtras extras_;
   Factor a_, b_;
   Layout c_layout_;
   Layout plain_b_ = b_.layout;  // before it was prepared
-  Scratch scratch_;
+  ProductScratch scratch_;
   std::byte* result_ = nullptr;
   DType result_dtype_ = DType::f32;
   bool is_library_ = false;
-  Layout bias_layout_;
-  std::byte* bias_data_ = nullptr;
+  std::byte *bias_data_ = nullptr, *aux_data_ = nullptr, *addend_data_ = nullptr;
   DType bias_dtype_ = DType::f32;
-  std::optional<Operand> bias_;  // a copy to be made
+  std::vector<CopiedOperand> copies_;
 };
 
-// linear's weight is [out, in]: its transpose is the second factor.
-Layout second_factor(const CudaCall& call, bool is_linear) {
-  const Layout& b = *call.input(1).layout;
-  return is_linear ? transpose_layout(b, 0, 1) : b;
+ProductExtras bias_of(const CudaCall& call) {
+  if (call.inputs.size() < 3) return {};
+  return {.epilogue = GemmEpilogue::bias, .bias = &call.inputs[2]};
 }
 
-bool is_linear(const CudaCall& call) { return call.op.name == "linear"; }
+// linear's weight is [out, in]: its transpose is the second factor.
+Products products_of(const CudaCall& call) {
+  const bool is_linear = call.op.name == "linear";
+  const Layout& b = *call.input(1).layout;
+  return {call, is_linear ? transpose_layout(b, 0, 1) : b, bias_of(call)};
+}
 
 }  // namespace
 
-void matmul_cuda(const CudaCall& call) { Products(call, second_factor(call, false)).run(); }
-void linear_cuda(const CudaCall& call) { Products(call, second_factor(call, true)).run(); }
+void matmul_cuda(const CudaCall& call) { products_of(call).run(); }
+void linear_cuda(const CudaCall& call) { products_of(call).run(); }
+int64_t matmul_cuda_workspace(const CudaCall& call) { return products_of(call).workspace_bytes(); }
 
-int64_t matmul_cuda_workspace(const CudaCall& call) {
-  return Products(call, second_factor(call, is_linear(call))).workspace_bytes();
+void run_product_cuda(const CudaCall& call, const ProductExtras& extras) {
+  Products(call, *call.input(1).layout, extras).run();
+}
+int64_t product_cuda_workspace(const CudaCall& call, const ProductExtras& extras) {
+  return Products(call, *call.input(1).layout, extras).workspace_bytes();
+}
+bool has_product_cuda(const CudaCall& call, const ProductExtras& extras) {
+  return Products(call, *call.input(1).layout, extras).has_algorithm();
 }
 
 }  // namespace brrr

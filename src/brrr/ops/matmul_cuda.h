@@ -4,6 +4,7 @@
 
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/graph/op_def.h"
+#include "brrr/ops/gemm_cuda.h"
 
 namespace brrr {
 
@@ -11,6 +12,22 @@ namespace brrr {
 void matmul_cuda(const CudaCall& call);
 void linear_cuda(const CudaCall& call);
 int64_t matmul_cuda_workspace(const CudaCall& call);
+
+// What the library does beside multiplying, with operands of the call; null: not that.
+struct ProductExtras {
+  GemmEpilogue epilogue = GemmEpilogue::none;
+  const Operand* bias = nullptr;    // [n], added
+  const Operand* addend = nullptr;  // rows like those of the result
+  const Operand* aux = nullptr;     // what gelu is taken of, or was
+  const Operand* sums = nullptr;    // [n] or [m], written
+  // More than linear has. The plain kernel knows nothing of it, so the library must take the product.
+  bool is_epilogue() const { return addend || aux || sums || epilogue > GemmEpilogue::bias; }
+};
+// Inputs 0 and 1 are a and b, output 0 the product, perhaps with its rows along several axes.
+void run_product_cuda(const CudaCall& call, const ProductExtras& extras);
+int64_t product_cuda_workspace(const CudaCall& call, const ProductExtras& extras);
+// Whether the library has an algorithm for it, on the current device, with the operands where they are.
+bool has_product_cuda(const CudaCall& call, const ProductExtras& extras);
 
 // Any dtypes and strides. c[m, n] = a[m, k] b[k, n] (+ bias[n]) in the compute type of c, for each batch.
 struct PlainProduct {

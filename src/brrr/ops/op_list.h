@@ -45,6 +45,8 @@ extern const OpDef sort_op, topk_op, update_slice_op;
 extern const OpDef conv1d_op, conv2d_op, max_pool2d_op, avg_pool2d_op;
 // matmul.cpp
 extern const OpDef matmul_op, linear_op;
+// epilogue.cpp
+extern const OpDef matmul_gelu_op, matmul_gelu_backward_op, matmul_sums_op, matmul_add_op;
 // attention.cpp, attention_backward.cpp, rope.cpp
 extern const OpDef attention_op, attention_backward_op, rope_op, rope_table_op;
 // softmax.cpp, layer_norm.cpp, cross_entropy.cpp

@@ -15,6 +15,9 @@ constexpr GraphStage kStages[] = {
     {"expand", "on a GPU: ops without a kernel there as what they are composed of"},
     {"simplify", "equal nodes once, unread nodes gone"},
     {"rematerialize", "with what the backward part computes again"},
+    {"gelu_epilogue", "on a GPU: GELU and its gradient by the products before them"},
+    {"sum_epilogue", "on a GPU: bias gradients by the products of the weights' gradients"},
+    {"add_epilogue", "on a GPU: additions by the products before them"},
 };
 
 // The same settings on the null device, where replaying a graph takes no memory.

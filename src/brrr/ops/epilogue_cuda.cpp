@@ -1,0 +1,88 @@
+#include "brrr/ops/epilogue_cuda.h"
+
+#include "brrr/device/cuda/runtime.h"
+
+#if BRRR_HAS_CUDA
+
+#include "brrr/ops/matmul_cuda.h"
+#include "brrr/ops/op_list.h"
+
+namespace brrr {
+namespace {
+
+// GELU fused by the library is slower than a kernel of its own before Hopper: it is computed by a second
+// kernel there.
+constexpr int kFirstGeluArchitecture = 9;
+
+const Operand* input_at(const CudaCall& call, size_t i) {
+  return i < call.inputs.size() ? &call.inputs[i] : nullptr;
+}
+const Operand* output_at(const CudaCall& call, size_t i) {
+  return i < call.outputs.size() ? &call.outputs[i] : nullptr;
+}
+
+ProductExtras extras_of(const CudaCall& call) {
+  if (&call.op == &matmul_gelu_op) {
+    const Operand *bias = input_at(call, 2), *z = output_at(call, 1);
+    const GemmEpilogue kept = bias ? GemmEpilogue::bias_gelu_aux : GemmEpilogue::gelu_aux,
+                       gone = bias ? GemmEpilogue::bias_gelu : GemmEpilogue::gelu;
+    return {.epilogue = z ? kept : gone, .bias = bias, .aux = z};
+  }
+  if (&call.op == &matmul_gelu_backward_op) {
+    const Operand* sums = output_at(call, 1);
+    return {.epilogue = sums ? GemmEpilogue::dgelu_bias_grad : GemmEpilogue::dgelu,
+            .aux = input_at(call, 2),
+            .sums = sums};
+  }
+  if (&call.op == &matmul_sums_op)
+    return {.epilogue = GemmEpilogue::bias_grad,
+            .addend = input_at(call, 2),
+            .sums = output_at(call, 1)};
+  invariant(&call.op == &matmul_add_op, call.op.name, " has no epilogue");
+  const Operand* bias = input_at(call, 3);
+  return {.epilogue = bias ? GemmEpilogue::bias : GemmEpilogue::none,
+          .bias = bias,
+          .addend = input_at(call, 2)};
+}
+
+std::vector<Operand> operands_of(std::span<const Layout> layouts, std::span<const DType> dtypes) {
+  // Nobody reads there: the library looks at the alignment of addresses, and plans are aligned to this.
+  constexpr uintptr_t kSomewhere = 256;
+  std::vector<Operand> operands;
+  for (size_t i = 0; i < layouts.size(); ++i)
+    operands.push_back({reinterpret_cast<std::byte*>(kSomewhere), &layouts[i], dtypes[i]});
+  return operands;
+}
+
+}  // namespace
+
+void matmul_gelu_cuda(const CudaCall& call) { run_product_cuda(call, extras_of(call)); }
+void matmul_gelu_backward_cuda(const CudaCall& call) { run_product_cuda(call, extras_of(call)); }
+void matmul_sums_cuda(const CudaCall& call) { run_product_cuda(call, extras_of(call)); }
+void matmul_add_cuda(const CudaCall& call) { run_product_cuda(call, extras_of(call)); }
+
+int64_t epilogue_cuda_workspace(const CudaCall& call) {
+  return product_cuda_workspace(call, extras_of(call));
+}
+
+bool has_epilogue_cuda(const EpilogueQuestion& question, int device) {
+  if (device >= cuda::gpu_count()) return true;
+  const bool is_gelu = &question.op == &matmul_gelu_op || &question.op == &matmul_gelu_backward_op;
+  if (is_gelu && cuda::device_facts(device).major < kFirstGeluArchitecture) return false;
+  const std::vector<Operand> inputs = operands_of(question.input_layouts, question.input_dtypes),
+                             outputs = operands_of(question.output_layouts, question.output_dtypes);
+  const CudaCall call{question.op, inputs, outputs, question.attrs, {}, cuda::stream(device)};
+  return has_product_cuda(call, extras_of(call));
+}
+
+}  // namespace brrr
+
+#else
+
+namespace brrr {
+
+bool has_epilogue_cuda(const EpilogueQuestion&, int) { return true; }
+
+}  // namespace brrr
+
+#endif

@@ -1,0 +1,325 @@
+// Epilogues of a GPU's products: which kernels they save in a training step, what these kernels cost, and that
+// the program still means the same (its ops run on the cpu as what they are composed of).
+#include "brrr/compiler/epilogues.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "brrr/autodiff/grad.h"
+#include "brrr/compiler/pipeline.h"
+#include "brrr/compiler/simplify.h"
+#include "brrr/graph/interpret.h"
+#include "brrr/graph/print.h"
+#include "brrr/graph/trace.h"
+#include "brrr/graph/verify.h"
+#include "brrr/napkin/model_step.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/repeat.h"
+#include "brrr/ops/samples.h"
+#include "brrr/ops/unary.h"
+#include "brrr/runtime/stages.h"
+#include "support/cuda_build.h"
+
+namespace brrr {
+namespace {
+
+// Of which nothing more is known: no library is asked.
+constexpr Device kSomeGpu{.kind = DeviceKind::cuda, .index = 255};
+constexpr const char* kAllEpilogues = "gelu_epilogue,sum_epilogue,add_epilogue";
+
+using Counts = std::map<std::string, int>;
+Counts kernel_counts(const KernelList& list) {
+  Counts counts;
+  for (const Kernel& kernel : list.kernels) ++counts[kernel.name];
+  return counts;
+}
+Cost total_cost(const KernelList& list) {
+  Cost total;
+  for (const Kernel& kernel : list.kernels) total += kernel.cost;
+  return total;
+}
+
+// ---- The step of GPT-2, for which kernels must be compiled in: other builds expand more ops.
+constexpr int kLayers = 2;
+PlannedProgram gpt2_step(Precision precision, std::string_view left_out = "",
+                         MatmulPrecision products = MatmulPrecision::ieee) {
+  StepOptions options{.batch = 8, .seq = 128, .layers = kLayers, .device = Device::null()};
+  options.pipeline.device = kSomeGpu;
+  options.pipeline.precision.policy = precision;
+  options.pipeline.precision.matmul = products;
+  options.pipeline = without(options.pipeline, left_out);
+  return plan_program(ModelStep("gpt2-124m", options).trace_step(), options.pipeline);
+}
+
+TEST(Epilogues, TakeGeluBiasGradientsAndResidualsOfGpt2) {
+  BRRR_NEEDS_CUDA_BUILD();
+  for (const Precision precision : {Precision::bf16_mixed, Precision::f16_mixed}) {
+    const PlannedProgram with = gpt2_step(precision), bare = gpt2_step(precision, kAllEpilogues);
+    Counts counts = kernel_counts(with.kernels);
+    EXPECT_EQ(counts["matmul_gelu"], kLayers);
+    EXPECT_EQ(counts["matmul_gelu_backward"], kLayers);
+    EXPECT_EQ(counts["matmul_sums"], 4 * kLayers);  // f32 sums: all of them beside the weights
+    EXPECT_EQ(counts["matmul_add"], 2 * kLayers);   // attention and MLP of every layer
+    for (const auto& [name, count] : counts) {
+      EXPECT_EQ(name.find("gelu_tanh"), std::string::npos) << name;
+    }
+    EXPECT_LE(with.kernels.kernels.size() + 4 * kLayers, bare.kernels.kernels.size());
+    EXPECT_LE(with.plan.arena_bytes, bare.plan.arena_bytes);
+    const Cost cost = total_cost(with.kernels), before = total_cost(bare.kernels);
+    EXPECT_EQ(cost.flops, before.flops);
+    EXPECT_LT(cost.bytes_read, before.bytes_read);
+    EXPECT_LE(cost.bytes_written, before.bytes_written);
+  }
+}
+
+// f32 has its own GELU, and all bias gradients beside the weights'.
+TEST(Epilogues, InF32AreSumsAndAdditions) {
+  BRRR_NEEDS_CUDA_BUILD();
+  Counts counts = kernel_counts(gpt2_step(Precision::f32).kernels);
+  EXPECT_EQ(counts["matmul_gelu"] + counts["matmul_gelu_backward"], 0);
+  EXPECT_EQ(counts["matmul_sums"], 4 * kLayers);
+  EXPECT_EQ(counts["matmul_add"], 2 * kLayers);
+}
+
+// Sums and results have one dtype: they come with the gradient of GELU.
+TEST(Epilogues, InTf32TheBiasGradientComesWithTheGradientOfGelu) {
+  BRRR_NEEDS_CUDA_BUILD();
+  const PlannedProgram with = gpt2_step(Precision::f32, "", MatmulPrecision::tf32);
+  Counts counts = kernel_counts(with.kernels);
+  EXPECT_EQ(counts["matmul_gelu_backward"], kLayers);
+  EXPECT_EQ(counts["matmul_sums"], 3 * kLayers);
+  for (const Kernel& kernel : with.kernels.kernels) {
+    if (kernel.op == &matmul_gelu_backward_op) {
+      EXPECT_EQ(kernel.outputs.size(), 2U);
+    }
+  }
+}
+
+TEST(Epilogues, EveryLowPrecisionOfGptTinyHasThem) {
+  BRRR_NEEDS_CUDA_BUILD();
+  for (const auto& [policy, products] : {std::pair{Precision::f32, MatmulPrecision::tf32},
+                                         std::pair{Precision::bf16_mixed, MatmulPrecision::ieee},
+                                         std::pair{Precision::f16_mixed, MatmulPrecision::ieee}}) {
+    StepOptions options{.batch = 4, .seq = 32, .device = Device::null()};
+    options.pipeline.device = kSomeGpu;
+    options.pipeline.precision.policy = policy;
+    options.pipeline.precision.matmul = products;
+    const PlannedProgram plan =
+        plan_program(ModelStep("gpt2-tiny", options).trace_step(), options.pipeline);
+    Counts counts = kernel_counts(plan.kernels);
+    for (const char* name : {"matmul_gelu", "matmul_gelu_backward", "matmul_sums", "matmul_add"})
+      EXPECT_GT(counts[name], 0) << name << " " << precision_name(policy);
+  }
+}
+
+TEST(Epilogues, MicroBatchesAddToTheirSumsInPlace) {
+  BRRR_NEEDS_CUDA_BUILD();
+  for (const Precision policy : {Precision::f32, Precision::bf16_mixed}) {
+    Tracer tracer;
+    const Tensor count = tracer.add_input({{}, DType::i64}, Device::null(), "count"),
+                 x = tracer.add_input({{4, 48, 64}, DType::f32}, Device::null(), "x"),
+                 w = empty({128, 64}, DType::f32, Device::null()).require_grad(),
+                 b = empty({128}, DType::f32, Device::null()).require_grad();
+    const std::vector<Tensor> sums = repeat(count, {x}, [&](const Tensor& part) {
+      return grad(sum(square(linear(part, w, b))), {w, b});
+    });
+    PipelineOptions options;
+    options.device = kSomeGpu;
+    options.precision.policy = policy;
+    const PlannedProgram plan = plan_program(tracer.finish(sums), options);
+    bool is_seen = false;
+    for (const Kernel& kernel : plan.kernels.kernels) {
+      if (!kernel.body) continue;
+      for (const Kernel& inner : kernel.body->list.kernels) {
+        EXPECT_NE(inner.name, "copy");
+        if (inner.op != &matmul_sums_op) continue;
+        ASSERT_EQ(inner.inputs.size(), 3U);
+        is_seen |= inner.outputs[0].buffer == inner.inputs[2].buffer;
+      }
+    }
+    EXPECT_TRUE(is_seen) << precision_name(policy) << "\n" << to_text(plan.graph());
+  }
+}
+
+TEST(Epilogues, AreLeftOutOneByOne) {
+  BRRR_NEEDS_CUDA_BUILD();
+  Counts no_gelu = kernel_counts(gpt2_step(Precision::bf16_mixed, "gelu_epilogue").kernels);
+  EXPECT_EQ(no_gelu["matmul_gelu"] + no_gelu["matmul_gelu_backward"], 0);
+  EXPECT_EQ(no_gelu["matmul_sums"], 4 * kLayers);
+  Counts no_sums = kernel_counts(gpt2_step(Precision::bf16_mixed, "sum_epilogue").kernels);
+  EXPECT_EQ(no_sums["matmul_sums"], 0);
+  EXPECT_EQ(no_sums["matmul_gelu_backward"], kLayers);
+  Counts no_adds = kernel_counts(gpt2_step(Precision::bf16_mixed, "add_epilogue").kernels);
+  EXPECT_EQ(no_adds["matmul_add"], 0);
+  EXPECT_EQ(no_adds["matmul_gelu"], kLayers);
+}
+
+// Every operand once: x, W and bias in, GELU and what it was taken of out.
+TEST(Epilogues, CostWhatTheyMove) {
+  BRRR_NEEDS_CUDA_BUILD();
+  constexpr int64_t kRows = 8 * 128, kIn = 768, kOut = 3072, kBytes = 2;
+  const PlannedProgram with = gpt2_step(Precision::bf16_mixed);
+  for (const Kernel& kernel : with.kernels.kernels) {
+    if (kernel.op == &matmul_gelu_op) {
+      EXPECT_EQ(kernel.cost.bytes_read, kBytes * (kRows * kIn + kIn * kOut + kOut));
+      EXPECT_EQ(kernel.cost.bytes_written, kBytes * 2 * kRows * kOut);
+      EXPECT_EQ(kernel.cost.flops, kRows * kOut * (2 * kIn + 1 + gelu_tanh_op.flops_per_element));
+    } else if (kernel.op == &matmul_gelu_backward_op) {
+      EXPECT_EQ(kernel.cost.bytes_read, kBytes * (kRows * kIn + kIn * kOut + kRows * kOut));
+      EXPECT_EQ(kernel.cost.bytes_written, kBytes * kRows * kOut);
+    }
+  }
+}
+
+// The aux output is the very buffer that the backward part reads.
+TEST(Epilogues, TheGradientOfGeluReadsWhatTheForwardPartKept) {
+  BRRR_NEEDS_CUDA_BUILD();
+  const PlannedProgram with = gpt2_step(Precision::bf16_mixed);
+  std::vector<BufferId> kept;
+  for (const Kernel& kernel : with.kernels.kernels) {
+    if (kernel.op == &matmul_gelu_op) kept.push_back(kernel.outputs[1].buffer);
+    if (kernel.op != &matmul_gelu_backward_op) continue;
+    ASSERT_FALSE(kept.empty());
+    EXPECT_EQ(kernel.inputs[2].buffer, kept.back());  // layers go back in the other order
+    EXPECT_EQ(kernel.inputs[2].layout.offset, 0);
+    EXPECT_TRUE(kernel.inputs[2].layout.is_contiguous());
+    kept.pop_back();
+  }
+  EXPECT_TRUE(kept.empty());
+}
+
+TEST(Epilogues, AreNoneOnTheCpu) {
+  StepOptions options{.batch = 2, .seq = 16, .layers = 1, .device = Device::null()};
+  const ModelStep step("gpt2-tiny", options);
+  const PlannedProgram with = plan_program(step.trace_step());
+  const PlannedProgram bare = plan_program(step.trace_step(), without({}, kAllEpilogues));
+  EXPECT_EQ(to_text(with.graph()), to_text(bare.graph()));
+  EXPECT_EQ(kernel_counts(with.kernels), kernel_counts(bare.kernels));
+  EXPECT_EQ(with.find("gelu_epilogue"), nullptr);
+}
+
+// Gradients of micro-batches are added where the sums are: no copy behind the body.
+TEST(Epilogues, AccumulateInPlace) {
+  BRRR_NEEDS_CUDA_BUILD();
+  const Graph graph = parse_graph(R"(input %0: f32[8, 16] "x"
+input %1: f32[8, 32] "dy"
+state %2: f32[32, 16] "sum"
+backward
+%3: f32[32, 8] = transpose %1 {a=0 b=1}
+%4: f32[32, 16] = matmul %3 %0
+%5: f32[32, 16] = add %2 %4
+write "sum" %5
+return
+)");
+  PipelineOptions options;
+  options.device = kSomeGpu;
+  const KernelList list = plan_program(graph, options).kernels;
+  ASSERT_EQ(list.kernels.size(), 1U);
+  EXPECT_EQ(list.kernels[0].op, &matmul_add_op);
+  EXPECT_EQ(list.kernels[0].outputs[0].buffer, list.kernels[0].inputs[2].buffer);
+}
+
+// ---- Meaning.
+std::vector<Tensor> samples(const std::vector<TensorType>& types, uint32_t seed) {
+  std::vector<Tensor> made;
+  for (const TensorType& type : types)
+    made.push_back(cast(sample_values(type.shape, seed++, -1, 1), type.dtype));
+  return made;
+}
+
+// Outputs, then states, from samples in place of inputs and states.
+std::vector<Tensor> run_op_by_op(const Graph& graph) {
+  std::vector<TensorType> inputs, states;
+  for (const GraphInput& input : graph.inputs) inputs.push_back(graph.type(input.value));
+  for (const StateSlot& state : graph.states) states.push_back(graph.type(state.before));
+  Interpreted run = interpret(graph, samples(inputs, 900), samples(states, 950));
+  run.outputs.insert(run.outputs.end(), run.states.begin(), run.states.end());
+  return run.outputs;
+}
+
+double relative_error(const Tensor& got, const Tensor& expected) {
+  const Tensor a = cast(got, DType::f64), b = cast(expected, DType::f64);
+  return std::sqrt(sum(square(a - b)).item<double>() /
+                   std::max(1e-30, sum(square(b)).item<double>()));
+}
+
+// x + down(gelu(up(x))) with the gradients of all parameters, which are added to sums.
+Graph mlp_step(DType dtype) {
+  constexpr int64_t kIn = 16, kHidden = 32;
+  Tracer tracer;
+  const Tensor x = tracer.add_input({{3, 8, kIn}, dtype}, Device::cpu(), "x");
+  std::vector<Tensor> parameters, sums;
+  for (const Shape& shape :
+       {Shape{kHidden, kIn}, Shape{kHidden}, Shape{kIn, kHidden}, Shape{kIn}}) {
+    parameters.push_back(empty(shape, dtype).require_grad());
+    sums.push_back(empty(shape, dtype));
+  }
+  const Tensor hidden = gelu_tanh(linear(x, parameters[0], parameters[1]));
+  const Tensor y = x + linear(hidden, parameters[2], parameters[3]);
+  const Tensor loss = sum(square(y));
+  const std::vector<Tensor> gradients = grad(loss, parameters);
+  NoGrad update;
+  for (size_t i = 0; i < sums.size(); ++i) sums[i].copy_from(sums[i] + gradients[i]);
+  return simplify(tracer.finish(std::vector<Tensor>{loss, y}));
+}
+
+TEST(Epilogues, ChangeNothingButRounding) {
+  for (const auto& [dtype, tolerance] :
+       {std::pair{DType::f32, 2e-6}, std::pair{DType::bf16, 2e-2}, std::pair{DType::f16, 2e-3}}) {
+    const Graph before = mlp_step(dtype);
+    const Graph after = take_add_epilogues(
+        take_sum_epilogues(take_gelu_epilogues(before, kSomeGpu), kSomeGpu), kSomeGpu);
+    verify(after, "epilogues");
+    Counts ops;
+    for (const Node& node : after.nodes) ++ops[std::string(node.op->name)];
+    const int gelus = dtype == DType::f32 ? 0 : 1;
+    EXPECT_EQ(ops["matmul_gelu"], gelus) << to_text(after);
+    EXPECT_EQ(ops["matmul_gelu_backward"], gelus);
+    EXPECT_EQ(ops["matmul_sums"], 2 - gelus);  // those of the first layer come with GELU's gradient
+    EXPECT_EQ(ops["matmul_add"], 1 + gelus);   // the residual, and a gradient without sums
+    EXPECT_EQ(ops["gelu_tanh"] + ops["gelu_tanh_backward"], 2 - 2 * gelus);
+    const std::vector<Tensor> expected = run_op_by_op(before), got = run_op_by_op(after);
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].type(), expected[i].type());
+      EXPECT_LT(relative_error(got[i], expected[i]), tolerance)
+          << to_text(dtype) << " result " << i;
+    }
+  }
+}
+
+// First moments of AdamW are gradients times a number: each of them, biases included.
+TEST(Epilogues, Gpt2HasTheSameGradients) {
+  BRRR_NEEDS_CUDA_BUILD();
+  for (const auto& [policy, tolerance] :
+       {std::pair{Precision::f32, 2e-5}, std::pair{Precision::bf16_mixed, 3e-2}}) {
+    StepOptions options{.batch = 2, .seq = 16, .layers = 2};
+    ModelStep step("gpt2-tiny", options);
+    PipelineOptions pipeline;
+    pipeline.device = kSomeGpu;
+    pipeline.precision.policy = policy;
+    const PlannedProgram plan = plan_program(step.trace_step(), pipeline);
+    ASSERT_NE(plan.find("rematerialize"), nullptr);
+    const Interpreted expected = interpret(*plan.find("rematerialize"), step.inputs()),
+                      got = interpret(plan.graph(), step.inputs());
+    EXPECT_LT(relative_error(got.outputs[0], expected.outputs[0]), tolerance);
+    int gradients = 0;
+    for (size_t i = 0; i < got.states.size(); ++i) {
+      const std::string& name = plan.graph().states[i].name;
+      if (!name.starts_with("first.")) continue;
+      ++gradients;
+      EXPECT_LT(relative_error(got.states[i], expected.states[i]), tolerance) << name;
+    }
+    EXPECT_EQ(gradients, 2 + 12 * 2 + 2);
+  }
+}
+
+}  // namespace
+}  // namespace brrr
