@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(kTileThreads)
 #pragma unroll
           for (int i = 0; i < kChunk<T>; ++i) v[s][i] -= col + i == target ? row.hit : 0;
         }
-        if (col + kChunk<T> > classes) {
+        if (col + kChunk < T >> classes) {
 #pragma unroll
           for (int i = 0; i < kChunk<T>; ++i) v[s][i] = col + i < classes ? v[s][i] : 0;
         }
@@ -231,14 +231,13 @@ void cross_entropy_cuda(const CudaCall& call) {
   const Targets of_rows{Elements(targets), targets.layout->strides[0], fault_note(call)};
   const Elements loss(call.output(0)), total(call.output(1));
   const std::optional<RowStarts> from = row_starts(logits);
-  const bool ran = from && is_for_chunks(call, cols) &&
-                   visit_chunked_dtype(logits.dtype, [&]<typename T>() {
-                     const int64_t chunks = cols / kChunk<T>;
-                     cross_entropy_rows_kernel<T>
-                         <<<blocks_for(rows, 1), tile_threads(chunks), 0, call.stream>>>(
-                             *from, static_cast<int>(chunks), of_rows, loss, total, rows, rule);
-                     return true;
-                   });
+  const bool ran =
+      from && is_for_chunks(call, cols) && visit_chunked_dtype(logits.dtype, [&]<typename T>() {
+        const int64_t chunks = cols / kChunk<T>;
+        cross_entropy_rows_kernel<T><<<blocks_for(rows, 1), tile_threads(chunks), 0, call.stream>>>(
+            *from, static_cast<int>(chunks), of_rows, loss, total, rows, rule);
+        return true;
+      });
   if (!ran) {
     visit_plain(logits.dtype, [&]<typename C>() {
       cross_entropy_plain_kernel<C>

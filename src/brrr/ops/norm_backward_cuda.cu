@@ -38,8 +38,7 @@ template <typename Row>
 __device__ void write_sums(const float (&own)[Row::kSteps][kChunk<typename Row::Element>],
                            float4* shared, float4* to, int chunks) {
   constexpr int kGroups = kChunk<typename Row::Element> / 4;
-  constexpr int kTeams =
-      std::is_same_v<typename Row::Team, WarpTeam> ? WarpTeam::kBlock / 32 : 1;
+  constexpr int kTeams = std::is_same_v<typename Row::Team, WarpTeam> ? WarpTeam::kBlock / 32 : 1;
   const int team = kTeams == 1 ? 0 : static_cast<int>(threadIdx.x) / 32;
   for (int turn = 0; turn < kTeams; ++turn) {
     __syncthreads();
@@ -47,8 +46,7 @@ __device__ void write_sums(const float (&own)[Row::kSteps][kChunk<typename Row::
     Row::for_each_chunk(chunks, [&](int s, int chunk) {
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
-        float4 sums =
-            turn == 0 ? float4{0, 0, 0, 0} : shared[group * chunks + chunk];
+        float4 sums = turn == 0 ? float4{0, 0, 0, 0} : shared[group * chunks + chunk];
         add_to(sums, own[s] + 4 * group);
         if (turn + 1 < kTeams)
           shared[group * chunks + chunk] = sums;
@@ -196,9 +194,12 @@ constexpr int64_t kMostEach = 16, kPlainEach = 4;  // blocks of a multiprocessor
 // Calls body.template operator()<Row>(launch) with rows of 8 to 24 columns a thread; false where they are longer.
 template <typename T, typename Body>
 bool visit_backward_rows(int64_t chunks, const Body& body) {
-  constexpr int kScale = kChunk<float> * 2 / kChunk<T>;  // f32 has as many columns in twice the chunks
+  constexpr int kScale =
+      kChunk<float> * 2 / kChunk<T>;  // f32 has as many columns in twice the chunks
   const RowLaunch warps{WarpTeam::kBlock, WarpTeam::kBlock / 32};
-  const auto fits = [&](int64_t steps, int64_t threads) { return chunks <= steps * kScale * threads; };
+  const auto fits = [&](int64_t steps, int64_t threads) {
+    return chunks <= steps * kScale * threads;
+  };
   const auto block = [&](int64_t steps) { return block_of_chunks(chunks, steps * kScale); };
   if (fits(1, 32)) return body.template operator()<CachedRow<T, kScale, WarpTeam>>(warps);
   if (fits(2, 32)) return body.template operator()<CachedRow<T, 2 * kScale, WarpTeam>>(warps);

@@ -1,6 +1,5 @@
 // Norms over the last axis, forward; see rows.cuh for who has a row.
 #include "brrr/ops/norm_cuda.h"
-
 #include "brrr/ops/norm_rows.cuh"
 #include "brrr/ops/rows.cuh"
 #include "brrr/ops/rows_plain.cuh"
@@ -142,8 +141,8 @@ void run_norm(const CudaCall& call) {
     visit_plain(x.dtype, [&]<typename C>() {
       norm_plain_kernel<C, Centered>
           <<<blocks_for(rows, 1), plain_row_threads(cols), 0, call.stream>>>(
-              RowsOf(x), weight, bias, RowsOf(y), Elements(call.output(1)), Elements(inverse),
-              rows, cols, eps);
+              RowsOf(x), weight, bias, RowsOf(y), Elements(call.output(1)), Elements(inverse), rows,
+              cols, eps);
     });
   }
   cuda::check_launch(call.op.name);

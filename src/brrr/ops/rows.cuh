@@ -164,9 +164,9 @@ template <typename Kernel>
 unsigned resident_blocks(Kernel* kernel, const RowLaunch& launch, size_t shared_bytes,
                          int64_t teams) {
   int each = 0;
-  cuda::require(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, launch.threads,
-                                                              shared_bytes),
-                "cudaOccupancyMaxActiveBlocksPerMultiprocessor(", launch.threads, " threads)");
+  cuda::require(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, launch.threads, shared_bytes),
+      "cudaOccupancyMaxActiveBlocksPerMultiprocessor(", launch.threads, " threads)");
   const int64_t resident =
       int64_t{cuda::device_facts(cuda::current_device()).multiprocessors} * std::max(each, 1);
   return static_cast<unsigned>(

@@ -1,8 +1,7 @@
 // Softmax, log_softmax and their gradients. A row that registers hold is read once (rows.cuh); a longer one twice,
 // the second time mostly from the cache; rows that are not whole chunks element by element.
-#include "brrr/ops/softmax_cuda.h"
-
 #include "brrr/ops/rows_plain.cuh"
+#include "brrr/ops/softmax_cuda.h"
 #include "brrr/ops/softmax_rows.cuh"
 
 namespace brrr {
@@ -129,8 +128,7 @@ __global__ void __launch_bounds__(kRowThreads<Row>) softmax_backward_rows_kernel
 #pragma unroll
     for (int s = 0; s < Row::kSteps; ++s)
 #pragma unroll
-      for (int i = 0; i < kChunk<T>; ++i)
-        y[s][i] = gradient<T, Logarithm>(y[s][i], dy[s][i], sum);
+      for (int i = 0; i < kChunk<T>; ++i) y[s][i] = gradient<T, Logarithm>(y[s][i], dy[s][i], sum);
     Row::store(call.c.of<T>(r), chunks, y);
   }
 }
@@ -193,9 +191,8 @@ __global__ void softmax_backward_plain_kernel(RowsOf y, RowsOf dy, RowsOf dx, in
   for (int64_t r = team.index(); r < rows; r += team.count()) {
     const PlainRow<C> result(y, r, cols), grad(dy, r, cols), to(dx, r, cols);
     C sum = 0;
-    result.for_each_column([&](int64_t col) {
-      sum += Logarithm ? grad.at(col) : grad.at(col) * result.at(col);
-    });
+    result.for_each_column(
+        [&](int64_t col) { sum += Logarithm ? grad.at(col) : grad.at(col) * result.at(col); });
     sum = team.sum(sum);
     result.for_each_column([&](int64_t col) {
       const C v = result.at(col), g = grad.at(col);
@@ -215,20 +212,20 @@ void run_softmax(const CudaCall& call) {
   if (y.count() == 0) return;
   const int64_t cols = y.shape().back(), rows = y.count() / cols;
   const std::optional<RowStarts> from = row_starts(x), to = row_starts(y);
-  const bool ran = from && to && visit_chunked_dtype(x.dtype, [&]<typename T>() {
-    const SoftmaxRows rows_call{*from, *to, {}, rows, static_cast<int>(cols / kChunk<T>)};
-    const bool fits =
-        visit_cached_rows<T, kMostChunks>(cols, [&]<typename Row>(const RowLaunch& launch) {
-          const auto kernel = softmax_rows_kernel<Row, Logarithm>;
-          kernel<<<resident_blocks(kernel, launch, 0, rows), launch.threads, 0, call.stream>>>(
-              rows_call);
-        });
-    if (!fits)
-      softmax_long_kernel<T, Logarithm>
-          <<<static_cast<unsigned>(std::min(rows, kLongBlocks)), kTileThreads, 0, call.stream>>>(
-              rows_call);
-    return true;
-  });
+  const bool ran =
+      from && to && visit_chunked_dtype(x.dtype, [&]<typename T>() {
+        const SoftmaxRows rows_call{*from, *to, {}, rows, static_cast<int>(cols / kChunk<T>)};
+        const bool fits =
+            visit_cached_rows<T, kMostChunks>(cols, [&]<typename Row>(const RowLaunch& launch) {
+              const auto kernel = softmax_rows_kernel<Row, Logarithm>;
+              kernel<<<resident_blocks(kernel, launch, 0, rows), launch.threads, 0, call.stream>>>(
+                  rows_call);
+            });
+        if (!fits)
+          softmax_long_kernel<T, Logarithm><<<static_cast<unsigned>(std::min(rows, kLongBlocks)),
+                                              kTileThreads, 0, call.stream>>>(rows_call);
+        return true;
+      });
   if (!ran) {
     visit_plain(x.dtype, [&]<typename C>() {
       softmax_plain_kernel<C, Logarithm>
@@ -245,25 +242,26 @@ void run_softmax_backward(const CudaCall& call) {
   if (dx.count() == 0) return;
   const int64_t cols = dx.shape().back(), rows = dx.count() / cols;
   const std::optional<RowStarts> a = row_starts(y), b = row_starts(dy), c = row_starts(dx);
-  const bool ran = a && b && c && visit_chunked_dtype(y.dtype, [&]<typename T>() {
-    const SoftmaxRows rows_call{*a, *b, *c, rows, static_cast<int>(cols / kChunk<T>)};
-    const bool fits =
-        visit_cached_rows<T, kMostChunks>(cols, [&]<typename Row>(const RowLaunch& launch) {
-          const auto kernel = softmax_backward_rows_kernel<Row, Logarithm>;
-          kernel<<<resident_blocks(kernel, launch, 0, rows), launch.threads, 0, call.stream>>>(
-              rows_call);
-        });
-    if (!fits)
-      softmax_backward_long_kernel<T, Logarithm>
-          <<<static_cast<unsigned>(std::min(rows, kLongBlocks)), kTileThreads, 0, call.stream>>>(
-              rows_call);
-    return true;
-  });
+  const bool ran =
+      a && b && c && visit_chunked_dtype(y.dtype, [&]<typename T>() {
+        const SoftmaxRows rows_call{*a, *b, *c, rows, static_cast<int>(cols / kChunk<T>)};
+        const bool fits =
+            visit_cached_rows<T, kMostChunks>(cols, [&]<typename Row>(const RowLaunch& launch) {
+              const auto kernel = softmax_backward_rows_kernel<Row, Logarithm>;
+              kernel<<<resident_blocks(kernel, launch, 0, rows), launch.threads, 0, call.stream>>>(
+                  rows_call);
+            });
+        if (!fits)
+          softmax_backward_long_kernel<T, Logarithm>
+              <<<static_cast<unsigned>(std::min(rows, kLongBlocks)), kTileThreads, 0,
+                 call.stream>>>(rows_call);
+        return true;
+      });
   if (!ran) {
     visit_plain(y.dtype, [&]<typename C>() {
       softmax_backward_plain_kernel<C, Logarithm>
-          <<<blocks_for(rows, 1), plain_row_threads(cols), 0, call.stream>>>(RowsOf(y), RowsOf(dy),
-                                                                             RowsOf(dx), rows, cols);
+          <<<blocks_for(rows, 1), plain_row_threads(cols), 0, call.stream>>>(
+              RowsOf(y), RowsOf(dy), RowsOf(dx), rows, cols);
     });
   }
   cuda::check_launch(call.op.name);
