@@ -60,8 +60,7 @@ fi
 if wants bench; then
   step bench_mfu 120 "$bin/brrr" bench mfu
   "$bin/brrr" bench mfu --json >"$out/mfu.json" 2>/dev/null
-  step bench_kernels 120 "$bin/brrr" bench kernels
-  "$bin/brrr" bench kernels --json >"$out/kernels.json" 2>/dev/null
+  step bench_kernels 180 "$bin/brrr" bench kernels --out "$out/kernels.json"
   step bench_cos 60 "$bin/brrr" bench cos --device cuda
   step bench_intensity 60 "$bin/brrr" bench intensity --device cuda
 fi

@@ -93,10 +93,10 @@ Tensors expect_op(const OpDef& op, const std::vector<Both>& inputs, const Attrs&
 struct RowCase {
   int64_t rows, cols;
 };
-constexpr RowCase kShort[] = {{37, 8},    {9, 33},    {700, 264}, {300, 768}, {65, 1000},
-                              {40, 1024}, {21, 1025}, {19, 1536}, {11, 2048}};
-constexpr RowCase kLong[] = {{9, 2056},  {300, 4096}, {7, 5000},  {5, 8192},
-                             {5, 12288}, {3, 16384},  {3, 50304}, {2, 50257}};
+constexpr RowCase kCases[] = {{37, 8},     {9, 33},    {700, 264}, {300, 768}, {65, 1000},
+                              {40, 1024},  {21, 1025}, {19, 1536}, {11, 2048}, {9, 2056},
+                              {300, 4096}, {7, 5000},  {5, 8192},  {5, 12288}, {3, 16384},
+                              {3, 50304},  {2, 50257}};
 constexpr DType kDTypes[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
 constexpr View kViews[] = {View::whole, View::aligned, View::unaligned, View::blocks,
                            View::permuted};
@@ -106,15 +106,12 @@ template <typename Body>
 void for_each_case(const Body& body) {
   for (DType dtype : kDTypes) {
     for (View view : kViews) {
-      const bool with_long = view == View::whole || view == View::unaligned;
-      for (const std::span<const RowCase> cases :
-           {std::span(kShort), with_long ? std::span(kLong) : std::span<const RowCase>()}) {
-        for (const auto& [rows, cols] : cases) {
-          SCOPED_TRACE(
-              join_text(to_text(dtype), " ", rows, " x ", cols, " view ", static_cast<int>(view)));
-          body(rows, cols, dtype, view);
-          if (::testing::Test::HasFatalFailure()) return;
-        }
+      for (const auto& [rows, cols] : kCases) {
+        if (cols > 2048 && view != View::whole && view != View::unaligned) continue;
+        SCOPED_TRACE(
+            join_text(to_text(dtype), " ", rows, " x ", cols, " view ", static_cast<int>(view)));
+        body(rows, cols, dtype, view);
+        if (::testing::Test::HasFatalFailure()) return;
       }
     }
   }
