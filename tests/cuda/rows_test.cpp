@@ -93,10 +93,10 @@ Tensors expect_op(const OpDef& op, const std::vector<Both>& inputs, const Attrs&
 struct RowCase {
   int64_t rows, cols;
 };
-constexpr RowCase kCases[] = {{37, 8},     {9, 33},    {700, 264}, {300, 768}, {65, 1000},
-                              {40, 1024},  {21, 1025}, {19, 1536}, {11, 2048}, {9, 2056},
-                              {300, 4096}, {7, 5000},  {5, 8192},  {5, 12288}, {3, 16384},
-                              {3, 50304},  {2, 50257}};
+constexpr RowCase kCases[] = {{37, 8},    {9, 33},    {100, 264}, {300, 768}, {65, 1000},
+                              {40, 1024}, {21, 1025}, {19, 1536}, {11, 2048}, {9, 2056},
+                              {40, 4096}, {7, 5000},  {5, 8192},  {5, 12288}, {3, 16384},
+                              {3, 50304}, {2, 50257}};
 constexpr DType kDTypes[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
 constexpr View kViews[] = {View::whole, View::aligned, View::unaligned, View::blocks,
                            View::permuted};
@@ -123,8 +123,9 @@ TEST(CudaRows, NormsOfRowsOfEveryLength) {
   for_each_case([&](int64_t rows, int64_t cols, DType dtype, View view) {
     const Both x = rows_of(rows, cols, dtype, view, 1), dy = rows_of(rows, cols, dtype, view, 2);
     for (DType affine : {dtype, DType::f32}) {
+      if (dtype == DType::f64 && affine != dtype) continue;  // they do not mix
       const Both weight(values({cols}, affine, 3)), bias(values({cols}, affine, 4));
-      const double tolerance = tolerance_of(affine == DType::f32 ? dtype : affine);
+      const double tolerance = tolerance_of(dtype);
       const Tensors layer = expect_op(layer_norm_op, {x, weight, bias}, eps, tolerance);
       const Tensors rms = expect_op(rms_norm_op, {x, weight}, eps, tolerance);
       expect_op(layer_norm_backward_op, {x, weight, layer[1], layer[2], dy}, {}, 2 * tolerance);
@@ -138,7 +139,7 @@ TEST(CudaRows, NormsOfManyRows) {
   BRRR_NEEDS_GPU();
   for (DType dtype : {DType::f32, DType::bf16}) {
     for (int64_t cols : {768, 1024}) {
-      const Both x(values({20011, cols}, dtype, 5)), dy(values({20011, cols}, dtype, 6)),
+      const Both x(values({5003, cols}, dtype, 5)), dy(values({5003, cols}, dtype, 6)),
           weight(values({cols}, DType::f32, 7)), bias(values({cols}, DType::f32, 8));
       const Tensors layer =
           expect_op(layer_norm_op, {x, weight, bias}, {{"eps", 1e-5}}, tolerance_of(dtype));
@@ -202,7 +203,8 @@ TEST(CudaRows, CrossEntropyOfRowsOfEveryLength) {
 TEST(CudaRows, GeneratedKernelsOfManyElements) {
   BRRR_NEEDS_GPU();
   for (DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-    for (int64_t count : {(int64_t{1} << 24) + 12345, int64_t{1} << 24}) {
+    const int64_t packs = int64_t{1} << 20, pack = dtype == DType::f32 ? 4 : 8;
+    for (int64_t count : {packs * pack + 12345, packs * pack}) {
       const Both x(values({count}, dtype, 31));
       expect_op(gelu_tanh_op, {x}, {}, tolerance_of(dtype));
       expect_op(silu_op, {x}, {}, tolerance_of(dtype));

@@ -50,7 +50,8 @@ std::string finish_text(const ReductionText& reduction) {
   if (!reduction.after)
     return fmt::format("struct results_args {{\n  {}* into;\n}};\n\n{}  args.into[i] = {};\n}}\n\n",
                        result, head, value);
-  const std::string given = compute_type_text(reduction.after->given->type);
+  const auto& taken = reduction.after->given;
+  const std::string given = compute_type_text(taken ? taken->type : reduction.type);
   return function_text(*reduction.after, "results", 1) +
          fmt::format(
              "{0}  results<1>(args, i, results_load<1>(args, i), Pack<{1}, "
