@@ -65,8 +65,6 @@ __global__ void __launch_bounds__(kBackwardThreads<Row>, kMostThreads / kBackwar
   constexpr int kSteps = Row::kSteps, kEach = kChunk<T>;
   extern __shared__ float4 staged[];
   const int chunks = call.chunks;
-  const StagedColumns<T> weights(staged, call.weight, chunks);
-  __syncthreads();
   typename Row::Team team;
   Row next_x, next_dy;
   float next_mean = 0, next_inverse = 0;
@@ -79,6 +77,8 @@ __global__ void __launch_bounds__(kBackwardThreads<Row>, kMostThreads / kBackwar
   float weight_sums[kSteps][kEach] = {}, bias_sums[kSteps][kEach] = {};
   int64_t r = team.index();
   if (kReadsAhead<Row> && r < call.rows) load(r);
+  const StagedColumns<T> weights(staged, call.weight, chunks);
+  __syncthreads();
   for (; r < call.rows; r += team.count()) {
     if (!kReadsAhead<Row>) load(r);
     float x_hat[kSteps][kEach], g[kSteps][kEach];
@@ -181,13 +181,12 @@ __global__ void __launch_bounds__(32 * kShares)
     dbias.store<C>(i - cols, sum);
 }
 
-// Blocks of `threads` with a row for each of their teams at a time. As many as 132 multiprocessors hold at once;
-// fewer where there are less than 8 rows for a team, since its sums cost as much as a row or two, unless not
-// every multiprocessor would have one.
+// Blocks that have `teams` rows at a time: as many as 132 multiprocessors hold at once, `each` of them. Fewer where
+// a team would have less than 4 rows, since its sums cost as much as a row or two, but two a multiprocessor.
 constexpr int64_t kMultiprocessors = 132;
 int64_t backward_blocks(int64_t rows, int64_t teams, int64_t each) {
-  const int64_t few = std::min((rows + teams - 1) / teams, kMultiprocessors);
-  return std::min(each * kMultiprocessors, std::max(few, rows / (8 * teams)));
+  const int64_t few = std::min((rows + teams - 1) / teams, 2 * kMultiprocessors);
+  return std::min(each * kMultiprocessors, std::max(few, rows / (4 * teams)));
 }
 constexpr int64_t kMostEach = 16, kPlainEach = 4;  // blocks of a multiprocessor
 

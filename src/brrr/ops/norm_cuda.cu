@@ -21,14 +21,15 @@ __global__ void __launch_bounds__(kRowThreads<Row>) norm_rows_kernel(NormRows ca
   using T = typename Row::Element;
   extern __shared__ float4 staged[];
   const int chunks = call.chunks;
-  const StagedColumns<T> weights(staged, call.weight, chunks);
-  const StagedColumns<T> biases(staged + (Centered ? StagedColumns<T>::kGroups * chunks : 0),
-                                Centered ? call.bias : call.weight, chunks);
-  __syncthreads();
   typename Row::Team team;
   Row next;
   int64_t r = team.index();
-  if (r < call.rows) next.load(call.x.of<T>(r), chunks);
+  if (r < call.rows) next.load(call.x.of<T>(r), chunks);  // under way while columns are staged
+  const StagedColumns<T> weights(staged, call.weight, chunks);
+  const StagedColumns<T> biases =
+      Centered ? StagedColumns<T>(staged + StagedColumns<T>::kGroups * chunks, call.bias, chunks)
+               : weights;
+  __syncthreads();
   for (; r < call.rows; r += team.count()) {
     float v[Row::kSteps][kChunk<T>];
     next.unpack(v);
