@@ -24,8 +24,7 @@ template <typename T>
 using RowTile = CachedRow<T, 4, BlockTeam>;
 inline constexpr int kTileThreads = 512;
 
-// visit(tile, rest) for the tiles of a row in turn: `rest` is how many chunks of it there are from the tile's
-// first on, `first` the number of that one.
+// visit(tile, first) for the tiles of a row in turn; `first` is the number of the tile's first chunk.
 template <typename T, typename Visit>
 __device__ void for_each_tile(const uint4* from, int chunks, const Visit& visit) {
   for (int first = 0; first < chunks; first += RowTile<T>::kSteps * BlockTeam::size()) {
