@@ -10,6 +10,7 @@
 //   g++   -ffp-contract=off -fno-math-errno -fno-trapping-math   (never -ffast-math)
 //   nvcc  -fmad=false
 // A target without fma hardware gives the same bits through libm's fma, one element at a time.
+// One exception: silu and gelu_tanh of floats, and their derivatives, on a GPU (sigmoid_and_slope).
 //
 // Largest error found, in units in the last place of the exact result: float against double libm
 // over every 41st bit pattern, double against long double libm over 3 million random ones, both
@@ -89,8 +90,29 @@ struct SigmoidAndSlope {
   T s, slope;
 };
 
+// A GPU moves a 16-bit element to its memory in the time of 27 instructions, fewer than e and q take by
+// polynomials, and has instructions for both, wrong by two units in the last place.
+#if defined(__CUDA_ARCH__)
+__device__ inline float exp_by_instruction(float x) {  // and by |x| 2^-24; below the normal range 0
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * Format<float>::log2_e));
+  return y;
+}
+__device__ inline float reciprocal_by_instruction(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+#endif
+
 template <Real T>
 [[gnu::always_inline]] BRRR_HD inline SigmoidAndSlope<T> sigmoid_and_slope(T x) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(T) == 4) {
+    const T e = exp_by_instruction(-abs(x)), q = reciprocal_by_instruction(T(1) + e), eq = e * q;
+    return {x < T(0) ? eq : q, eq * q};
+  }
+#endif
   const T e = exp_below(-abs(x));
   const T q = reciprocal_to_2(T(1) + e);
   const T eq = e * q;

@@ -1,8 +1,13 @@
 // brrr bench kernels: hand-written and generated kernels of a GPU, each at a size that fills it, beside the
 // bandwidth of a copy and the rate of a product.
+#include "brrr/cli/bench_kernels.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -25,93 +30,50 @@ namespace {
 
 const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
 
-struct Work {
-  std::string name;
-  std::function<void()> run;
-  Cost cost;
-};
-
 struct Measured {
   std::string name;
   double seconds, bytes, flops;
 };
 
-Tensor random(const Shape& shape, DType dtype, uint32_t draw) {
-  return cast(normal(shape, RandomKey{.seed = 1, .stream = 0, .draw = draw}, {},
-                     {.dtype = DType::f32, .device = kGpu}),
-              dtype);
-}
-
-Tensor random_ids(const Shape& shape, int64_t below) {
-  return randint(shape, RandomKey{.seed = 2, .stream = 0, .draw = 9}, 0, below,
-                 {.dtype = DType::i64, .device = kGpu});
-}
-
-Work op_work(const std::string& name, const OpDef& op, const Tensors& inputs, const Attrs& attrs) {
-  CostCounter counter;
-  {
-    NoGrad no_tape;
-    Tensors on_null;
-    for (const Tensor& x : inputs) on_null.push_back(to(x, Device::null()));
-    call_op(op, on_null, attrs);
-  }
-  return {name, [&op, inputs, attrs] { call_op(op, inputs, attrs); }, counter.total()};
-}
-
-void add_rows(std::vector<Work>& all, DType dtype) {
-  const std::string suffix = join_text(" ", to_text(dtype), " [65536, 768]");
-  const Tensor x = random({65536, 768}, dtype, 1), dy = random({65536, 768}, dtype, 2);
-  const Tensor weight = random({768}, DType::f32, 3), bias = random({768}, DType::f32, 4);
-  const Attrs eps{{"eps", 1e-5}};
-  const Tensors forward = call_op(layer_norm_op, std::vector<Tensor>{x, weight, bias}, eps);
-  all.push_back(op_work("layer_norm" + suffix, layer_norm_op, {x, weight, bias}, eps));
-  all.push_back(op_work("layer_norm_backward" + suffix, layer_norm_backward_op,
-                        {x, weight, forward[1], forward[2], dy}, {}));
-  all.push_back(op_work("rms_norm" + suffix, rms_norm_op, {x, weight}, eps));
-  all.push_back(op_work("softmax" + suffix, softmax_op, {x}, {}));
-  all.push_back(op_work("softmax_backward" + suffix, softmax_backward_op, {x, dy}, {}));
-  all.push_back(op_work("gelu_tanh" + suffix, gelu_tanh_op, {x}, {}));
-  all.push_back(op_work("gelu_tanh_backward" + suffix, gelu_tanh_backward_op, {x, dy}, {}));
-  all.push_back(
-      op_work("sum of columns" + suffix, sum_op, {x}, {{"axes", Axes{0}}, {"keep_dims", false}}));
-}
-
-void add_classifier(std::vector<Work>& all) {
-  constexpr int64_t kRows = 16384, kClasses = 50304;
-  const Tensor logits = random({kRows, kClasses}, DType::bf16, 5),
-               targets = random_ids({kRows}, kClasses);
-  const Tensors out = call_op(cross_entropy_op, std::vector<Tensor>{logits, targets});
-  all.push_back(
-      op_work("cross_entropy bf16 [16384, 50304]", cross_entropy_op, {logits, targets}, {}));
-  all.push_back(op_work("cross_entropy_backward bf16 [16384, 50304]", cross_entropy_backward_op,
-                        {logits, targets, out[1], ones({kRows}, {.device = kGpu})}, {}));
-  const Tensor ids = random_ids({65536}, 50304), dy = random({65536, 768}, DType::bf16, 6);
-  all.push_back(op_work("embedding_grad bf16 65536 ids, [50304, 768]", embedding_grad_op, {dy, ids},
-                        {{"rows", int64_t{50304}}}));
+std::vector<KernelWork> embedding_works() {
+  const Tensor ids = random_ids_on_gpu({65536}, 50304),
+               dy = random_on_gpu({65536, 768}, DType::bf16, 6);
+  return {op_work("embedding_grad bf16 65536 ids, [50304, 768]", embedding_grad_op, {dy, ids},
+                  {{"rows", int64_t{50304}}})};
 }
 
 struct AttentionSize {
   int64_t batch, heads, length, dim;
 };
 
-void add_attention(std::vector<Work>& all, const AttentionSize& size) {
+std::vector<KernelWork> attention_works(const AttentionSize& size) {
   const auto [b, h, t, d] = size;
   const std::string name = fmt::format(" bf16 causal B{} H{} T{} D{}", b, h, t, d);
   const Shape shape{b, h, t, d};
-  const Tensor q = random(shape, DType::bf16, 10), k = random(shape, DType::bf16, 11),
-               v = random(shape, DType::bf16, 12), dout = random(shape, DType::bf16, 13);
+  const Tensor q = random_on_gpu(shape, DType::bf16, 10), k = random_on_gpu(shape, DType::bf16, 11),
+               v = random_on_gpu(shape, DType::bf16, 12),
+               dout = random_on_gpu(shape, DType::bf16, 13);
   const Attrs attrs{{"scale", 1 / std::sqrt(static_cast<double>(d))},
                     {"causal", true},
                     {"window", int64_t{0}},
                     {"soft_cap", 0.0}};
   const Tensors out = call_op(attention_op, std::vector<Tensor>{q, k, v}, attrs);
-  all.push_back(op_work("attention" + name, attention_op, {q, k, v}, attrs));
-  all.push_back(op_work("attention_backward" + name, attention_backward_op,
-                        {q, k, v, out[0], out[1], dout, zeros({b, h, t}, {.device = kGpu})},
-                        attrs));
+  return {op_work("attention" + name, attention_op, {q, k, v}, attrs),
+          op_work("attention_backward" + name, attention_backward_op,
+                  {q, k, v, out[0], out[1], dout, zeros({b, h, t}, {.device = kGpu})}, attrs)};
 }
 
-Measured measure(const Work& work, int calls) {
+std::vector<KernelGroup> all_groups() {
+  std::vector<KernelGroup> groups = memory_bound_groups();
+  groups.push_back({"embedding", embedding_works, 10});
+  for (const AttentionSize& size :
+       {AttentionSize{64, 12, 1024, 64}, AttentionSize{16, 25, 1024, 64},
+        AttentionSize{8, 16, 4096, 128}})
+    groups.push_back({"attention", [size] { return attention_works(size); }, 10});
+  return groups;
+}
+
+Measured measure(const KernelWork& work, int calls) {
   const cuda::Stream stream = cuda::stream(0);
   work.run();
   std::vector<double> seconds;
@@ -124,58 +86,101 @@ Measured measure(const Work& work, int calls) {
     seconds.push_back(cuda::seconds_between(begin, end) / calls);
   }
   std::sort(seconds.begin(), seconds.end());
-  return {work.name, seconds[2],
-          static_cast<double>(work.cost.bytes_read + work.cost.bytes_written),
-          static_cast<double>(work.cost.flops)};
+  return {work.name, seconds[2], work.bytes, work.flops};
 }
 
-void run_kernels(bool json) {
+struct KernelOptions {
+  std::vector<std::string> only;  // groups; all where there are none
+  bool json = false;
+  std::string out;  // a file for the JSON too
+};
+
+nlohmann::json json_of(const std::vector<Measured>& rows, const std::string& gpu, double copy) {
+  nlohmann::json result{{"gpu", gpu}, {"copy_bytes_per_second", copy}};
+  for (const Measured& row : rows)
+    result["kernels"].push_back({{"name", row.name},
+                                 {"seconds", row.seconds},
+                                 {"bytes", row.bytes},
+                                 {"flops", row.flops},
+                                 {"bytes_per_second", row.bytes / row.seconds},
+                                 {"of_copy", row.bytes / row.seconds / copy}});
+  return result;
+}
+
+Table table_of(const std::vector<Measured>& rows, const std::string& gpu, double copy) {
+  Table table({"kernel", "ms", "GB/s", "of copy", "TFLOP/s"},
+              fmt::format("{}, a copy moves {:.0f} GB/s", gpu, copy / 1e9));
+  for (const Measured& row : rows)
+    table.row(row.name, fmt::format("{:.4f}", 1e3 * row.seconds),
+              fmt::format("{:.0f}", row.bytes / row.seconds / 1e9),
+              fmt::format("{:.2f}", row.bytes / row.seconds / copy),
+              fmt::format("{:.1f}", row.flops / row.seconds / 1e12));
+  return table;
+}
+
+void run_kernels(const KernelOptions& options) {
   const GpuList list = list_gpus();
   check(!list.gpus.empty(), "bench kernels: there is no GPU: ", list.reason);
   NoGrad no_tape;
   const double copy = measure_gpu_memory(0).copy.value();
   std::vector<Measured> rows;
-  const auto take = [&](const std::function<void(std::vector<Work>&)>& add, int calls) {
-    std::vector<Work> works;
-    add(works);
-    for (const Work& work : works) rows.push_back(measure(work, calls));
+  for (const KernelGroup& group : all_groups()) {
+    const bool is_wanted =
+        options.only.empty() ||
+        std::find(options.only.begin(), options.only.end(), group.name) != options.only.end();
+    if (!is_wanted) continue;
+    for (const KernelWork& work : group.make()) rows.push_back(measure(work, group.calls));
     cuda::wait(cuda::stream(0));
-  };
-  for (DType dtype : {DType::f32, DType::bf16})
-    take([&](std::vector<Work>& all) { add_rows(all, dtype); }, 20);
-  take(add_classifier, 10);
-  for (const AttentionSize& size :
-       {AttentionSize{64, 12, 1024, 64}, AttentionSize{16, 25, 1024, 64},
-        AttentionSize{8, 16, 4096, 128}})
-    take([&](std::vector<Work>& all) { add_attention(all, size); }, 10);
-  if (json) {
-    nlohmann::json result{{"gpu", list.gpus[0].name}, {"copy_bytes_per_second", copy}};
-    for (const Measured& row : rows)
-      result["kernels"].push_back({{"name", row.name},
-                                   {"seconds", row.seconds},
-                                   {"bytes", row.bytes},
-                                   {"flops", row.flops}});
-    std::puts(result.dump(1).c_str());
-    return;
   }
-  Table table({"kernel", "us", "GB/s", "of copy", "TFLOP/s"},
-              fmt::format("{}, a copy moves {:.0f} GB/s", list.gpus[0].name, copy / 1e9));
-  for (const Measured& row : rows)
-    table.row(row.name, fmt::format("{:.1f}", 1e6 * row.seconds),
-              fmt::format("{:.0f}", row.bytes / row.seconds / 1e9),
-              fmt::format("{:.2f}", row.bytes / row.seconds / copy),
-              fmt::format("{:.1f}", row.flops / row.seconds / 1e12));
-  std::fputs(table.text().c_str(), stdout);
+  const std::string json = json_of(rows, list.gpus[0].name, copy).dump(1) + "\n";
+  if (!options.out.empty()) {
+    std::ofstream file(options.out);
+    check(static_cast<bool>(file << json), "bench kernels: cannot write ", options.out);
+  }
+  const std::string text = options.json ? json : table_of(rows, list.gpus[0].name, copy).text();
+  std::fputs(text.c_str(), stdout);
 }
 
 }  // namespace
 
+Tensor random_on_gpu(const Shape& shape, DType dtype, uint32_t draw) {
+  return cast(normal(shape, RandomKey{.seed = 1, .stream = 0, .draw = draw}, {},
+                     {.dtype = DType::f32, .device = kGpu}),
+              dtype);
+}
+
+Tensor random_ids_on_gpu(const Shape& shape, int64_t below) {
+  return randint(shape, RandomKey{.seed = 2, .stream = 0, .draw = 9}, 0, below,
+                 {.dtype = DType::i64, .device = kGpu});
+}
+
+KernelWork op_work(const std::string& name, const OpDef& op, const Tensors& inputs,
+                   const Attrs& attrs) {
+  CostCounter counter;
+  {
+    NoGrad no_tape;
+    Tensors on_null;
+    for (const Tensor& x : inputs) on_null.push_back(to(x, Device::null()));
+    call_op(op, on_null, attrs);
+  }
+  const Cost cost = counter.total();
+  return {name, [&op, inputs, attrs] { call_op(op, inputs, attrs); },
+          static_cast<double>(cost.bytes_read + cost.bytes_written),
+          static_cast<double>(cost.flops)};
+}
+
 void add_bench_kernels(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
-      "kernels", "Norms, softmax, classifier, attention on a GPU: time, bandwidth, FLOP/s");
-  const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print JSON");
-  command->callback([json] { run_kernels(*json); });
+      "kernels",
+      "Norms, softmax, GELU, classifier, AdamW, attention on a GPU: time, bandwidth, FLOP/s");
+  const auto options = std::make_shared<KernelOptions>();
+  command
+      ->add_option("--only", options->only, "Groups: rows, long-rows, update, embedding, attention")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"rows", "long-rows", "update", "embedding", "attention"}));
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_option("--out", options->out, "Write JSON to a file too");
+  command->callback([options] { run_kernels(*options); });
 }
 
 }  // namespace brrr::cli

@@ -12,10 +12,12 @@ namespace {
 
 constexpr int kThreads = 256, kWarp = 32;
 constexpr int kColumnRows = kThreads / kWarp;  // threads of a block that share a column
-constexpr int64_t kEnoughBlocks = 1024;        // to fill a GPU; fixed, so that sums have one order
-constexpr int64_t kRowOfWarp = 2048;           // up to this length a warp takes a row by itself
-constexpr int64_t kRowChunk = 8192;            // what a block takes of a row at least
-constexpr int64_t kColumnChunk = 64;           // and of a column
+// To fill a GPU: four for each of 132 multiprocessors, all at once, since a few more would run alone behind
+// them. Fixed, so that sums have one order.
+constexpr int64_t kEnoughBlocks = 4 * 132;
+constexpr int64_t kRowOfWarp = 2048;  // up to this length a warp takes a row by itself
+constexpr int64_t kRowChunk = 8192;   // what a block takes of a row at least
+constexpr int64_t kColumnChunk = 64;  // and of a column
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -48,25 +50,38 @@ std::string finish_text(const ReductionText& reduction) {
   if (!reduction.after)
     return fmt::format("struct results_args {{\n  {}* into;\n}};\n\n{}  args.into[i] = {};\n}}\n\n",
                        result, head, value);
-  const std::string given = compute_type_text(reduction.after->given->type);
+  const auto& taken = reduction.after->given;
+  const std::string given = compute_type_text(taken ? taken->type : reduction.type);
   return function_text(*reduction.after, "results", 1) +
-         fmt::format("{0}  results<1>(args, i, Pack<{1}, 1>{{convert<{1}>({2})}});\n}}\n\n", head,
-                     given, value);
+         fmt::format(
+             "{0}  results<1>(args, i, results_load<1>(args, i), Pack<{1}, "
+             "1>{{convert<{1}>({2})}});\n}}\n\n",
+             head, given, value);
 }
 
-// A loop of one thread over its share of [begin, end) into `total`, kPack sums at a time.
-std::string fold_loop(const std::string& name, int64_t step) {
+// A loop of one thread over its share of [begin, end) into `totals`, kPack sums at a time, in order; the loads of
+// `ahead` packs are under way before the first is folded.
+std::string fold_loop(const std::string& name, int64_t step, int ahead) {
   return fmt::format(
       "  Sum totals[kPack];\n"
       "#pragma unroll\n"
       "  for (int j = 0; j < kPack; ++j) totals[j] = kIdentity;\n"
-      "  for (int64_t i = begin; i < end; i += {}) {{\n"
-      "    const auto x = {}<kPack>(args, i);\n"
+      "  const auto fold = [&](int64_t i, const {0}_loaded<kPack>& loaded) {{\n"
+      "    const auto x = {0}<kPack>(args, i, loaded);\n"
       "#pragma unroll\n"
       "    for (int j = 0; j < kPack; ++j) totals[j] = Fold::of(totals[j], "
       "convert<Sum>(x.at[j]));\n"
-      "  }}\n",
-      step, name);
+      "  }};\n"
+      "  int64_t i = begin;\n"
+      "  for (; i + {2} < end; i += {3}) {{\n"
+      "    {0}_loaded<kPack> loaded[{4}];\n"
+      "#pragma unroll\n"
+      "    for (int a = 0; a < {4}; ++a) loaded[a] = {0}_load<kPack>(args, i + a * {1});\n"
+      "#pragma unroll\n"
+      "    for (int a = 0; a < {4}; ++a) fold(i + a * {1}, loaded[a]);\n"
+      "  }}\n"
+      "  for (; i < end; i += {1}) fold(i, {0}_load<kPack>(args, i));\n",
+      name, step, (ahead - 1) * step, ahead * step, ahead);
 }
 
 constexpr const char* kJoinPack =
@@ -100,6 +115,7 @@ class ReductionWriter {
   int64_t rows() const { return reduction_.axes.outer; }
   int64_t length() const { return reduction_.axes.length; }
   int64_t columns() const { return reduction_.axes.inner; }
+  int ahead() const { return packs_ahead(reduction_.program, pack_, 4); }
 
   // Gives results, or sums of parts that another kernel joins.
   void begin_kernel(int64_t parts) {
@@ -135,7 +151,7 @@ class ReductionWriter {
         "  if (row >= {}) return;\n"
         "  const int64_t begin = row * {} + threadIdx.x % 32 * kPack, end = (row + 1) * {};\n",
         in_block, rows(), length(), length());
-    made_.source.text += fold_loop(name_, int64_t{kWarp} * pack_);
+    made_.source.text += fold_loop(name_, int64_t{kWarp} * pack_, ahead());
     made_.source.text += kJoinPack;
     made_.source.text +=
         "  total = fold_warp<Fold>(total);\n"
@@ -155,7 +171,7 @@ class ReductionWriter {
         "  const int64_t begin = row * {1} + part * {2} + threadIdx.x * kPack;\n"
         "  const int64_t end = row * {1} + (part + 1 == {0} ? {1} : (part + 1) * {2});\n",
         parts, length(), chunk);
-    made_.source.text += fold_loop(name_, int64_t{kThreads} * pack_);
+    made_.source.text += fold_loop(name_, int64_t{kThreads} * pack_, ahead());
     made_.source.text += kJoinPack;
     made_.source.text += fmt::format(
         "  total = fold_block<Fold, {}>(total);\n"
@@ -197,7 +213,7 @@ class ReductionWriter {
         "  const int64_t begin = (outer * {4} + part * {5} + y) * {6} + column;\n"
         "  const int64_t end = column < {6} ? (outer * {4} + last) * {6} : 0;\n",
         kColumnRows, groups, parts, groups * parts, length(), chunk, columns());
-    made_.source.text += fold_loop(name_, kColumnRows * columns());
+    made_.source.text += fold_loop(name_, kColumnRows * columns(), ahead());
     made_.source.text += fmt::format(
         "#pragma unroll\n"
         "  for (int j = 0; j < kPack; ++j) of_rows[y][lane][j] = totals[j];\n"

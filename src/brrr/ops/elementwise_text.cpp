@@ -149,37 +149,57 @@ std::string load_placed_text(const TextOperand& operand, const Access& access, s
   const int64_t shift = operand.placed.start * operand.layout.strides[operand.placed.axis];
   if (access.kind == Access::Kind::packed)
     return fmt::format(
-        "  const auto a{0} = {1} ? load_pack<kPack>(args.in{0} + ({2} - {3})) : Pack<{4}, "
+        "  loaded.a{0} = {1} ? load_pack<kPack>(args.in{0} + ({2} - {3})) : Pack<{4}, "
         "kPack>{{}};\n",
         i, inside_text(operand, "first"), position_text(access.nest, "first"), shift, type);
   return fmt::format(
-      "  Pack<{4}, kPack> a{0};\n"
       "#pragma unroll\n"
-      "  for (int j = 0; j < kPack; ++j) a{0}.at[j] = {1} ? args.in{0}[{2} - {3}] : {4}{{}};\n",
+      "  for (int j = 0; j < kPack; ++j)\n"
+      "    loaded.a{0}.at[j] = {1} ? args.in{0}[{2} - {3}] : {4}{{}};\n",
       i, inside_text(operand, "(first + j)"), position_text(access.nest, "(first + j)"), shift,
       type);
+}
+
+bool is_one_element(Access::Kind kind) {
+  return kind == Access::Kind::constant || kind == Access::Kind::repeated;
 }
 
 std::string load_text(const ElementwiseText& program, size_t i, int pack) {
   const TextOperand& operand = program.inputs[i];
   const Access access = access_of(operand, program.shape, pack);
-  const std::string type = element_type_text(operand.dtype);
   if (operand.placed.is_used()) return load_placed_text(operand, access, i);
   switch (access.kind) {
-    case Access::Kind::constant: return fmt::format("  const {} a{} = *args.in{};\n", type, i, i);
+    case Access::Kind::constant: return fmt::format("  loaded.a{0} = *args.in{0};\n", i);
     case Access::Kind::packed:
-      return fmt::format("  const auto a{} = load_pack<kPack>(args.in{} + {});\n", i, i,
+      return fmt::format("  loaded.a{0} = load_pack<kPack>(args.in{0} + {1});\n", i,
                          position_text(access.nest, "first"));
     case Access::Kind::repeated:
-      return fmt::format("  const {} a{} = args.in{}[{}];\n", type, i, i,
+      return fmt::format("  loaded.a{0} = args.in{0}[{1}];\n", i,
                          position_text(access.nest, "first"));
     case Access::Kind::single: break;
   }
   return fmt::format(
-      "  Pack<{}, kPack> a{};\n"
       "#pragma unroll\n"
-      "  for (int j = 0; j < kPack; ++j) a{}.at[j] = args.in{}[{}];\n",
-      type, i, i, i, position_text(access.nest, "(first + j)"));
+      "  for (int j = 0; j < kPack; ++j) loaded.a{0}.at[j] = args.in{0}[{1}];\n",
+      i, position_text(access.nest, "(first + j)"));
+}
+
+// What a pack needs from memory as a struct `<name>_loaded`, and `<name>_load` that fetches it.
+std::string loads_text(const ElementwiseText& program, const std::string& name, int pack) {
+  std::string text = fmt::format("template <int kPack>\nstruct {}_loaded {{\n", name);
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const TextOperand& operand = program.inputs[i];
+    const std::string type = element_type_text(operand.dtype);
+    const bool is_one = is_one_element(access_of(operand, program.shape, pack).kind);
+    text += fmt::format("  {} a{};\n", is_one ? type : fmt::format("Pack<{}, kPack>", type), i);
+  }
+  text += fmt::format(
+      "}};\n\ntemplate <int kPack>  // elements [first, first + kPack) of {0}\n"
+      "__device__ __forceinline__ {1}_loaded<kPack> {1}_load(const {1}_args& args, {2} first) {{\n"
+      "  {1}_loaded<kPack> loaded;\n",
+      to_text(program.shape), name, index_type(program));
+  for (size_t i = 0; i < program.inputs.size(); ++i) text += load_text(program, i, pack);
+  return text + "  return loaded;\n}\n\n";
 }
 
 std::string store_text(const ElementwiseText& program, size_t i, int pack) {
@@ -292,17 +312,19 @@ std::string function_text(const ElementwiseText& program, const std::string& nam
     text += fmt::format("  const {}* in{};\n", element_type_text(program.inputs[i].dtype), i);
   for (size_t i = 0; i < program.outputs.size(); ++i)
     text += fmt::format("  {}* out{};\n", element_type_text(program.outputs[i].dtype), i);
+  text += "};\n\n";
+  text += loads_text(program, name, pack);
   const std::string captured =
       program.captured ? fmt::format("Pack<{}, kPack>", compute_type_text(program.captured->type))
                        : "void";
   text += fmt::format(
-      "}};\n\ntemplate <int kPack>  // elements [first, first + kPack) of {}\n"
-      "__device__ __forceinline__ {} {}(const {}_args& args, {} first{}) {{\n",
-      to_text(program.shape), captured, name, name, index_type(program),
+      "template <int kPack>\n"
+      "__device__ __forceinline__ {0} {1}(const {1}_args& args, {2} first,\n"
+      "    const {1}_loaded<kPack>& loaded{3}) {{\n",
+      captured, name, index_type(program),
       program.given
           ? fmt::format(", const Pack<{}, kPack>& given", compute_type_text(program.given->type))
           : std::string());
-  for (size_t i = 0; i < program.inputs.size(); ++i) text += load_text(program, i, pack);
   for (size_t i = 0; i < program.stores.size(); ++i) {
     const auto operand = static_cast<size_t>(program.stores[i].operand);
     text += fmt::format("  Pack<{}, kPack> y{};\n",
@@ -315,10 +337,9 @@ std::string function_text(const ElementwiseText& program, const std::string& nam
                         program.given->value);
   for (const ElementwiseText::Transfer& load : program.loads) {
     const TextOperand& operand = program.inputs[static_cast<size_t>(load.operand)];
-    const Access::Kind kind = access_of(operand, program.shape, pack).kind;
-    const bool is_one = kind == Access::Kind::constant || kind == Access::Kind::repeated;
+    const bool is_one = is_one_element(access_of(operand, program.shape, pack).kind);
     const std::string type = compute_type_text(load.type);
-    text += fmt::format("    const {} v{} = convert<{}>(a{}{});\n", type, load.value, type,
+    text += fmt::format("    const {} v{} = convert<{}>(loaded.a{}{});\n", type, load.value, type,
                         load.operand, is_one ? "" : ".at[j]");
   }
   for (const std::string& statement : program.statements)
@@ -335,6 +356,18 @@ std::string function_text(const ElementwiseText& program, const std::string& nam
   return text + "}\n\n";
 }
 
+int packs_ahead(const ElementwiseText& program, int pack, int most) {
+  constexpr int64_t kBytesAhead = 64;
+  int64_t bytes = 0;
+  for (const TextOperand& operand : program.inputs) {
+    if (!is_one_element(access_of(operand, program.shape, pack).kind))
+      bytes += pack * bit_size(operand.dtype) / 8;
+  }
+  int packs = 1;
+  while (packs < most && 2 * packs * bytes <= kBytesAhead) packs *= 2;
+  return packs;
+}
+
 std::string source_head(const std::string& comment) {
   return fmt::format(
       "// {}\n"
@@ -348,24 +381,50 @@ std::string source_head(const std::string& comment) {
       comment);
 }
 
+namespace {
+
+// Packs of a thread of an elementwise kernel, a block's threads apart: two where threads are plenty.
+int packs_of_thread(const ElementwiseText& program, int pack) {
+  constexpr int64_t kPlenty = int64_t{1} << 20;
+  return program.count() / pack < kPlenty ? 1 : packs_ahead(program, pack, 2);
+}
+
+}  // namespace
+
 int64_t blocks_of(const ElementwiseText& program, int pack) {
-  const int64_t packs = (program.count() + pack - 1) / pack;
-  return (packs + kTextBlock - 1) / kTextBlock;
+  const int64_t packs = (program.count() + pack - 1) / pack,
+                of_block = int64_t{kTextBlock} * packs_of_thread(program, pack);
+  return (packs + of_block - 1) / of_block;
 }
 
 std::string block_text(const ElementwiseText& program, const std::string& name, int pack,
                        const std::string& block, const std::string& args) {
   const std::string index = index_type(program);
+  const int packs = packs_of_thread(program, pack);
   const int64_t count = program.count(), whole = count / pack * pack;
+  const auto run = [&](int of_pack, std::string_view at) {
+    return fmt::format("{0}<{1}>({2}, {3}, {0}_load<{1}>({2}, {3}));\n", name, of_pack, args, at);
+  };
   std::string text = fmt::format("const {0} first = (({0})({1}) * {2} + threadIdx.x) * {3};\n",
-                                 index, block, kTextBlock, pack);
-  if (count % (static_cast<int64_t>(pack) * kTextBlock) == 0)
-    return text + fmt::format("{}<{}>({}, first);\n", name, pack, args);
-  text += fmt::format("if (first + {0} <= {1}) {2}<{0}>({3}, first);\n", pack, whole, name, args);
-  if (whole != count)
-    text += fmt::format("else for ({0} i = first; i < {1}; ++i) {2}<1>({3}, i);\n", index, count,
-                        name, args);
-  return text;
+                                 index, block, kTextBlock * packs, pack);
+  std::string together = run(pack, "first");
+  if (packs == 2) {  // the second pack is under way before the first is needed
+    text += fmt::format("const {} second = first + {};\n", index, kTextBlock * pack);
+    together = fmt::format(
+        "const auto a = {0}_load<{1}>({2}, first), b = {0}_load<{1}>({2}, second);\n"
+        "{0}<{1}>({2}, first, a);\n{0}<{1}>({2}, second, b);\n",
+        name, pack, args);
+  }
+  if (count % (int64_t{pack} * kTextBlock * packs) == 0) return text + together;
+  const auto alone = [&](std::string_view at) {
+    std::string one = fmt::format("if ({0} + {1} <= {2}) {3}", at, pack, whole, run(pack, at));
+    if (whole != count)
+      one += fmt::format("else for ({0} i = {1}; i < {2}; ++i) {3}", index, at, count, run(1, "i"));
+    return one;
+  };
+  if (packs == 1) return text + alone("first");
+  return text + fmt::format("if (second + {} <= {}) {{\n{}}} else {{\n{}{}}}\n", pack, whole,
+                            together, alone("first"), alone("second"));
 }
 
 }  // namespace brrr

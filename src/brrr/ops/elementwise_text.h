@@ -50,11 +50,16 @@ std::string statement_text(const OpDef& op, const Attrs& attrs, ComputeType type
 // Elements that one thread takes at a time, so that most accesses have 16 bytes: a power of two.
 int pack_of(const ElementwiseText& program);
 
-// The program as a struct of pointers `<name>_args` and a function template
-//   template <int kPack> <void, or Pack<T, kPack> where something is captured> <name>(args, first)
-// with the given values as a third parameter where there are some; for the elements [first, first + kPack). `pack` is the largest kPack that is asked for; packs begin at
-// multiples of themselves.
+// The program as a struct of pointers `<name>_args`, a struct `<name>_loaded` of what a pack needs from memory, and
+//   template <int kPack> <name>_loaded<kPack> <name>_load(args, first)
+//   template <int kPack> <void, or Pack<T, kPack> where something is captured> <name>(args, first, loaded)
+// with the given values as a fourth parameter where there are some; for the elements [first, first + kPack). Apart,
+// so that the loads of several packs are under way before the first is stored. `pack` is the largest kPack that
+// is asked for; packs begin at multiples of themselves.
 std::string function_text(const ElementwiseText& program, const std::string& name, int pack);
+
+// How many packs a thread should load before it works on the first, at most so many: about 64 bytes of them.
+int packs_ahead(const ElementwiseText& program, int pack, int most);
 
 // What every generated source begins with, behind a line that says what it is.
 std::string source_head(const std::string& comment);

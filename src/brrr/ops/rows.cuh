@@ -1,250 +1,176 @@
-// Rows along the last axis. A team of threads has a row at a time: a warp where the row fits its registers, a
-// block elsewhere. A row that lies in order, at whole 16-byte chunks, is read once, 16 bytes a thread, and kept
-// in registers (CachedRow); any other is read element by element as often as it is asked for (PlainRow).
-// Kernels are written once, against any of these.
+// Rows along the last axis that lie in order at whole 16-byte chunks: 16 bytes a thread an access, a row kept in
+// the registers of its team, and the chunks of the team's next row under way while this one is worked on, so
+// that memory never waits for a reduction. Rows that are not so are in rows_plain.cuh.
 #pragma once
 
-#include <limits>
+#include <optional>
 #include <type_traits>
 
-#include "brrr/ops/elements.cuh"
+#include "brrr/device/cuda/check.h"
+#include "brrr/ops/teams.cuh"
 
 namespace brrr {
-
-// NaN wins, as in max().
-template <typename C>
-__device__ C larger(C a, C b) {
-  return b > a || b != b ? b : a;
-}
-
-// ---- Teams: sums and maxima are the same in all threads, and have one order.
-
-constexpr int kTeamBlockThreads = 128;  // of a block of warps that work alone
-
-struct WarpTeam {
-  static __device__ int rank() { return threadIdx.x % 32; }
-  static __device__ int size() { return 32; }
-  // Which of all teams this is, and how many there are.
-  static __device__ int64_t index() {
-    return static_cast<int64_t>(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
-  }
-  static __device__ int64_t count() { return static_cast<int64_t>(gridDim.x) * (blockDim.x / 32); }
-
-  template <typename C>
-  static __device__ C sum(C value) {
-    for (int distance = 16; distance > 0; distance /= 2)
-      value += __shfl_xor_sync(0xffffffffu, value, distance);
-    return value;
-  }
-  template <typename C>
-  static __device__ C max(C value) {
-    for (int distance = 16; distance > 0; distance /= 2)
-      value = larger(value, __shfl_xor_sync(0xffffffffu, value, distance));
-    return value;
-  }
-};
-
-struct BlockTeam {
-  static __device__ int rank() { return static_cast<int>(threadIdx.x); }
-  static __device__ int size() { return static_cast<int>(blockDim.x); }
-  static __device__ int64_t index() { return blockIdx.x; }
-  static __device__ int64_t count() { return gridDim.x; }
-
-  // Warps combine in order.
-  template <typename C, typename Combine>
-  static __device__ C combine(C of_warp, const Combine& combine_two) {
-    __shared__ C parts[32];
-    __syncthreads();  // the last use of parts is over
-    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = of_warp;
-    __syncthreads();
-    C all = parts[0];
-    const int warps = static_cast<int>(blockDim.x + 31) / 32;
-    for (int warp = 1; warp < warps; ++warp) all = combine_two(all, parts[warp]);
-    return all;
-  }
-  template <typename C>
-  static __device__ C sum(C value) {
-    return combine(WarpTeam::sum(value), [](C a, C b) { return a + b; });
-  }
-  template <typename C>
-  static __device__ C max(C value) {
-    return combine(WarpTeam::max(value), [](C a, C b) { return larger(a, b); });
-  }
-};
-
-// ---- Rows.
-
-// An operand as rows of `cols` elements.
-struct RowsOf {
-  Elements data;
-  Walk rows;
-  int64_t stride;  // along the row
-
-  explicit RowsOf(const Operand& x) : data(x), rows{}, stride(1) {
-    Layout outer = *x.layout;
-    stride = outer.strides.back();
-    outer.shape.pop_back();
-    outer.strides.pop_back();
-    rows = walk_of(outer);
-  }
-};
 
 template <typename T>
 inline constexpr int kChunk = 16 / static_cast<int>(sizeof(T));  // elements of 16 bytes
 
-// Chunks rank, rank + size, ... of a row; `Steps` of them at most.
-template <typename T, typename C, int Steps, typename TeamType>
-struct CachedRow {
-  static constexpr bool kCached = true;
-  static constexpr int kPlaces = Steps * kChunk<T>;
-  using Value = C;
-  using Team = TeamType;
-  C values[kPlaces];
-  int chunks;
-
-  __device__ CachedRow(const RowsOf& x, int64_t row, int64_t cols)
-      : chunks(static_cast<int>(cols / kChunk<T>)) {
-    const uint4* const from = reinterpret_cast<const uint4*>(
-        reinterpret_cast<const T*>(x.data.base) + x.rows.position(row));
-    uint4 loaded[Steps];  // all on their way before the first is needed
+template <typename T>
+__device__ void unpack_chunk(const uint4& words, float (&values)[kChunk<T>]) {
+  const T* const elements = reinterpret_cast<const T*>(&words);
 #pragma unroll
-    for (int s = 0; s < Steps; ++s) {
-      const int chunk = s * Team::size() + Team::rank();
-      if (chunk < chunks) loaded[s] = from[chunk];
-    }
+  for (int i = 0; i < kChunk<T>; ++i) values[i] = convert_fast<float>(elements[i]);
+}
+template <typename T>
+__device__ uint4 pack_chunk(const float (&values)[kChunk<T>]) {
+  uint4 words;
+  T* const elements = reinterpret_cast<T*>(&words);
 #pragma unroll
-    for (int s = 0; s < Steps; ++s) {
-      const T* const elements = reinterpret_cast<const T*>(&loaded[s]);
-#pragma unroll
-      for (int i = 0; i < kChunk<T>; ++i) values[s * kChunk<T> + i] = convert_fast<C>(elements[i]);
-    }
-  }
-
-  // visit(column, place) for the columns of this thread.
-  template <typename Visit>
-  static __device__ void for_each_column(int64_t cols, const Visit& visit) {
-    const int all_chunks = static_cast<int>(cols / kChunk<T>);
-#pragma unroll
-    for (int s = 0; s < Steps; ++s) {
-      const int chunk = s * Team::size() + Team::rank();
-      if (chunk >= all_chunks) continue;
-#pragma unroll
-      for (int i = 0; i < kChunk<T>; ++i) visit(chunk * kChunk<T> + i, s * kChunk<T> + i);
-    }
-  }
-
-  // visit(value, column, place): place is a number below kPlaces that is known at compile time.
-  template <typename Visit>
-  __device__ void for_each(const Visit& visit) {
-#pragma unroll
-    for (int s = 0; s < Steps; ++s) {
-      const int chunk = s * Team::size() + Team::rank();
-      if (chunk >= chunks) continue;
-#pragma unroll
-      for (int i = 0; i < kChunk<T>; ++i)
-        visit(values[s * kChunk<T> + i], chunk * kChunk<T> + i, s * kChunk<T> + i);
-    }
-  }
-
-  // y[column] = result(value, column, place)
-  template <typename Result>
-  __device__ void store(const RowsOf& y, int64_t row, const Result& result) {
-    uint4* const to =
-        reinterpret_cast<uint4*>(reinterpret_cast<T*>(y.data.base) + y.rows.position(row));
-#pragma unroll
-    for (int s = 0; s < Steps; ++s) {
-      const int chunk = s * Team::size() + Team::rank();
-      if (chunk >= chunks) continue;
-      uint4 stored;
-      T* const elements = reinterpret_cast<T*>(&stored);
-#pragma unroll
-      for (int i = 0; i < kChunk<T>; ++i)
-        elements[i] = convert_fast<T>(
-            result(values[s * kChunk<T> + i], chunk * kChunk<T> + i, s * kChunk<T> + i));
-      to[chunk] = stored;
-    }
-  }
-};
-
-template <typename C>
-struct PlainRow {
-  static constexpr bool kCached = false;
-  static constexpr int kPlaces = 1;
-  using Value = C;
-  using Team = BlockTeam;
-  RowsOf x;
-  int64_t start, cols;
-
-  __device__ PlainRow(const RowsOf& operand, int64_t row, int64_t count)
-      : x(operand), start(operand.rows.position(row)), cols(count) {}
-  template <typename Visit>
-  __device__ void for_each(const Visit& visit) {
-    for (int64_t col = threadIdx.x; col < cols; col += blockDim.x) {
-      C value = x.data.load<C>(start + col * x.stride);
-      visit(value, static_cast<int>(col), 0);
-    }
-  }
-  template <typename Result>
-  __device__ void store(const RowsOf& y, int64_t row, const Result& result) {
-    const int64_t to = y.rows.position(row);
-    for (int64_t col = threadIdx.x; col < cols; col += blockDim.x) {
-      const C value = x.data.load<C>(start + col * x.stride);
-      y.data.store<C>(to + col * y.stride, result(value, static_cast<int>(col), 0));
-    }
-  }
-};
-
-// ---- Which of them a call takes.
-
-// Whether all rows of an operand are whole chunks.
-inline bool is_chunked(const Operand& x) {
-  const int64_t bytes = bit_size(x.dtype) / 8;
-  if (!is_float(x.dtype) || x.layout->strides.back() != 1) return false;
-  bool whole =
-      x.shape().back() * bytes % 16 == 0 && reinterpret_cast<uintptr_t>(Elements(x).base) % 16 == 0;
-  for (int axis = 0; axis + 1 < x.layout->rank(); ++axis)
-    whole &= x.layout->strides[axis] * bytes % 16 == 0;
-  return whole;
+  for (int i = 0; i < kChunk<T>; ++i) elements[i] = convert_fast<T>(values[i]);
+  return words;
 }
 
-struct RowLaunch {
-  int threads;    // of a block
-  int64_t teams;  // of a block
+// ---- Where rows begin.
+
+// Rows at one pitch, or, where `inner` is not 0, `inner` of them at a pitch within every `outer_pitch`.
+struct RowStarts {
+  std::byte* base;
+  int64_t pitch, outer_pitch;
+  uint32_t inner;
+
+  template <typename T>
+  __device__ uint4* of(int64_t row) const {
+    int64_t at = row * pitch;
+    if (inner != 0) {
+      const auto r = static_cast<uint32_t>(row);
+      at = r / inner * outer_pitch + r % inner * pitch;
+    }
+    return reinterpret_cast<uint4*>(reinterpret_cast<T*>(base) + at);
+  }
 };
 
-// Calls body.template operator()<Row>(launch) with the type of cached rows of T; false where they are too long.
-template <typename T, typename Body>
+// None where the rows of an operand are not whole chunks, or lie at more than two pitches.
+inline std::optional<RowStarts> row_starts(const Operand& x) {
+  const int64_t bytes = bit_size(x.dtype) / 8;
+  std::byte* const base = Elements(x).base;
+  if (!is_float(x.dtype) || x.layout->strides.back() != 1) return {};
+  bool whole = x.shape().back() * bytes % 16 == 0 && reinterpret_cast<uintptr_t>(base) % 16 == 0;
+  for (int axis = 0; axis + 1 < x.layout->rank(); ++axis)
+    whole = whole && x.layout->strides[axis] * bytes % 16 == 0;
+  Layout outer = *x.layout;
+  outer.shape.pop_back();
+  outer.strides.pop_back();
+  const Walk walk = walk_of(outer);
+  if (!whole || walk.rank > 2 || (walk.rank == 2 && !walk.narrow)) return {};
+  if (walk.rank < 2)
+    return RowStarts{
+        .base = base, .pitch = walk.rank == 0 ? 0 : walk.strides[0], .outer_pitch = 0, .inner = 0};
+  return RowStarts{.base = base,
+                   .pitch = walk.strides[1],
+                   .outer_pitch = walk.strides[0],
+                   .inner = static_cast<uint32_t>(walk.sizes[1])};
+}
+
+// ---- A row in registers.
+
+// Chunks rank, rank + size, ... of a row as they are in memory; `Steps` of them at most.
+template <typename T, int Steps, typename TeamType>
+struct CachedRow {
+  static constexpr int kSteps = Steps, kPlaces = Steps * kChunk<T>;
+  using Element = T;
+  using Team = TeamType;
+  uint4 words[Steps];
+
+  __device__ void load(const uint4* from, int chunks) {
+#pragma unroll
+    for (int s = 0; s < Steps; ++s) {
+      const int chunk = s * Team::size() + Team::rank();
+      words[s] = chunk < chunks ? from[chunk] : uint4{0, 0, 0, 0};
+    }
+  }
+  __device__ void unpack(float (&values)[Steps][kChunk<T>]) const {
+#pragma unroll
+    for (int s = 0; s < Steps; ++s) unpack_chunk<T>(words[s], values[s]);
+  }
+
+  // visit(s, chunk) for the chunks of this thread; s is known at compile time.
+  template <typename Visit>
+  static __device__ void for_each_chunk(int chunks, const Visit& visit) {
+#pragma unroll
+    for (int s = 0; s < Steps; ++s) {
+      const int chunk = s * Team::size() + Team::rank();
+      if (chunk < chunks) visit(s, chunk);
+    }
+  }
+  static __device__ void store(uint4* to, int chunks, const float (&values)[Steps][kChunk<T>]) {
+    for_each_chunk(chunks, [&](int s, int chunk) { to[chunk] = pack_chunk<T>(values[s]); });
+  }
+};
+
+// ---- Launches.
+
+struct RowLaunch {
+  int threads;  // of a block
+  int teams;    // of a block
+};
+
+inline RowLaunch block_of_chunks(int64_t chunks, int64_t steps) {
+  const int64_t threads = (chunks + steps - 1) / steps;
+  return {static_cast<int>((threads + 31) / 32 * 32), 1};
+}
+
+// Threads of the largest block that takes a row of this kind, for __launch_bounds__.
+template <typename Row>
+inline constexpr int kRowThreads = std::is_same_v<typename Row::Team, WarpTeam> ? WarpTeam::kBlock
+                                   : Row::kSteps <= 2                           ? 512
+                                                                                : 1024;
+
+// Calls body.template operator()<Row>(launch) with the type of rows of so many elements; false where they are
+// too long. A warp has a row to itself up to 8 chunks a lane, so that nobody waits at a barrier.
+template <typename T, int64_t MostChunks, typename Body>
 bool visit_cached_rows(int64_t cols, const Body& body) {
   const int64_t chunks = cols / kChunk<T>;
-  const RowLaunch warps{kTeamBlockThreads, kTeamBlockThreads / 32};
-  if (chunks <= 32) return body.template operator()<CachedRow<T, float, 1, WarpTeam>>(warps), true;
-  if (chunks <= 96) return body.template operator()<CachedRow<T, float, 3, WarpTeam>>(warps), true;
-  if (chunks <= 192) return body.template operator()<CachedRow<T, float, 6, WarpTeam>>(warps), true;
-  const int64_t steps = chunks <= 1024 ? 1 : 4, needed = (chunks + steps - 1) / steps;
-  const RowLaunch block{static_cast<int>((needed + 31) / 32 * 32), 1};
-  if (chunks <= 1024)
-    return body.template operator()<CachedRow<T, float, 1, BlockTeam>>(block), true;
-  if (chunks <= 4096)
-    return body.template operator()<CachedRow<T, float, 4, BlockTeam>>(block), true;
+  const RowLaunch warps{WarpTeam::kBlock, WarpTeam::kBlock / 32};
+  const auto run = [&]<int Steps, typename Team>(const RowLaunch& launch) {
+    body.template operator()<CachedRow<T, Steps, Team>>(launch);
+    return true;
+  };
+  if (chunks <= 32) return run.template operator()<1, WarpTeam>(warps);
+  if (chunks <= 64) return run.template operator()<2, WarpTeam>(warps);
+  if (chunks <= 96) return run.template operator()<3, WarpTeam>(warps);
+  if (chunks <= 128) return run.template operator()<4, WarpTeam>(warps);
+  if (chunks <= 192) return run.template operator()<6, WarpTeam>(warps);
+  if (chunks <= 256) return run.template operator()<8, WarpTeam>(warps);
+  if (chunks <= 1024) return run.template operator()<2, BlockTeam>(block_of_chunks(chunks, 2));
+  if constexpr (MostChunks > 1024) {
+    if (chunks <= MostChunks)
+      return run.template operator()<4, BlockTeam>(block_of_chunks(chunks, 4));
+  }
   return false;
 }
 
+// Calls body.template operator()<T>() for the dtypes that rows of chunks have; false for others.
 template <typename Body>
-void visit_plain_rows(DType dtype, int64_t cols, const Body& body) {
-  const RowLaunch block{cols <= 64 ? 32 : cols <= 512 ? 128 : cols <= 4096 ? 256 : 1024, 1};
-  dtype == DType::f64 ? body.template operator()<PlainRow<double>>(block)
-                      : body.template operator()<PlainRow<float>>(block);
+bool visit_chunked_dtype(DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::f32: return body.template operator()<float>();
+    case DType::bf16: return body.template operator()<bf16>();
+    case DType::f16: return body.template operator()<f16>();
+    default: return false;
+  }
 }
 
-// The fastest rows for operands of one dtype.
-template <typename Body>
-void visit_rows(DType dtype, bool chunked, int64_t cols, const Body& body) {
-  if (chunked && cols > 0) {
-    if (dtype == DType::f32 && visit_cached_rows<float>(cols, body)) return;
-    if (dtype == DType::bf16 && visit_cached_rows<bf16>(cols, body)) return;
-    if (dtype == DType::f16 && visit_cached_rows<f16>(cols, body)) return;
-  }
-  visit_plain_rows(dtype, cols, body);
+// Blocks for `teams` teams of work: as many as are resident at once, each with several rows, or fewer.
+template <typename Kernel>
+unsigned resident_blocks(Kernel* kernel, const RowLaunch& launch, size_t shared_bytes,
+                         int64_t teams) {
+  int each = 0;
+  cuda::require(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, launch.threads, shared_bytes),
+      "cudaOccupancyMaxActiveBlocksPerMultiprocessor(", launch.threads, " threads)");
+  const int64_t resident =
+      int64_t{cuda::device_facts(cuda::current_device()).multiprocessors} * std::max(each, 1);
+  return static_cast<unsigned>(
+      std::clamp<int64_t>((teams + launch.teams - 1) / launch.teams, 1, resident));
 }
 
 }  // namespace brrr
