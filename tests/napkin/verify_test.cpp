@@ -58,7 +58,7 @@ TEST(Verify, CalibrationMeasuresEveryFamilyOfTheModels) {
 TEST(Verify, EveryCaseOfCalibrationRunsTheKernelThatItTimes) {
   const Rates rates = calibrate({.rounds = 1, .size = CalibrationSize::small});
   for (const char* family : {"topk", "gather", "one_hot", "cumsum", "index_select", "concat",
-                             "scatter_add", "max_pool2d"}) {
+                             "scatter_add", "scatter_add.rows", "max_pool2d"}) {
     const RateGrid* grid = rates.find(family);
     ASSERT_NE(grid, nullptr) << family;
     for (const double value : grid->values) EXPECT_GT(value, 0) << family;

@@ -259,7 +259,7 @@ class ListBuilder {
     add_moves(rows, row, leaf);
     for (auto programs : {window_programs, routing_programs}) {
       for (RowProgram& each : programs(rows, row))
-        add_row(each.op, each.op.c_str(), {std::move(each.function), std::move(each.inputs)});
+        add_row(each.family, each.op.c_str(), {std::move(each.function), std::move(each.inputs)});
     }
   }
 

@@ -32,20 +32,24 @@ Tensor ids(const Shape& shape, int64_t below) {
 std::vector<RowProgram> window_programs(int64_t rows, int64_t row) {
   const Tensor leaf = values({rows, row});
   leaf.require_grad();
-  return {{.op = "max_pool2d",
+  return {{.family = "max_pool2d",
+           .op = "max_pool2d",
            .function = [](std::span<const Tensor> y) -> Tensors { return {max_pool2d(y[0], {})}; },
            .inputs = {values({1, 4, rows, row})}},
-          {.op = "fold",
+          {.family = "fold",
+           .op = "fold",
            .function = [leaf](std::span<const Tensor> y) -> Tensors {
              return {grad(unfold(leaf, 1, 3, 1), std::vector<Tensor>{leaf}, {.seed = y[0]})[0]};
            },
            .inputs = {values({rows, row - 2, 3})}},
-          {.op = "pad",
+          {.family = "pad",
+           .op = "pad",
            .function = [](std::span<const Tensor> y) -> Tensors {
              return {pad(y[0], {0, 1}, {0, 1})};
            },
            .inputs = {values({rows, row})}},
-          {.op = "scatter_add",
+          {.family = "scatter_add",
+           .op = "scatter_add",
            .function = [](std::span<const Tensor> y) -> Tensors {
              return {scatter_add(y[0], 1, y[1], y[2])};
            },
@@ -55,28 +59,40 @@ std::vector<RowProgram> window_programs(int64_t rows, int64_t row) {
 std::vector<RowProgram> routing_programs(int64_t rows, int64_t row) {
   constexpr int64_t kChoices = 2;  // experts of a token
   const Tensor tokens = values({rows, row}), places = ids({rows}, rows);
-  // Rows of scores are tokens here, and their elements are experts. Adding rows at places is scatter_add.
+  // Rows of scores are tokens here, and their elements are experts.
   return {
-      {.op = "topk",
+      {.family = "topk",
+       .op = "topk",
        .function = [](std::span<const Tensor> y) -> Tensors {
          return {topk(y[0], kChoices).indices};
        },
        .inputs = {tokens}},
-      {.op = "gather",
+      {.family = "gather",
+       .op = "gather",
        .function = [](std::span<const Tensor> y) -> Tensors { return {gather(y[0], 1, y[1])}; },
        .inputs = {tokens, ids({rows, row}, row)}},
-      {.op = "one_hot",
+      {.family = "one_hot",
+       .op = "one_hot",
        .function = [row](std::span<const Tensor> y) -> Tensors { return {one_hot(y[0], row)}; },
        .inputs = {ids({rows}, row)}},
-      {.op = "cumsum",
+      {.family = "cumsum",
+       .op = "cumsum",
        .function = [](std::span<const Tensor> y) -> Tensors { return {cumsum(y[0], 0)}; },
        .inputs = {ids({rows, row}, 2)}},
-      {.op = "index_select",
+      {.family = "scatter_add.rows",
+       .op = "scatter_add",
+       .function = [](std::span<const Tensor> y) -> Tensors {
+         return {index_add(y[0], 0, y[1], y[2])};
+       },
+       .inputs = {values({rows, row}), places, tokens}},
+      {.family = "index_select",
+       .op = "index_select",
        .function = [](std::span<const Tensor> y) -> Tensors {
          return {index_select(y[0], 0, y[1])};
        },
        .inputs = {tokens, places}},
-      {.op = "concat",
+      {.family = "concat",
+       .op = "concat",
        .function = [](std::span<const Tensor> y) -> Tensors {
          return {concat({y[0], y[1]}, 0)};
        },

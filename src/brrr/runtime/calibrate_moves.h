@@ -10,7 +10,7 @@
 namespace brrr {
 
 struct RowProgram {
-  std::string op;  // the kernel that is timed, and the name of its family
+  std::string family, op;  // op: of the kernel that is timed
   CompiledFunction::Function function;
   std::vector<Tensor> inputs;
 };
