@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "brrr/napkin/inference.h"
 #include "brrr/napkin/published_run.h"
 
 namespace brrr {
@@ -90,6 +91,24 @@ TEST(PublishedReasons, PowerAndSecondRunsSlowTorchtitan) {
   PublishedRun kept = run;
   kept.system.products_again = 0;
   EXPECT_GT(case_of(kept).predicted, 1.05 * case_of(run).predicted);
+}
+
+// Launches, the bandwidth that copies reach and all-reduces lie between the bounds on decoding and what was measured.
+TEST(PublishedReasons, KernelsLieBetweenTheBoundOnDecodingAndTheMeasurement) {
+  struct Row {
+    double weight_bytes;
+    int64_t count;
+    double published;  // tokens a second
+  };
+  for (const Row& row : {Row{2, 1, 104.9}, Row{1, 1, 155.6}, Row{weight_bytes_of("int4"), 1, 196.8},
+                         Row{2, 8, 328.4}}) {
+    InferQuestion q{.model = model_preset("llama2-7b"), .gpu = "a100-80"};
+    q.context = 1, q.count = row.count, q.weight_bytes = row.weight_bytes;
+    const auto kernels = predict(q);
+    ASSERT_TRUE(kernels.has_value());
+    EXPECT_LT(1 / kernels->decode_seconds, 0.9 * answer(q).tokens_per_second);
+    EXPECT_GT(1 / kernels->decode_seconds, row.published);
+  }
 }
 
 }  // namespace

@@ -50,8 +50,7 @@ void print(const Options& options, const RunQuestion& q, const FitResult& result
   for (const Question& each : kQuestions) {
     if (options.find == each.name) unit = each.unit;
   }
-  check(result.best.has_value(), "nothing fits: ", result.binding, " (", result.tried,
-        " plans tried)");
+  if (!result.best) fail("nothing fits: ", result.binding, " (", result.tried, " plans tried)");
   const FitPlan& best = *result.best;
   if (options.json) {
     Json json = Json::parse(to_json(best.answer));

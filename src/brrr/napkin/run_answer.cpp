@@ -233,6 +233,7 @@ RunAnswer answer(const RunQuestion& question) {
     predict_step(a, cost);
     a.assumptions.emplace_back(q.system.fuse ? "elementwise ops fused with what they stand beside"
                                              : "elementwise ops launched one by one (--unfused)");
+    if (q.count > 1) a.assumptions.push_back(traffic_assumption(q));
     if (q.rates) {
       a.assumptions.push_back(join_text(q.rates->calibrated ? "calibrated: " : "uncalibrated: ",
                                         q.rates->machine, ", ", q.rates->source));

@@ -130,6 +130,8 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
                      int64_t micro_batches);
 RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t dp,
                        int64_t micro_batches);
+// The rates of links and network behind it, for people.
+std::string traffic_assumption(const RunQuestion& question);
 // Fills the seconds of a step from its kernels and its traffic.
 void predict_step(RunAnswer& answer, const RunCost& cost);
 // Seconds of one micro-batch on one of tp devices, forward and backward apart, without what is sent.

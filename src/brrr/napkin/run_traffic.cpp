@@ -12,6 +12,8 @@
 // nodes through an adapter of its own. A ring over whole nodes could use all of a node together, eight times as much,
 // but published runs whose data-parallel groups fill nodes went at the rate of one (A7 twice, and A21). Each
 // step of a ring waits for a hop; latencies are those of NCCL's tuning table.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "brrr/napkin/run_question.h"
@@ -22,12 +24,13 @@ namespace {
 constexpr double kLinkShare = 370.0 / 450;     // of a link's rate that a ring reaches
 constexpr double kNetworkShare = 192.0 / 200;  // of the adapters' rate
 constexpr double kRingStartSeconds = 8.4e-6, kLinkHopSeconds = 3.4e-6, kNetworkHopSeconds = 14e-6;
+constexpr double kFlagStartSeconds = 6.6e-6, kFlagHopSeconds = 0.6e-6;
 constexpr double kElementBytes = 2;  // activations travel in 16 bits
 
 double network_rate(const RunQuestion& question, const GpuSpec& gpu) {
   if (question.network_gb_s > 0) return question.network_gb_s * 1e9;
-  // One adapter a device: 200 Gb/s with the A100, 400 Gb/s from the H100 on.
-  return gpu.bandwidth.value() > 3e12 ? 50e9 : 25e9;
+  // One adapter a device: 200 Gb/s with the A100, 400 Gb/s from the H100 on, whose links are NVLink4's.
+  return gpu.link.one_way() >= BytesPerSecond(440e9) ? 50e9 : 25e9;
 }
 
 double fast_link(const GpuSpec& gpu) {
@@ -42,11 +45,16 @@ double ring_latency(int64_t devices, int64_t of_one_node) {
          static_cast<double>(hops - crossings) * kLinkHopSeconds;
 }
 
-double reduce_latency(int64_t devices) {
-  return 2 * ring_latency(devices, devices) - kRingStartSeconds;
-}
-
 double ring(int64_t ranks) { return static_cast<double>(ranks - 1) / static_cast<double>(ranks); }
+
+// An all-reduce by the quicker of two protocols: one for large messages, and one that sends a flag with every word,
+// at half the rate and a fifth of the latency.
+double reduce_seconds(double bytes, int64_t devices, double rate) {
+  const double sent = 2 * bytes * ring(devices) / rate;
+  const double hops = 2 * static_cast<double>(devices - 1);
+  return std::min(sent + kRingStartSeconds + hops * kLinkHopSeconds,
+                  2 * sent + kFlagStartSeconds + hops * kFlagHopSeconds);
+}
 
 struct Links {
   double fast = 0, slow = 0;  // bytes a second, within a node and beyond
@@ -77,7 +85,17 @@ void add_data_traffic(const RunQuestion& question, const Links& links, double he
 }  // namespace
 
 double node_reduce_seconds(const GpuSpec& gpu, int64_t devices, double bytes) {
-  return 2 * bytes * ring(devices) / fast_link(gpu) + reduce_latency(devices);
+  return reduce_seconds(bytes, devices, fast_link(gpu));
+}
+
+std::string traffic_assumption(const RunQuestion& question) {
+  const GpuSpec& gpu = find_gpu(question.gpu);
+  return fmt::format(
+      "rings reach {:.0f} GB/s over {} within {} devices and {:.0f} GB/s of one adapter a device "
+      "beyond, {:.1f} and {:.0f} us a hop",
+      fast_link(gpu) / 1e9, gpu.link.name, question.node_size,
+      network_rate(question, gpu) * kNetworkShare / 1e9, 1e6 * kLinkHopSeconds,
+      1e6 * kNetworkHopSeconds);
 }
 
 RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t dp,
@@ -106,7 +124,7 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
     const double reduces = question.recompute == RematPolicy::full ? 6 : 4;
     traffic.tensor = reduces * 2 * stream * ring(layout.tp) * layers * m;
     traffic.tensor_seconds =
-        traffic.tensor / links.over(layout.tp) + reduces * layers * m * reduce_latency(layout.tp);
+        reduces * layers * m * reduce_seconds(stream, layout.tp, links.over(layout.tp));
   }
   if (layout.pp > 1) {
     traffic.pipeline = 2 * stream * m * v / static_cast<double>(layout.tp);
