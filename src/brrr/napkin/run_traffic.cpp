@@ -62,9 +62,10 @@ struct Links {
   double over(int64_t devices) const { return devices <= node_size ? fast : slow; }
 };
 
-// Gradients, and under ZeRO-3 parameters: `held` is what one device has of them before it is shared out.
+// Gradients, and under ZeRO-3 parameters: `held` is what one device has of them before it is shared out,
+// and every micro-batch passes every layer.
 void add_data_traffic(const RunQuestion& question, const Links& links, double held, int64_t ranks,
-                      double micro_batches, RunTraffic& traffic) {
+                      double layer_passes, double micro_batches, RunTraffic& traffic) {
   const StateRecipe recipe = state_recipe(question.precision, question.optimizer, question.grads);
   const ParallelLayout& layout = question.layout;
   const SystemTraits& system = question.system;
@@ -76,10 +77,8 @@ void add_data_traffic(const RunQuestion& question, const Links& links, double he
   traffic.data_seconds = traffic.data / links.over(layout.tp * ranks);
   if (layout.zero < 3 || ranks == 1) return;
   const int64_t of_one_node = std::max<int64_t>(1, question.node_size / layout.tp);
-  const double layers =
-      static_cast<double>(shape_of(*question.model).layers) / static_cast<double>(layout.pp);
   traffic.data_seconds +=
-      3 * micro_batches * layers * system.gathers_of_layer * ring_latency(ranks, of_one_node);
+      3 * layer_passes * system.gathers_of_layer * ring_latency(ranks, of_one_node);
 }
 
 }  // namespace
@@ -102,7 +101,9 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
                        int64_t micro_batches) {
   const GpuSpec& gpu = find_gpu(question.gpu);
   const ParallelLayout& layout = question.layout;
-  const ModelShape shape = shape_of(*question.model);
+  if (!question.model) fail("traffic is that of a model; a number of parameters has none");
+  const ModelConfig& model = *question.model;
+  const ModelShape shape = shape_of(model);
   const auto m = static_cast<double>(micro_batches), p = static_cast<double>(layout.pp),
              c = static_cast<double>(layout.cp), v = static_cast<double>(layout.interleave);
   const double rows =
@@ -118,7 +119,7 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
   const StepCost total = cost.shard.total();
   const double held =
       (total.parameters() - total.experts) / p + total.experts / p / static_cast<double>(layout.ep);
-  add_data_traffic(question, links, held, ranks, m, traffic);
+  add_data_traffic(question, links, held, ranks, layers * m, m, traffic);
 
   if (layout.tp > 1) {
     const double reduces = question.recompute == RematPolicy::full ? 6 : 4;
@@ -139,7 +140,7 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
     traffic.context_seconds = traffic.context / links.over(layout.tp * layout.cp);
   }
   if (layout.ep > 1) {
-    const auto& llama = std::get<LlamaConfig>(*question.model);
+    const auto& llama = std::get<LlamaConfig>(model);
     const double mixed = static_cast<double>(shape.layers - llama.dense_layers) / p;
     traffic.expert = 4 * stream * static_cast<double>(llama.top_k) * ring(layout.ep) * mixed * m;
     traffic.expert_seconds = traffic.expert / links.over(layout.tp * layout.ep);
