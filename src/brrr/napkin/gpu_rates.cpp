@@ -39,7 +39,8 @@ struct AttentionShares {
   std::initializer_list<double> forward, backward;
 };
 // cuDNN on an H200; FlashAttention-2 on an A100, whose matrix units are slower beside its other parts; and
-// FlashAttention-2 on Hopper, which its successor's paper puts at 35 % of the peak (arXiv 2407.08608).
+// FlashAttention-2 on Hopper, which its successor's paper puts at 35 % of the peak (arXiv 2407.08608): that is the
+// value for long sequences, smaller ones fall off as cuDNN does.
 const AttentionShares kHopper{{0.30, 0.40, 0.42, 0.54}, {0.25, 0.36, 0.36, 0.46}},
     kAmpere{{0.38, 0.42, 0.48, 0.57}, {0.28, 0.32, 0.41, 0.47}},
     kFlash2OnHopper{{0.24, 0.29, 0.31, 0.37}, {0.19, 0.26, 0.25, 0.31}};

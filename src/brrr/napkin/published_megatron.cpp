@@ -69,9 +69,9 @@ void add_narayanan(std::vector<PublishedRun>& runs) {
       1, {.tp = 8, .pp = 12}, 153);
 }
 
-// DeepSpeed beside it, without tensor or pipeline parallelism: a gather for each of the four matrices of a layer (its
-// code of then; vectors stay below its threshold), in the stream of the arithmetic, so that it is waited for. With gathers
-// hidden neither of the two speeds follows (tests hold that).
+// DeepSpeed beside it, without tensor or pipeline parallelism. Its code gathers parameter by parameter: the four
+// matrices of a layer, while vectors stay below its threshold. That gathers were waited for is an assumption; with it
+// both speeds follow, and with gathers hidden neither does (tests hold that).
 void add_zero3(std::vector<PublishedRun>& runs) {
   SystemTraits system = megatron();
   system.hides_data = false;
