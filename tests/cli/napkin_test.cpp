@@ -51,6 +51,71 @@ TEST(NapkinProgram, A405BPlanIsQuick) {
   EXPECT_LT(used.ru_maxrss, 1 << 20) << "KiB of the largest program so far: below 1 GiB";
 }
 
+TEST(NapkinProgram, PredictsInferenceBesideItsBounds) {
+  const json one = ask("infer --model llama2-13b --gpu a100-40 --context 512");
+  EXPECT_GT(one["predicted_prefill_seconds"].get<double>(), one["prefill_seconds"].get<double>());
+  EXPECT_GT(one["predicted_decode_seconds"].get<double>(), one["decode_seconds"].get<double>());
+  EXPECT_NEAR(one["predicted_decode_seconds"].get<double>(), 22e-3, 0.15 * 22e-3);
+  const json small = ask("infer --model llama2-13b --gpu a100-40 --context 512 --weights int4");
+  EXPECT_LT(small["predicted_decode_seconds"].get<double>(),
+            0.5 * one["predicted_decode_seconds"].get<double>());
+  EXPECT_GT(small["predicted_decode_seconds"].get<double>(), small["decode_seconds"].get<double>());
+  EXPECT_FALSE(
+      ask("infer --model llama2-13b --gpu a100-40 --count 3").contains("predicted_decode_seconds"))
+      << "40 heads over 3 devices";
+}
+
+TEST(NapkinProgram, PricesTheAttentionThatASystemHas) {
+  const std::string base =
+      "train --model gpt2-1558m --tokens 1e10 --gpu h100 --count 8 --zero 1 --attention ";
+  const double current = ask(base + "current")["step_seconds"].get<double>(),
+               flash2 = ask(base + "flash2")["step_seconds"].get<double>(),
+               unfused = ask(base + "unfused")["step_seconds"].get<double>();
+  EXPECT_LT(current, flash2);
+  EXPECT_LT(flash2, unfused);
+  EXPECT_THAT(run("napkin " + base + "fast").output, HasSubstr("use current, flash2 or unfused"));
+}
+
+TEST(NapkinProgram, CountsBoundsApart) {
+  const Outcome result = run("napkin check");
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("as bounds"), HasSubstr("at most, "), HasSubstr("at least, ")));
+  int bounds = 0;
+  for (const json& row : json::parse(run("napkin check --json").output)) {
+    EXPECT_TRUE(row["holds"].get<bool>()) << row.dump();
+    bounds += row["verdict"] == "bound" ? 1 : 0;
+    if (row["verdict"] == "bound") {
+      EXPECT_FALSE(row["reason"].get<std::string>().empty());
+    }
+  }
+  EXPECT_THAT(result.output, HasSubstr(std::to_string(bounds) + " as bounds"));
+}
+
+TEST(NapkinProgram, FitRefusesWhatItSearches) {
+  for (const char* option : {"--tp 4", "--pp 2", "--zero 1", "--recompute full"}) {
+    const Outcome result =
+        run(join_text("napkin fit --find batch --model llama3-8b --gpu h100 --count 8 ", option));
+    EXPECT_EQ(result.status, 2) << option;
+    EXPECT_THAT(result.output, HasSubstr("is not taken"));
+  }
+  EXPECT_THAT(run("napkin fit --find plan --model llama3-8b --tokens 1e12 --gpu h100").output,
+              HasSubstr("needs --tokens and --days"));
+}
+
+TEST(NapkinProgram, RefusesNumbersThatAreNone) {
+  const std::string base = "napkin train --model gpt2-124m --tokens 1e9 --gpu h100 --count 8 ";
+  for (const char* bad : {"--watts inf", "--watts nan", "--price nan", "--price inf", "--pue inf",
+                          "--network inf", "--mfu nan", "--goodput nan", "--peak nan"}) {
+    const Outcome result = run(base + bad);
+    EXPECT_EQ(result.status, 2) << bad << result.output;
+  }
+  const Outcome fast =
+      run("napkin mfu --tokens-per-second 1e9 --model gpt2-124m --gpu h100 --count 1");
+  EXPECT_EQ(fast.status, 2);
+  EXPECT_THAT(fast.output, HasSubstr("nothing runs above it"));
+}
+
 // Names that others write into scripts.
 TEST(NapkinProgram, KnowsEveryDeviceAndModelByItsName) {
   for (const char* gpu :

@@ -22,12 +22,35 @@ TEST(Published, AllThirtySixAreThere) {
 
 TEST(Published, WiderBandsNameTheirReason) {
   for (const PublishedCase& c : published_cases()) {
-    const double usual = c.kind == CaseClass::exact     ? 0.01
-                         : c.kind == CaseClass::formula ? 0.03
-                                                        : 0.15;
-    EXPECT_TRUE(c.band <= usual || !c.reason.empty()) << c.id << ", " << c.what;
+    const bool is_bound = c.kind == CaseClass::bound;
+    EXPECT_TRUE((!is_bound && c.band <= usual_band(c.kind)) || !c.reason.empty())
+        << c.id << ", " << c.what;
     EXPECT_FALSE(c.source.empty()) << c.id;
   }
+}
+
+// A prediction has the band of its class and no other: what misses it is a bound, and says so.
+TEST(Published, NoPredictionHasABandOfItsOwn) {
+  for (const PublishedCase& c : published_cases()) {
+    if (c.kind == CaseClass::predicted) {
+      EXPECT_EQ(c.band, usual_band(c.kind)) << c.id << ", " << c.what;
+    }
+  }
+}
+
+TEST(Published, BoundsAreCountedApart) {
+  std::vector<PublishedCase> cases(5);
+  cases[0] = {.published = 100, .predicted = 100.9};
+  cases[1] = {.published = 100, .predicted = 101.5, .band = 0.02, .reason = "rounded"};
+  cases[2] = {.published = 100, .predicted = 130, .kind = CaseClass::bound};
+  cases[3] = {.published = 100, .predicted = 130, .kind = CaseClass::bound, .side = Side::least};
+  cases[4] = {.published = 100, .predicted = 84, .kind = CaseClass::predicted, .band = 0.15};
+  const CaseCounts n = count(cases);
+  EXPECT_EQ(n.exact, 1);
+  EXPECT_EQ(n.wider, 1);
+  EXPECT_EQ(n.bounds, 1);
+  EXPECT_EQ(n.outside, 2) << "a run that passes its limit, and a prediction that misses";
+  EXPECT_NEAR(cases[2].reached(), 100 / 130.0, 1e-12);
 }
 
 }  // namespace

@@ -238,5 +238,58 @@ TEST(Fit, FindsLongestContextFewestDevicesAndACheapPlan) {
   EXPECT_GE(plan.runner_up->value, plan.best->value);
 }
 
+// 5 a s^2 b bytes a layer (Korthikanti 2022), kept where nothing is recomputed, once where something is.
+TEST(RunAnswer, ScoresOfUnfusedAttentionTakeMemory) {
+  RunQuestion q;
+  q.model = Gpt2Config{.vocab = 51200, .context = 2048, .layers = 48, .heads = 64, .width = 6144};
+  q.tokens = 1e9;
+  q.gpu = "a100-80", q.count = 8;
+  q.seq = 2048, q.global_batch = 4, q.micro_batch = 4;
+  q.layout.tp = 8;
+  const RunMemory fused = answer(q).memory;
+  q.system.attention = AttentionKernel::unfused;
+  const double scores = 5.0 * 64 * 2048 * 2048 * 4 / 8;
+  EXPECT_NEAR(answer(q).memory.activations - fused.activations, 48 * scores, 1e-6 * scores);
+  q.recompute = RematPolicy::full;
+  const RunMemory again = answer(q).memory;
+  q.system.attention = AttentionKernel::current;
+  EXPECT_NEAR(again.activations, answer(q).memory.activations, 1);
+  EXPECT_NEAR(again.buffers - answer(q).memory.buffers, scores, 1e-6 * scores);
+}
+
+// Sequence parallelism divides what tensor parallelism leaves whole, and sends as many bytes as before.
+TEST(RunAnswer, SequenceParallelismSavesTimeAndNoTraffic) {
+  RunQuestion q;
+  q.model = llama_preset("llama2-70b");
+  q.tokens = 1e9;
+  q.gpu = "a100-80", q.count = 8;
+  q.seq = 4096, q.global_batch = 8;
+  q.layout.tp = 8;
+  const RunAnswer split = answer(q);
+  q.layout.sequence_parallel = false;
+  const RunAnswer whole = answer(q);
+  EXPECT_LT(split.step_seconds, whole.step_seconds);
+  EXPECT_GT(split.step_seconds, 0.85 * whole.step_seconds);
+  EXPECT_EQ(split.traffic.tensor, whole.traffic.tensor);
+}
+
+// Bytes over the rate of a ring, and two ways around for the hops.
+TEST(RunAnswer, AnAllReduceWaitsForHops) {
+  const GpuSpec& gpu = find_gpu("a100-80");
+  const double small = node_reduce_seconds(gpu, 8, 1), large = node_reduce_seconds(gpu, 8, 1e9);
+  EXPECT_NEAR(small, 6.6e-6 + 14 * 0.6e-6, 1e-8) << "a flag with every word";
+  EXPECT_NEAR(large, 2e9 * 7 / 8 / (300e9 * 370 / 450) + 8.4e-6 + 14 * 3.4e-6, 1e-6);
+  RunQuestion q;
+  q.model = llama_preset("llama3-8b");
+  q.tokens = 1e9;
+  q.gpu = "h100", q.count = 64;
+  q.layout.zero = 3;
+  const double flat = answer(q).traffic.data_seconds;
+  q.system.gathers_of_layer = 4;
+  const double hops = 8 * 14e-6 + 55 * 3.4e-6 + 8.4e-6;
+  const auto m = static_cast<double>(answer(q).micro_batches);
+  EXPECT_NEAR(answer(q).traffic.data_seconds - flat, 3 * 3 * 32 * m * hops, 1e-6);
+}
+
 }  // namespace
 }  // namespace brrr

@@ -7,6 +7,8 @@
 #include <set>
 
 #include "brrr/autodiff/grad.h"
+#include "brrr/infer/load_model.h"
+#include "brrr/io/safetensors.h"
 #include "brrr/nn/models.h"
 #include "brrr/train/parts.h"
 #include "brrr/train/plan.h"
@@ -122,6 +124,33 @@ TEST(VocabPadding, LeavesTheRunAsItIsBitForBit) {
       }
     }
   }
+}
+
+// What leaves the run is the model: files have a row for every token and no more, and what is loaded from them
+// gives the logits of the run without filling, number by number.
+TEST(VocabPadding, DoesNotLeakIntoCheckpoints) {
+  PaddedRun plain("off"), padded("512");
+  plain.train("a");
+  padded.train("a");
+  const LoadedModel theirs = load_model(plain.folder("a")), ours = load_model(padded.folder("a"));
+  const int64_t vocab = vocab_of(theirs.config);
+  ASSERT_LT(vocab, 512);
+  EXPECT_EQ(vocab_of(ours.config), vocab);
+  const SafetensorsFile file(find_checkpoint(padded.folder("a")).path / "model.safetensors");
+  int tables = 0;
+  for (const SafetensorsFile::Entry& entry : file.entries()) {
+    for (const int64_t size : entry.type.shape) {
+      EXPECT_NE(size, 512) << entry.name;
+      tables += size == vocab ? 1 : 0;
+    }
+  }
+  EXPECT_GE(tables, 1) << "the table of tokens has a row for each";
+  std::vector<int64_t> ids(16);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * 5) % vocab;
+  const Tensor tokens = from_values(ids, {1, 16});
+  const Tensor logits = ours.model->logits(tokens), expected = theirs.model->logits(tokens);
+  EXPECT_EQ(logits.dim(-1), vocab);
+  EXPECT_EQ(logits.to_vector<float>(), expected.to_vector<float>());
 }
 
 TEST(VocabPadding, ReallyFillsTheProgramUp) {

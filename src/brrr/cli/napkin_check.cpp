@@ -12,6 +12,19 @@
 namespace brrr::cli {
 namespace {
 
+// "at most" and "at least" with the share of the limit that was reached; else the band.
+std::string band_text(const PublishedCase& c) {
+  if (c.kind != CaseClass::bound) return fmt::format("{:g} %", 100 * c.band);
+  return fmt::format("{}, {:.0f} % of it", c.side == Side::most ? "at most" : "at least",
+                     100 * c.reached());
+}
+
+const char* verdict_of(const PublishedCase& c) {
+  if (!c.holds()) return "outside";
+  if (c.kind == CaseClass::bound) return "bound";
+  return c.band > usual_band(c.kind) ? "wider band" : "inside";
+}
+
 void print_json(const std::vector<PublishedCase>& cases) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const PublishedCase& c : cases)
@@ -25,18 +38,18 @@ void print_json(const std::vector<PublishedCase>& cases) {
                     {"band", c.band},
                     {"source", c.source},
                     {"reason", c.reason},
+                    {"verdict", verdict_of(c)},
                     {"holds", c.holds()}});
   std::puts(rows.dump(1).c_str());
 }
 
 void print_table(const std::vector<PublishedCase>& cases) {
-  Table table({"id", "case", "published", "ours", "unit", "error", "band", "class", "source"});
+  Table table(
+      {"id", "case", "published", "ours", "unit", "error", "band", "class", "verdict", "source"});
   for (const PublishedCase& c : cases) {
-    const bool is_bound = c.kind == CaseClass::bound;
     table.row(join_text(c.id, c.holds() ? "" : " !"), c.what, fmt::format("{:.5g}", c.published),
               fmt::format("{:.5g}", c.predicted), c.unit, fmt::format("{:+.1f} %", 100 * c.error()),
-              is_bound ? std::string("at least") : fmt::format("{:g} %", 100 * c.band),
-              to_text(c.kind), c.source);
+              band_text(c), to_text(c.kind), verdict_of(c), c.source);
   }
   std::fputs(table.text().c_str(), stdout);
   for (const PublishedCase& c : cases) {
@@ -48,12 +61,16 @@ void print_table(const std::vector<PublishedCase>& cases) {
 void run(bool json) {
   const std::vector<PublishedCase> cases = published_cases();
   json ? print_json(cases) : print_table(cases);
-  int outside = 0;
-  for (const PublishedCase& c : cases) outside += c.holds() ? 0 : 1;
-  if (outside > 0)
-    throw CheckFailed(
-        fmt::format("{} of {} published cases are outside their band", outside, cases.size()));
-  if (!json) std::printf("\nAll %zu hold.\n", cases.size());
+  const CaseCounts n = count(cases);
+  if (n.outside > 0)
+    throw CheckFailed(fmt::format("{} of {} published numbers are outside their band or bound",
+                                  n.outside, cases.size()));
+  if (json) return;
+  std::printf(
+      "\n%zu numbers hold: %d exact (1 %%), %d formulas and memory (3 %%), %d predictions (15 %%), "
+      "%d in a wider\nband with its reason, and %d as bounds: limits that the run stays within, "
+      "no predictions.\n",
+      cases.size(), n.exact, n.formula, n.predicted, n.wider, n.bounds);
 }
 
 }  // namespace
@@ -64,7 +81,9 @@ void add_napkin_check(CLI::App& napkin) {
   const auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print JSON");
   command->footer(
-      "Bands: exact 1 %, formulas and memory 3 %, predictions 15 %, where no reason is named.");
+      "Bands: exact 1 %, formulas and memory 3 %, predictions 15 %, where no reason is named. A\n"
+      "bound is a limit (at most, at least) with the share of it that the run reached, and why "
+      "not all.");
   command->callback([json] { run(*json); });
 }
 

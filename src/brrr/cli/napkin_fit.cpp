@@ -40,7 +40,8 @@ FitResult solve(const Options& options, const RunQuestion& q) {
   if (options.find == "context") return longest_context(q);
   if (options.find == "batch") return largest_batch(q);
   if (options.find == "gpus") return fewest_devices(q);
-  check(q.tokens > 0, "the cheapest plan needs --tokens and --days");
+  check(q.tokens > 0 && options.days > 0,
+        "the cheapest plan needs --tokens and --days, both above 0");
   return cheapest_plan(q, options.days);
 }
 
@@ -49,8 +50,7 @@ void print(const Options& options, const RunQuestion& q, const FitResult& result
   for (const Question& each : kQuestions) {
     if (options.find == each.name) unit = each.unit;
   }
-  check(result.best.has_value(), "nothing fits: ", result.binding, " (", result.tried,
-        " plans tried)");
+  if (!result.best) fail("nothing fits: ", result.binding, " (", result.tried, " plans tried)");
   const FitPlan& best = *result.best;
   if (options.json) {
     Json json = Json::parse(to_json(best.answer));
@@ -127,6 +127,14 @@ void run_largest_model(const Options& options, const RunQuestion& q) {
   print_assumptions(assumptions);
 }
 
+// A layout that is given and then not used would look like an answer about it.
+void refuse_searched(const CLI::App& command) {
+  for (const char* name : {"--tp", "--pp", "--cp", "--ep", "--zero", "--interleave", "--recompute",
+                           "--no-sequence-parallel"})
+    check(command.count(name) == 0, "napkin fit searches layouts and recomputation, so ", name,
+          " is not taken; `brrr napkin train` prices one layout");
+}
+
 void run(const Options& options) {
   RunQuestion q = options.run.without_model();
   if (q.tokens == 0 && options.find != "plan") q.tokens = 1e9;  // sizes do not depend on it
@@ -155,7 +163,10 @@ void add_napkin_fit(CLI::App& napkin) {
       "  brrr napkin fit --find context --model llama3-8b --gpu h100 --count 8\n"
       "  brrr napkin fit --find plan --model llama3-8b --tokens 1e12 --days 30 --gpu h100 --price "
       "2");
-  command->callback([options] { run(*options); });
+  command->callback([options, command] {
+    refuse_searched(*command);
+    run(*options);
+  });
 }
 
 }  // namespace brrr::cli

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "brrr/cli/napkin.h"
 #include "brrr/napkin/inference.h"
@@ -19,7 +20,8 @@ struct Options {
   bool json = false;
 };
 
-void print_json(const std::string& name, const InferQuestion& q, const InferAnswer& a) {
+void print_json(const std::string& name, const InferQuestion& q, const InferAnswer& a,
+                const std::optional<InferPrediction>& predicted) {
   nlohmann::ordered_json json{{"model", name},
                               {"gpu", q.gpu},
                               {"count", q.count},
@@ -41,6 +43,10 @@ void print_json(const std::string& name, const InferQuestion& q, const InferAnsw
                               {"decode_compute_seconds", a.decode_compute_seconds},
                               {"tokens_per_second", a.tokens_per_second},
                               {"binding", a.binding}};
+  if (predicted) {
+    json["predicted_prefill_seconds"] = predicted->prefill_seconds;
+    json["predicted_decode_seconds"] = predicted->decode_seconds;
+  }
   std::puts(json.dump(1).c_str());
 }
 
@@ -53,7 +59,8 @@ void run(const Options& options) {
   const NamedModel model = find_model(options.model.model, options.model.shape);
   q.model = model.config;
   const InferAnswer a = answer(q);
-  if (options.json) return print_json(model.name, q, a);
+  const std::optional<InferPrediction> predicted = predict(q);
+  if (options.json) return print_json(model.name, q, a, predicted);
   Table table = napkin_table(fmt::format("{} on {} x {}, batch {}, context {}", model.name, q.count,
                                          q.gpu, q.batch, q.context));
   table.row("parameters", count_text(a.params), "");
@@ -77,6 +84,13 @@ void run(const Options& options) {
             "(2 N_products + attention) batch / peak");
   table.row("tokens a second, at most", fmt::format("{:.1f}", a.tokens_per_second),
             "batch / the larger of the two");
+  if (predicted) {
+    table.rule();
+    table.row("prefill, predicted", to_text(Seconds(predicted->prefill_seconds)),
+              "kernels of the forward graph, uncalibrated: +-15 %");
+    table.row("decode, predicted", to_text(Seconds(predicted->decode_seconds)),
+              "the same over one token, and the caches");
+  }
   std::fputs(table.text().c_str(), stdout);
   std::printf("\nWhat binds: %s\n", a.binding.c_str());
   print_assumptions(

@@ -66,6 +66,10 @@ void run(const Options& options) {
                high = 3 * facts.head + 3 * facts.attention;
   const double light = low / peak.dense.value() + high / half_peak;
   const double sol = light * speed / static_cast<double>(options.gpu.count);
+  check(sol <= 1, fmt::format("{:.6g}", speed), " tokens a second are ", fmt::format("{:.3g}", sol),
+        " times what ", options.gpu.count, " x ", gpu.name,
+        " do at their dense peak: nothing runs above it. Is the speed that of more devices, or the "
+        "device another?");
   json["speed_of_light"] = sol;
   if (options.json) {
     std::puts(json.dump(1).c_str());
@@ -77,7 +81,6 @@ void run(const Options& options) {
       "of "
       "bf16.\nHFU counts second runs under --recompute %s.\n",
       100 * sol, std::string(to_text(peak.arithmetic)).c_str(), options.recompute.c_str());
-  if (sol > 1) std::puts("A share above 1 cannot be: the speed, the count or the device is wrong.");
 }
 
 }  // namespace

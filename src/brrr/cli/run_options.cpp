@@ -26,6 +26,11 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       "--unfused", options.unfused,
       "Price a system that launches elementwise ops one by one, as eager frameworks do");
   command
+      .add_option(
+          "--attention", options.attention,
+          "Kernels of the system: current, flash2 (FlashAttention-2 on any device), or unfused")
+      ->capture_default_str();
+  command
       .add_option("--convention", options.convention,
                   "How FLOPs are counted: exact, 6n, palm, nanogpt, torchtitan, megatron, llmc")
       ->capture_default_str();
@@ -62,7 +67,8 @@ RunQuestion RunOptions::without_model() const {
   q.recompute = parse_policy(recompute);
   q.convention = parse_convention(convention);
   q.layout.sequence_parallel = !no_sequence_parallel;
-  q.fuse = !unfused;
+  q.system.fuse = !unfused;
+  q.system.attention = parse_attention_kernel(attention);
   check(grads == "bf16" || grads == "f32", "--grads ", grads, ": use bf16 or f32");
   q.grads = grads == "f32" ? GradType::f32 : GradType::as_parameter;
   return q;

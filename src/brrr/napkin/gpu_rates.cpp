@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 namespace brrr {
 namespace {
 
@@ -19,9 +21,12 @@ double matmul_share(const GpuSpec& gpu) {
   return is_known ? kSustainedShare * (gpu.best_matmul / peak->dense) : kUsualMatmulShare;
 }
 
+constexpr double kShortProductShare = 0.60;  // the corner of the table below: sums of 768 or fewer
+
 // Products of other sizes as shares of the best one: cuBLAS on an H200, many rows, bf16.
 RateGrid matmul_grid(double best) {
-  const std::vector<double> share = {0.60, 0.85, 0.89, 0.755, 0.90, 0.95, 0.80, 0.92, 1.0};
+  const std::vector<double> share = {
+      kShortProductShare, 0.85, 0.89, 0.755, 0.90, 0.95, 0.80, 0.92, 1.0};
   RateGrid grid{.unit = "flop/s",
                 .axes = {{"m", {1}}, {"n", {768, 3072, 8192}}, {"k", {768, 3072, 8192}}},
                 .values = {}};
@@ -33,9 +38,12 @@ RateGrid matmul_grid(double best) {
 struct AttentionShares {
   std::initializer_list<double> forward, backward;
 };
-// cuDNN on an H200; and FlashAttention-2 on an A100, whose matrix units are slower beside its other parts.
+// cuDNN on an H200; FlashAttention-2 on an A100, whose matrix units are slower beside its other parts; and
+// FlashAttention-2 on Hopper, which its successor's paper puts at 35 % of the peak (arXiv 2407.08608): that is the
+// value for long sequences, smaller ones fall off as cuDNN does.
 const AttentionShares kHopper{{0.30, 0.40, 0.42, 0.54}, {0.25, 0.36, 0.36, 0.46}},
-    kAmpere{{0.38, 0.42, 0.48, 0.57}, {0.28, 0.32, 0.41, 0.47}};
+    kAmpere{{0.38, 0.42, 0.48, 0.57}, {0.28, 0.32, 0.41, 0.47}},
+    kFlash2OnHopper{{0.24, 0.29, 0.31, 0.37}, {0.19, 0.26, 0.25, 0.31}};
 
 RateGrid attention_grid(double peak, std::initializer_list<double> shares) {
   RateGrid grid{
@@ -44,7 +52,53 @@ RateGrid attention_grid(double peak, std::initializer_list<double> shares) {
   return grid;
 }
 
+// Attention of before FlashAttention, as FLOP/s of the count over visible pairs, so that it can stand in for the
+// fused one. Every score of the square is computed, 4 d FLOPs forward and 8 d backward, by products whose short
+// sum over d leaves nothing to hide the writing of a tile behind; it moves, in 16 bits,
+//   forward   product 2, softmax with scale and mask 2 + 2, dropout 2 + 2 + 1 (mask), product 2
+//   backward  product 2 and 2, dropout 2 + 1 + 2, softmax 2 + 2 + 2, products 2 + 2
+// and counts 2 d and 5 d FLOPs a score, since half of the square is visible.
+RateGrid unfused_attention_grid(double product_rate, double bandwidth, bool is_forward) {
+  constexpr double kForwardBytes = 13, kBackwardBytes = 19;
+  const double run = is_forward ? 4 : 8, counted = is_forward ? 2 : 5;
+  RateGrid grid{.unit = "flop/s",
+                .axes = {{"keys", {1}}, {"head_dim", {32, 64, 96, 128, 192, 256}}},
+                .values = {}};
+  for (const double d : grid.axes[1].points)
+    grid.values.push_back(
+        counted * d /
+        (run * d / product_rate + (is_forward ? kForwardBytes : kBackwardBytes) / bandwidth));
+  return grid;
+}
+
+const char* attention_assumption(AttentionKernel attention) {
+  switch (attention) {
+    case AttentionKernel::current: break;
+    case AttentionKernel::flash2:
+      return "causal attention at 19 to 57 % of the peak, as FlashAttention-2 on an H100 and an "
+             "A100";
+    case AttentionKernel::unfused:
+      return "attention as separate kernels over the whole square: 13 bytes a score forward, 19 "
+             "backward";
+  }
+  return "causal attention at 25 to 57 % of the peak by length and head size, as cuDNN on an H200 "
+         "and FlashAttention-2 on an A100";
+}
+
 }  // namespace
+
+std::string_view to_text(AttentionKernel kernel) {
+  constexpr std::array<std::string_view, 3> names = {"current", "flash2", "unfused"};
+  return names[static_cast<size_t>(kernel)];
+}
+
+AttentionKernel parse_attention_kernel(std::string_view name) {
+  using enum AttentionKernel;
+  for (AttentionKernel kernel : {current, flash2, unfused}) {
+    if (to_text(kernel) == name) return kernel;
+  }
+  fail("there is no attention \"", name, "\"; use current, flash2 or unfused");
+}
 
 Arithmetic arithmetic_of(Precision precision) {
   switch (precision) {
@@ -56,24 +110,23 @@ Arithmetic arithmetic_of(Precision precision) {
   fail("a precision that is none");
 }
 
-std::vector<std::string> gpu_rate_assumptions(const GpuSpec& gpu, Precision precision) {
+std::vector<std::string> gpu_rate_assumptions(const GpuSpec& gpu, Precision precision,
+                                              AttentionKernel attention) {
   const Arithmetic arithmetic = arithmetic_of(precision);
   const PeakRate& peak = gpu.peak(arithmetic);
-  return {
-      fmt::format("large {} products at {:.0f} % of the dense peak of {} ({}); smaller ones at "
-                  "60 to 95 % of that, as cuBLAS on an H200",
-                  to_text(arithmetic), 100 * matmul_share(gpu), to_text(peak.dense),
-                  gpu.best_matmul > FlopsPerSecond(0) ? gpu.best_matmul_source
-                                                      : "a usual share, not measured"),
-      "causal attention at 25 to 57 % of the peak by length and head size, as cuDNN on an H200 and "
-      "FlashAttention-2 on an A100",
-      fmt::format("memory at {:.0f} % of {}, {:.0f} us between kernels", 100 * kBandwidthShare,
-                  to_text(gpu.bandwidth), 1e6 * kLaunchSeconds),
-      fmt::format("uncalibrated: expect +-{:.0f} % for a tuned system, more for others",
-                  100 * kUncalibratedBand)};
+  return {fmt::format("large {} products at {:.0f} % of the dense peak of {} ({}); smaller ones at "
+                      "60 to 95 % of that, as cuBLAS on an H200",
+                      to_text(arithmetic), 100 * matmul_share(gpu), to_text(peak.dense),
+                      gpu.best_matmul > FlopsPerSecond(0) ? gpu.best_matmul_source
+                                                          : "a usual share, not measured"),
+          attention_assumption(attention),
+          fmt::format("memory at {:.0f} % of {}, {:.0f} us between kernels", 100 * kBandwidthShare,
+                      to_text(gpu.bandwidth), 1e6 * kLaunchSeconds),
+          fmt::format("uncalibrated: expect +-{:.0f} % for a tuned system, more for others",
+                      100 * kUncalibratedBand)};
 }
 
-Rates gpu_rates(const GpuSpec& gpu, Precision precision) {
+Rates gpu_rates(const GpuSpec& gpu, Precision precision, AttentionKernel kernel) {
   const double peak = gpu.peak(arithmetic_of(precision)).dense.value();
   const PeakRate* single = gpu.find(Arithmetic::fp32);
   const double cores = single ? single->dense.value() : peak / 16;
@@ -96,11 +149,18 @@ Rates gpu_rates(const GpuSpec& gpu, Precision precision) {
   // Attention runs in 16 bits under every mixed policy.
   const PeakRate* low = precision == Precision::f32 ? single : gpu.find(Arithmetic::bf16);
   const double attention = low ? low->dense.value() : peak;
-  const AttentionShares& shares = gpu.find(Arithmetic::fp8) ? kHopper : kAmpere;
+  const AttentionShares& shares = !gpu.find(Arithmetic::fp8)          ? kAmpere
+                                  : kernel == AttentionKernel::flash2 ? kFlash2OnHopper
+                                                                      : kHopper;
   rates.grids["attention"] = attention_grid(attention, shares.forward);
   rates.grids["attention_backward"] = attention_grid(attention, shares.backward);
+  if (kernel == AttentionKernel::unfused) {
+    const double products = attention * matmul_share(gpu) * kShortProductShare;
+    rates.grids["attention"] = unfused_attention_grid(products, bandwidth, true);
+    rates.grids["attention_backward"] = unfused_attention_grid(products, bandwidth, false);
+  }
   rates.grids["tile.other"] = constant_rate("element/s", cores / 4);  // an op as two multiply-adds
-  rates.source = join_text("hardware table: ", gpu.name);
+  rates.source = join_text("hardware table: ", gpu.name, ", attention ", to_text(kernel));
   return rates;
 }
 

@@ -11,10 +11,22 @@ namespace brrr {
 // The arithmetic that products of a precision run in.
 Arithmetic arithmetic_of(Precision precision);
 
-// The shares behind gpu_rates, for people: one sentence each.
-std::vector<std::string> gpu_rate_assumptions(const GpuSpec& gpu, Precision precision);
+// Which kernels a system runs its attention with; an option of the software, not of the device.
+enum class AttentionKernel : uint8_t {
+  current,  // cuDNN on Hopper, FlashAttention-2 on Ampere
+  flash2,   // FlashAttention-2 everywhere: on Hopper it does not use the asynchronous matrix units
+  unfused   // of before FlashAttention: scores are written to memory and read again
+};
+std::string_view to_text(AttentionKernel kernel);
+// "current", "flash2" or "unfused"; throws Error with the list on any other name.
+AttentionKernel parse_attention_kernel(std::string_view name);
 
-Rates gpu_rates(const GpuSpec& gpu, Precision precision);
+// The shares behind gpu_rates, for people: one sentence each.
+std::vector<std::string> gpu_rate_assumptions(const GpuSpec& gpu, Precision precision,
+                                              AttentionKernel attention);
+
+Rates gpu_rates(const GpuSpec& gpu, Precision precision,
+                AttentionKernel attention = AttentionKernel::current);
 
 // How far predictions from gpu_rates were from published runs of tuned systems (napkin check): the band that
 // is stated with them.

@@ -5,6 +5,7 @@
 
 #include "brrr/napkin/conventions.h"
 #include "brrr/napkin/gpu_rates.h"
+#include "brrr/napkin/run_question.h"
 
 namespace brrr {
 namespace {
@@ -90,6 +91,32 @@ InferAnswer answer(const InferQuestion& q) {
               : a.decode_bandwidth_seconds >= a.decode_compute_seconds ? "memory bandwidth"
                                                                        : "compute";
   return a;
+}
+
+std::optional<InferPrediction> predict(const InferQuestion& q) {
+  check_question(q);
+  const GpuSpec& gpu = find_gpu(q.gpu);
+  const Precision precision =
+      gpu.find(Arithmetic::bf16) ? Precision::bf16_mixed : Precision::f16_mixed;
+  const Rates rates = gpu_rates(gpu, precision);
+  const ModelShape shape = shape_of(q.model);
+  if (shape.heads % q.count != 0 || shape.hidden % q.count != 0) return std::nullopt;
+  const ModelConfig shard = tensor_shard(q.model, q.count);
+  constexpr double kFarAway[] = {1e12};
+  const double bandwidth = rates.grid("bandwidth").at(kFarAway);
+  const auto seconds = [&](int64_t tokens) {
+    const StepCost cost =
+        model_cost(shard, {.batch = q.batch, .seq = tokens, .precision = precision}, rates).total();
+    const double bytes = static_cast<double>(q.batch * tokens * shape.width) * 2;
+    const double reduce = q.count > 1 ? node_reduce_seconds(gpu, q.count, bytes) : 0;
+    return cost.forward_seconds + 2 * static_cast<double>(shape.layers) * reduce;
+  };
+  const InferAnswer bounds = answer(q);
+  const auto n = static_cast<double>(q.count);
+  // The graph reads weights of 16 bits; others are smaller by what they save.
+  const double saved = bounds.touched_bytes * (2 / q.weight_bytes - 1) / n / bandwidth;
+  return InferPrediction{.prefill_seconds = seconds(q.context),
+                         .decode_seconds = seconds(1) - saved + bounds.kv_bytes / n / bandwidth};
 }
 
 }  // namespace brrr

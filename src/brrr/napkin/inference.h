@@ -5,6 +5,7 @@
 // A mixture keeps all experts and touches E (1 - (1 - K/E)^batch) of them in a layer.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "brrr/account/hardware.h"
@@ -35,6 +36,15 @@ struct InferAnswer {
   std::string binding;
 };
 InferAnswer answer(const InferQuestion& question);
+
+// Beside the bounds, what kernels would take: the model's own forward graph over a prompt of `context` tokens and over
+// one token, priced on the table's rates and split over `count` devices of a node by tensor parallelism, with the two
+// all-reduces of a layer, and the reading of keys and values. Uncalibrated.
+struct InferPrediction {
+  double prefill_seconds = 0, decode_seconds = 0;
+};
+// None where tensor parallelism does not split the model over `count` devices.
+std::optional<InferPrediction> predict(const InferQuestion& question);
 
 // Bytes of an element of stored weights: "bf16" 2, "int8" 1, "int4" 0.5 and its scales.
 double weight_bytes_of(std::string_view format);

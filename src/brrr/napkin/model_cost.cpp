@@ -12,16 +12,30 @@ namespace brrr {
 namespace {
 
 // All numbers of a cost in one order, so that sums and differences are written once.
-constexpr double StepCost::*kFields[] = {&StepCost::products,        &StepCost::head,
-                                         &StepCost::attention,       &StepCost::attention_all,
-                                         &StepCost::recomputed,      &StepCost::activations,
-                                         &StepCost::logits,          &StepCost::transient,
-                                         &StepCost::forward_traffic, &StepCost::backward_traffic,
-                                         &StepCost::forward_seconds, &StepCost::backward_seconds,
-                                         &StepCost::update_seconds,  &StepCost::kernels,
-                                         &StepCost::matrices,        &StepCost::experts,
-                                         &StepCost::vectors,         &StepCost::embedding,
-                                         &StepCost::positions,       &StepCost::head_table};
+constexpr double StepCost::*kFields[] = {&StepCost::products,
+                                         &StepCost::head,
+                                         &StepCost::attention,
+                                         &StepCost::attention_all,
+                                         &StepCost::recomputed,
+                                         &StepCost::activations,
+                                         &StepCost::logits,
+                                         &StepCost::transient,
+                                         &StepCost::forward_traffic,
+                                         &StepCost::backward_traffic,
+                                         &StepCost::forward_seconds,
+                                         &StepCost::backward_seconds,
+                                         &StepCost::update_seconds,
+                                         &StepCost::kernels,
+                                         &StepCost::matrices,
+                                         &StepCost::experts,
+                                         &StepCost::vectors,
+                                         &StepCost::embedding,
+                                         &StepCost::positions,
+                                         &StepCost::head_table,
+                                         &StepCost::forward_product_seconds,
+                                         &StepCost::forward_attention_seconds,
+                                         &StepCost::forward_other_seconds,
+                                         &StepCost::backward_other_seconds};
 
 // Biases add a FLOP an element to a linear op; by convention a product is 2 m n k.
 double product_flops(const Graph& graph, const Node& node) {
@@ -85,13 +99,22 @@ void add_seconds(const KernelList& list, const MemoryPlan& plan, const Rates& ra
     const Kernel& kernel = list.kernels[k];
     const double seconds = prediction.kernels[k].seconds();
     const auto bytes = static_cast<double>(kernel.cost.bytes_read + kernel.cost.bytes_written);
+    const std::string& family = prediction.kernels[k].family;
+    const bool is_product = family.starts_with("matmul"),
+               is_attention = family.starts_with("attention");
     switch (kernel.phase) {
       case Phase::forward:
         cost.forward_seconds += seconds;
+        (is_product     ? cost.forward_product_seconds
+         : is_attention ? cost.forward_attention_seconds
+                        : cost.forward_other_seconds) += seconds;
         cost.forward_traffic += bytes;
         break;
       case Phase::update: cost.update_seconds += seconds; break;
-      default: cost.backward_seconds += seconds; cost.backward_traffic += bytes;
+      default:
+        cost.backward_seconds += seconds;
+        cost.backward_traffic += bytes;
+        if (!is_product && !is_attention) cost.backward_other_seconds += seconds;
     }
     cost.in_regime[static_cast<size_t>(prediction.kernels[k].regime())] += seconds;
   }

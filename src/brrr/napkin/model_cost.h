@@ -34,6 +34,8 @@ struct StepCost {
 
   // Predicted seconds.
   double forward_seconds = 0, backward_seconds = 0, update_seconds = 0;
+  double forward_product_seconds = 0, forward_attention_seconds = 0;  // of the forward part
+  double forward_other_seconds = 0, backward_other_seconds = 0;  // neither products nor attention
   double in_regime[kRegimes] = {};
   double kernels = 0;
 

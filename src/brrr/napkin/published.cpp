@@ -11,14 +11,46 @@ std::string_view to_text(CaseClass c) {
   return names[static_cast<size_t>(c)];
 }
 
+double usual_band(CaseClass c) {
+  switch (c) {
+    case CaseClass::exact: return 0.01;
+    case CaseClass::formula: return 0.03;
+    case CaseClass::predicted: return 0.15;
+    case CaseClass::bound: break;
+  }
+  return 0;
+}
+
 bool PublishedCase::holds() const {
-  if (kind == CaseClass::bound) return published <= predicted;
+  if (kind == CaseClass::bound)
+    return side == Side::most ? published <= predicted : published >= predicted;
   return std::abs(error()) <= band;
 }
 
+CaseCounts count(const std::vector<PublishedCase>& cases) {
+  CaseCounts counts;
+  for (const PublishedCase& c : cases) {
+    if (!c.holds()) {
+      ++counts.outside;
+    } else if (c.kind == CaseClass::bound) {
+      ++counts.bounds;
+    } else if (c.band > usual_band(c.kind)) {
+      ++counts.wider;
+    } else {
+      ++(c.kind == CaseClass::exact     ? counts.exact
+         : c.kind == CaseClass::formula ? counts.formula
+                                        : counts.predicted);
+    }
+  }
+  return counts;
+}
+
 std::vector<PublishedCase> published_cases() {
-  std::vector<PublishedCase> all = exact_cases();
-  for (PublishedCase& each : predicted_cases()) all.push_back(std::move(each));
+  std::vector<PublishedCase> all;
+  for (const auto& part :
+       {exact_cases, megatron_cases, eager_cases, tuned_cases, memory_cases, decoding_cases}) {
+    for (PublishedCase& each : part()) all.push_back(std::move(each));
+  }
   const auto number = [](const PublishedCase& c) { return std::stoi(c.id.substr(1)); };
   std::stable_sort(all.begin(), all.end(), [&](const PublishedCase& a, const PublishedCase& b) {
     return number(a) < number(b);

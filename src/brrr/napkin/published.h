@@ -1,9 +1,11 @@
-// Published runs, and what this library says of them. Every case has a band; a case outside its band means that
-// a formula, a table or a prediction is wrong.
+// Published runs, and what this library says of them. A case is a number with a band, and outside its band a formula,
+// a table or a prediction is wrong; or it is a bound, a limit that no run may pass, with the reason why this one
+// stays away from it. Bounds are counted apart: they hold for any slow system and say less.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace brrr {
@@ -12,9 +14,14 @@ enum class CaseClass : uint8_t {
   exact,      // arithmetic: 1 %
   formula,    // memory and formulas: 3 %
   predicted,  // from the hardware table: 15 %
-  bound       // what was published must not beat it
+  bound       // what was published must not pass it
 };
 std::string_view to_text(CaseClass c);
+
+enum class Side : uint8_t {
+  most,  // published is at most ours: speeds
+  least  // published is at least ours: times, hours, bytes
+};
 
 struct PublishedCase {
   std::string id, what, unit;
@@ -22,16 +29,33 @@ struct PublishedCase {
   CaseClass kind = CaseClass::exact;
   double band = 0.01;
   std::string source;
-  std::string reason = {};  // why the band is not that of the class
+  std::string reason = {};  // why the band is not that of the class, or why a bound is not reached
+  Side side = Side::most;   // of a bound
 
   double error() const { return predicted / published - 1; }
   bool holds() const;
+  // Of a bound: the share of the ideal that the published run has.
+  double reached() const {
+    return side == Side::most ? published / predicted : predicted / published;
+  }
 };
 
+struct CaseCounts {
+  int exact = 0, formula = 0, predicted = 0;  // inside the band of their class
+  int wider = 0;                              // inside a wider one that names its reason
+  int bounds = 0, outside = 0;
+};
+CaseCounts count(const std::vector<PublishedCase>& cases);
+// 1, 3 and 15 per cent; 0 for a bound.
+double usual_band(CaseClass c);
+
 std::vector<PublishedCase> published_cases();  // all of them, in order
-// Arithmetic and formulas alone; and those that price a program.
+// Arithmetic and formulas; speeds of training by kind of system; memory; decoding.
 std::vector<PublishedCase> exact_cases();
-std::vector<PublishedCase> predicted_cases();
-std::vector<PublishedCase> published_speeds();  // of those the speeds of training
+std::vector<PublishedCase> megatron_cases();
+std::vector<PublishedCase> eager_cases();
+std::vector<PublishedCase> tuned_cases();
+std::vector<PublishedCase> memory_cases();
+std::vector<PublishedCase> decoding_cases();
 
 }  // namespace brrr

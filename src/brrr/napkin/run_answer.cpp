@@ -6,7 +6,6 @@
 #include <map>
 
 #include "brrr/account/mfu.h"
-#include "brrr/napkin/gpu_rates.h"
 #include "brrr/napkin/run_question.h"
 
 namespace brrr {
@@ -29,15 +28,17 @@ void check_sizes(const RunQuestion& q) {
       " is not in (0, 1]: nothing runs above its peak. Is the peak that of sparse products, or the "
       "mfu in per cent?");
   check(q.goodput > 0 && q.goodput <= 1, "a goodput of ", q.goodput, " is not in (0, 1]");
-  check(q.pue >= 1, "a PUE of ", q.pue,
-        " is below 1; a building takes at least what its devices do");
+  check(q.pue >= 1 && std::isfinite(q.pue), "a PUE of ", q.pue,
+        " is no number from 1 on; a building takes at least what its devices do");
   check(q.micro_batch >= 1 && q.seq >= 0 && q.global_batch >= 0, "micro-batch (", q.micro_batch,
         "), sequence (", q.seq, ") and global batch (", q.global_batch,
         ") cannot be negative or empty");
   check(q.seq <= 100'000'000, "a sequence of ", q.seq, " tokens is beyond reason");
-  check(q.price_per_hour >= 0 && q.watts >= 0, "price and watts cannot be negative");
+  check(q.price_per_hour >= 0 && q.watts >= 0 && std::isfinite(q.price_per_hour + q.watts),
+        "a price of $", q.price_per_hour, " and ", q.watts,
+        " W make no sense; use numbers from 0 on");
   check(q.node_size >= 1, "a node of ", q.node_size, " devices is none; use at least 1");
-  check(q.network_gb_s >= 0, "a network of ", q.network_gb_s,
+  check(q.network_gb_s >= 0 && std::isfinite(q.network_gb_s), "a network of ", q.network_gb_s,
         " GB/s makes no sense; use more than 0, or 0 for the usual one");
 }
 
@@ -135,28 +136,6 @@ const ModelCost& known_cost(const ModelConfig& config, const CostOptions& option
   return known.emplace(key, model_cost(config, options, rates)).first->second;
 }
 
-// One pipeline stage runs m micro-batches; the others wait at the ends.
-void predict_step(RunAnswer& a, const RunCost& cost) {
-  const RunQuestion& q = a.question;
-  const ParallelLayout& l = q.layout;
-  const StepCost total = cost.shard.total();
-  const auto m = static_cast<double>(a.micro_batches), p = static_cast<double>(l.pp);
-  const double cp = static_cast<double>(l.cp), v = static_cast<double>(l.interleave);
-  const double mean = total.seconds() / p / cp;
-  const double slowest =
-      (cost.shard.all_layers().seconds() / p + cost.shard.outside.seconds()) / cp;
-  const double shared = l.zero > 0 ? static_cast<double>(a.dp * l.cp) : 1;
-  const double update = total.update_seconds / p / shared;
-  const double work = m * slowest + (p - 1) * mean / v;
-  a.step_seconds = work + update + a.traffic.exposed_seconds;
-  const double all = total.in_regime[0] + total.in_regime[1] + total.in_regime[2];
-  const double scale = (m * mean + update) / std::max(all, 1e-30);
-  a.compute_seconds = total.in_regime[0] * scale;
-  a.bandwidth_seconds = total.in_regime[1] * scale;
-  a.overhead_seconds = total.in_regime[2] * scale;
-  a.is_predicted = true;
-}
-
 std::string largest_part(const RunMemory& m) {
   const std::pair<double, const char*> parts[] = {
       {m.params, "parameters"},   {m.grads, "gradients"},         {m.master, "master weights"},
@@ -229,12 +208,12 @@ RunAnswer answer(const RunQuestion& question) {
   close_open_settings(a);
   RunCost cost;
   if (q.model) {
-    const Rates rates = q.rates ? *q.rates : gpu_rates(gpu, q.precision);
+    const Rates rates = q.rates ? *q.rates : gpu_rates(gpu, q.precision, q.system.attention);
     const CostOptions options{.batch = q.micro_batch,
                               .seq = q.seq,
                               .precision = q.precision,
                               .recompute = q.recompute,
-                              .fuse = q.fuse};
+                              .fuse = q.system.fuse};
     cost.whole = known_cost(*q.model, options, rates);
     cost.shard = q.layout.tp == 1 ? cost.whole
                                   : known_cost(tensor_shard(*q.model, q.layout.tp), options, rates);
@@ -252,13 +231,14 @@ RunAnswer answer(const RunQuestion& question) {
   a.active_params = a.facts.parameters;
   if (q.model && !q.mfu) {
     predict_step(a, cost);
-    a.assumptions.emplace_back(q.fuse ? "elementwise ops fused with what they stand beside"
-                                      : "elementwise ops launched one by one (--unfused)");
+    a.assumptions.emplace_back(q.system.fuse ? "elementwise ops fused with what they stand beside"
+                                             : "elementwise ops launched one by one (--unfused)");
+    if (q.count > 1) a.assumptions.push_back(traffic_assumption(q));
     if (q.rates) {
       a.assumptions.push_back(join_text(q.rates->calibrated ? "calibrated: " : "uncalibrated: ",
                                         q.rates->machine, ", ", q.rates->source));
     } else {
-      for (std::string& line : gpu_rate_assumptions(gpu, q.precision))
+      for (std::string& line : gpu_rate_assumptions(gpu, q.precision, q.system.attention))
         a.assumptions.push_back(std::move(line));
     }
   }

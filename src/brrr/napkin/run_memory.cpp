@@ -67,6 +67,14 @@ double gathered_bytes(const RunQuestion& question, const ModelCost& shard,
   return 2 * largest * recipe.params + largest * recipe.grads;
 }
 
+// Bytes of one layer's scores where attention is not fused: softmax 2, dropout's mask 1, its result 2.
+double score_bytes(const RunQuestion& question) {
+  if (question.system.attention != AttentionKernel::unfused || !question.model) return 0;
+  const auto s = static_cast<double>(question.seq);
+  return 5 * static_cast<double>(question.micro_batch * shape_of(*question.model).heads) * s * s /
+         static_cast<double>(question.layout.tp);
+}
+
 // Micro-batches whose activations a stage holds at once under one-forward-one-backward.
 double in_flight(const ParallelLayout& layout, int64_t stage, int64_t micro_batches) {
   const auto held = static_cast<double>(std::min(micro_batches, layout.pp - stage));
@@ -99,7 +107,12 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
       all_split ? cost.whole.total() * (1 / static_cast<double>(layout.tp)) : cost.shard.total();
   const StepCost outside =
       all_split ? cost.whole.outside * (1 / static_cast<double>(layout.tp)) : cost.shard.outside;
-  const double of_layers = kept.activations - outside.activations;
+  // Recomputation of any kind drops scores, which then exist for one layer at a time.
+  const double scores = score_bytes(question);
+  const double kept_scores = question.recompute == RematPolicy::none
+                                 ? scores * static_cast<double>(cost.shard.layer_count())
+                                 : 0;
+  const double of_layers = kept.activations - outside.activations + kept_scores;
   const ModelCost& shard = cost.shard;
   RunMemory worst;
   for (int64_t stage = 0; stage < layout.pp; ++stage) {
@@ -125,6 +138,7 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
     memory.buffers = (is_last ? shard.total().transient : shard.all_layers().transient) / cp;
     if (dp * layout.cp > 1 && layout.zero < 3) memory.buffers += 2 * kBucketElements * recipe.grads;
     memory.buffers += gathered_bytes(question, shard, recipe);
+    if (kept_scores == 0) memory.buffers += scores / cp;
     memory.overhead = kContextBytes + (question.count > 1 ? kCollectiveBytes : 0);
     if (memory.total() > worst.total()) worst = memory;
   }

@@ -8,6 +8,7 @@
 
 #include "brrr/account/hardware.h"
 #include "brrr/napkin/conventions.h"
+#include "brrr/napkin/gpu_rates.h"
 #include "brrr/napkin/model_cost.h"
 
 namespace brrr {
@@ -18,6 +19,18 @@ struct ParallelLayout {
   int zero = 0;  // 0: all have everything; 1 optimizer, 2 also gradients, 3 also parameters
   int64_t interleave = 1;         // virtual pipeline stages of a device
   bool sequence_parallel = true;  // with tp: what tp does not split is split along the sequence
+};
+
+// What the software of a run does beside its layout. Systems of other years differ in these; the defaults are a
+// tuned system of today.
+struct SystemTraits {
+  bool fuse = true;  // false: elementwise ops are launched one by one
+  AttentionKernel attention = AttentionKernel::current;
+  bool hides_data = true;       // gradients, and gathers of ZeRO-3, travel behind the arithmetic
+  bool hides_pipeline = true;   // so does what stages send each other
+  double gather_bytes = 0;      // of a parameter that ZeRO-3 gathers; 0: as it is computed with
+  double gathers_of_layer = 1;  // collectives that ZeRO-3 makes of a layer: 1 flat, or one a matrix
+  double products_again = 0;    // share of the layers' products that run again beside the policy
 };
 
 enum class GradType : uint8_t { as_parameter, f32 };
@@ -40,7 +53,7 @@ struct RunQuestion {
   Precision precision = Precision::bf16_mixed;
   std::string optimizer = "adamw";
   RematPolicy recompute = RematPolicy::none;
-  bool fuse = true;  // false: a system that launches elementwise ops one by one
+  SystemTraits system;
   GradType grads = GradType::as_parameter;
   ParallelLayout layout;
   Convention convention = Convention::exact;
@@ -117,6 +130,19 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
                      int64_t micro_batches);
 RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t dp,
                        int64_t micro_batches);
+// The rates of links and network behind it, for people.
+std::string traffic_assumption(const RunQuestion& question);
+// Fills the seconds of a step from its kernels and its traffic.
+void predict_step(RunAnswer& answer, const RunCost& cost);
+// Seconds of one micro-batch on one of tp devices, forward and backward apart, without what is sent.
+struct MicroBatchSeconds {
+  double forward = 0, backward = 0;
+  double both() const { return forward + backward; }
+};
+MicroBatchSeconds micro_batch_seconds(const RunQuestion& question, const StepCost& whole,
+                                      const StepCost& shard);
+// Seconds of one all-reduce over the devices of a node: 2 S (n - 1) / n over the link, and the hops.
+double node_reduce_seconds(const GpuSpec& gpu, int64_t devices, double bytes);
 
 std::string to_json(const RunAnswer& answer);
 

@@ -6,6 +6,14 @@
 //   pipeline  b s h each way at a boundary, for every micro-batch and virtual stage
 //   context   keys and values go round: 2 b (s/c) k d, c - 1 hops, twice as much backward
 //   expert    2 all-to-alls each way of b s K h
+//
+// Rates are those that NCCL is known to reach: 370 of NVLink4's 450 GB/s in a ring, and 192 of the 200 GB/s that
+// eight adapters of a DGX A100 have (its maintainers, nccl-tests issue 212 and nccl issue 812). A device sends to other
+// nodes through an adapter of its own. A ring over whole nodes could use all of a node together, eight times as much,
+// but published runs whose data-parallel groups fill nodes went at the rate of one (A7 twice, and A21). Each
+// step of a ring waits for a hop; latencies are those of NCCL's tuning table.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "brrr/napkin/run_question.h"
@@ -13,59 +21,115 @@
 namespace brrr {
 namespace {
 
-constexpr double kLinkShare = 0.85;  // of a link's rate that collectives reach
+constexpr double kLinkShare = 370.0 / 450;     // of a link's rate that a ring reaches
+constexpr double kNetworkShare = 192.0 / 200;  // of the adapters' rate
+constexpr double kRingStartSeconds = 8.4e-6, kLinkHopSeconds = 3.4e-6, kNetworkHopSeconds = 14e-6;
+constexpr double kFlagStartSeconds = 6.6e-6, kFlagHopSeconds = 0.6e-6;
 constexpr double kElementBytes = 2;  // activations travel in 16 bits
 
 double network_rate(const RunQuestion& question, const GpuSpec& gpu) {
   if (question.network_gb_s > 0) return question.network_gb_s * 1e9;
-  // One adapter a device: 200 Gb/s with the A100, 400 Gb/s from the H100 on.
-  return gpu.bandwidth.value() > 3e12 ? 50e9 : 25e9;
+  // One adapter a device: 200 Gb/s with the A100, 400 Gb/s from the H100 on, whose links are NVLink4's.
+  return gpu.link.one_way() >= BytesPerSecond(440e9) ? 50e9 : 25e9;
 }
 
 double fast_link(const GpuSpec& gpu) {
   return std::max(1e9, gpu.link.one_way().value()) * kLinkShare;
 }
 
+// Seconds that one way around a ring takes an empty message. A gather goes round once, an all-reduce twice.
+double ring_latency(int64_t devices, int64_t of_one_node) {
+  const int64_t nodes = (devices + of_one_node - 1) / of_one_node;
+  const int64_t hops = devices - 1, crossings = nodes > 1 ? std::min(nodes, hops) : 0;
+  return kRingStartSeconds + static_cast<double>(crossings) * kNetworkHopSeconds +
+         static_cast<double>(hops - crossings) * kLinkHopSeconds;
+}
+
 double ring(int64_t ranks) { return static_cast<double>(ranks - 1) / static_cast<double>(ranks); }
 
+// An all-reduce by the quicker of two protocols: one for large messages, and one that sends a flag with every word,
+// at half the rate and a fifth of the latency.
+double reduce_seconds(double bytes, int64_t devices, double rate) {
+  const double sent = 2 * bytes * ring(devices) / rate;
+  const double hops = 2 * static_cast<double>(devices - 1);
+  return std::min(sent + kRingStartSeconds + hops * kLinkHopSeconds,
+                  2 * sent + kFlagStartSeconds + hops * kFlagHopSeconds);
+}
+
+struct Links {
+  double fast = 0, slow = 0;  // bytes a second, within a node and beyond
+  int64_t node_size = 8;
+  double over(int64_t devices) const { return devices <= node_size ? fast : slow; }
+};
+
+// Gradients, and under ZeRO-3 parameters: `held` is what one device has of them before it is shared out,
+// and every micro-batch passes every layer.
+void add_data_traffic(const RunQuestion& question, const Links& links, double held, int64_t ranks,
+                      double layer_passes, double micro_batches, RunTraffic& traffic) {
+  const StateRecipe recipe = state_recipe(question.precision, question.optimizer, question.grads);
+  const ParallelLayout& layout = question.layout;
+  const SystemTraits& system = question.system;
+  const double gathered = system.gather_bytes > 0 ? system.gather_bytes : recipe.params;
+  const double sent = layout.zero == 3
+                          ? micro_batches * (2 * gathered + recipe.grads)
+                          : recipe.grads + (layout.zero > 0 ? recipe.params : recipe.grads);
+  traffic.data = held * sent * ring(ranks);
+  traffic.data_seconds = traffic.data / links.over(layout.tp * ranks);
+  if (layout.zero < 3 || ranks == 1) return;
+  const int64_t of_one_node = std::max<int64_t>(1, question.node_size / layout.tp);
+  traffic.data_seconds +=
+      3 * layer_passes * system.gathers_of_layer * ring_latency(ranks, of_one_node);
+}
+
 }  // namespace
+
+double node_reduce_seconds(const GpuSpec& gpu, int64_t devices, double bytes) {
+  return reduce_seconds(bytes, devices, fast_link(gpu));
+}
+
+std::string traffic_assumption(const RunQuestion& question) {
+  const GpuSpec& gpu = find_gpu(question.gpu);
+  return fmt::format(
+      "rings reach {:.0f} GB/s over {} within {} devices and {:.0f} GB/s of one adapter a device "
+      "beyond, {:.1f} and {:.0f} us a hop",
+      fast_link(gpu) / 1e9, gpu.link.name, question.node_size,
+      network_rate(question, gpu) * kNetworkShare / 1e9, 1e6 * kLinkHopSeconds,
+      1e6 * kNetworkHopSeconds);
+}
 
 RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t dp,
                        int64_t micro_batches) {
   const GpuSpec& gpu = find_gpu(question.gpu);
   const ParallelLayout& layout = question.layout;
-  const ModelShape shape = shape_of(*question.model);
+  if (!question.model) fail("traffic is that of a model; a number of parameters has none");
+  const ModelConfig& model = *question.model;
+  const ModelShape shape = shape_of(model);
   const auto m = static_cast<double>(micro_batches), p = static_cast<double>(layout.pp),
              c = static_cast<double>(layout.cp), v = static_cast<double>(layout.interleave);
   const double rows =
       static_cast<double>(question.micro_batch * question.seq) / c;  // tokens of a micro-batch
   const double layers = static_cast<double>(shape.layers) / p;
   const double stream = rows * static_cast<double>(shape.width) * kElementBytes;
-  const double slow = network_rate(question, gpu) * kLinkShare, fast = fast_link(gpu);
-  const auto rate_over = [&](int64_t devices) {
-    return devices <= question.node_size ? fast : slow;
-  };
+  const Links links{.fast = fast_link(gpu),
+                    .slow = network_rate(question, gpu) * kNetworkShare,
+                    .node_size = question.node_size};
 
   RunTraffic traffic;
-  const StateRecipe recipe = state_recipe(question.precision, question.optimizer, question.grads);
   const int64_t ranks = dp * layout.cp;
   const StepCost total = cost.shard.total();
   const double held =
       (total.parameters() - total.experts) / p + total.experts / p / static_cast<double>(layout.ep);
-  const double gathers = layout.zero == 3
-                             ? (2 * m * recipe.params + m * recipe.grads)
-                             : recipe.grads + (layout.zero > 0 ? recipe.params : recipe.grads);
-  traffic.data = held * gathers * ring(ranks);
-  traffic.data_seconds = traffic.data / rate_over(layout.tp * ranks);
+  add_data_traffic(question, links, held, ranks, layers * m, m, traffic);
 
   if (layout.tp > 1) {
     const double reduces = question.recompute == RematPolicy::full ? 6 : 4;
     traffic.tensor = reduces * 2 * stream * ring(layout.tp) * layers * m;
-    traffic.tensor_seconds = traffic.tensor / rate_over(layout.tp);
+    traffic.tensor_seconds =
+        reduces * layers * m * reduce_seconds(stream, layout.tp, links.over(layout.tp));
   }
   if (layout.pp > 1) {
     traffic.pipeline = 2 * stream * m * v / static_cast<double>(layout.tp);
-    traffic.pipeline_seconds = traffic.pipeline / rate_over(layout.tp * layout.cp * layout.pp);
+    traffic.pipeline_seconds = traffic.pipeline / links.over(layout.tp * layout.cp * layout.pp);
     traffic.bubble = (p - 1) / (v * m + p - 1);
   }
   if (layout.cp > 1) {
@@ -73,20 +137,22 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
                         static_cast<double>(shape.heads) * kElementBytes /
                         static_cast<double>(layout.tp);
     traffic.context = 3 * keys * (c - 1) * layers * m;
-    traffic.context_seconds = traffic.context / rate_over(layout.tp * layout.cp);
+    traffic.context_seconds = traffic.context / links.over(layout.tp * layout.cp);
   }
   if (layout.ep > 1) {
-    const auto& llama = std::get<LlamaConfig>(*question.model);
+    const auto& llama = std::get<LlamaConfig>(model);
     const double mixed = static_cast<double>(shape.layers - llama.dense_layers) / p;
     traffic.expert = 4 * stream * static_cast<double>(llama.top_k) * ring(layout.ep) * mixed * m;
-    traffic.expert_seconds = traffic.expert / rate_over(layout.tp * layout.ep);
+    traffic.expert_seconds = traffic.expert / links.over(layout.tp * layout.ep);
   }
   // Gradients travel behind the last backward part; ZeRO-3's gathers behind every micro-batch.
   const double share = 1 / (p * c);
   const double backward = total.backward_seconds * share, both = total.seconds() * share;
-  const double hides = layout.zero == 3 ? both * m : backward;
+  const double hides = !question.system.hides_data ? 0 : layout.zero == 3 ? both * m : backward;
+  const double sent =
+      question.system.hides_pipeline ? traffic.pipeline_seconds / m : traffic.pipeline_seconds;
   traffic.exposed_seconds = std::max(0.0, traffic.data_seconds - hides) + traffic.tensor_seconds +
-                            traffic.pipeline_seconds / m + traffic.expert_seconds +
+                            sent + traffic.expert_seconds +
                             std::max(0.0, traffic.context_seconds - both * m);
   return traffic;
 }

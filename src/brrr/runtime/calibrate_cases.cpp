@@ -15,8 +15,6 @@
 #include "brrr/ops/layer_norm.h"
 #include "brrr/ops/log_softmax.h"
 #include "brrr/ops/matmul.h"
-#include "brrr/ops/pad_roll.h"
-#include "brrr/ops/pool.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/rms_norm.h"
@@ -24,6 +22,7 @@
 #include "brrr/ops/softmax.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
+#include "brrr/runtime/calibrate_moves.h"
 
 namespace brrr {
 namespace {
@@ -258,30 +257,10 @@ class ListBuilder {
     add_losses(rows, row, leaf);
     add_reductions(x);
     add_moves(rows, row, leaf);
-    add_windows(rows, row, leaf);
-  }
-
-  // What convolutional networks have besides products: the largest of 2 x 2 pixels, and windows of 3 added up
-  // where they overlap. Results have as many elements as the point says.
-  void add_windows(int64_t rows, int64_t row, const Tensor& leaf) {
-    const Tensor image = values({1, 4, rows, row});
-    add_row("max_pool2d", "max_pool2d",
-            {[](std::span<const Tensor> y) -> Tensors { return {max_pool2d(y[0], {})}; }, {image}});
-    add_row("fold", "fold",
-            {[leaf](std::span<const Tensor> y) -> Tensors {
-               return {grad(unfold(leaf, 1, 3, 1), std::vector<Tensor>{leaf}, {.seed = y[0]})[0]};
-             },
-             {values({rows, row - 2, 3})}});
-    add_row("pad", "pad",
-            {[](std::span<const Tensor> y) -> Tensors {
-               return {pad(y[0], {0, 1}, {0, 1})};
-             },
-             {values({rows, row})}});
-    const Tensor places = ids(rows * (row / 4), row);
-    add_row(
-        "scatter_add", "scatter_add",
-        {[](std::span<const Tensor> y) -> Tensors { return {scatter_add(y[0], 1, y[1], y[2])}; },
-         {values({rows, row}), reshape(places, {rows, row / 4}), values({rows, row / 4})}});
+    for (auto programs : {window_programs, routing_programs}) {
+      for (RowProgram& each : programs(rows, row))
+        add_row(each.family, each.op.c_str(), {std::move(each.function), std::move(each.inputs)});
+    }
   }
 
   void add_losses(int64_t rows, int64_t row, const Tensor& leaf) {

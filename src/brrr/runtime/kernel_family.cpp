@@ -95,6 +95,14 @@ void add_tiles(const Kernel& kernel, std::vector<FamilyWork>& parts) {
   for (const OperandRef& ref : kernel.outputs) add_transfer(ref, shape, parts);
 }
 
+// Whole rows go to their places, as tokens to experts: one index for all of a row.
+bool scatters_rows(const Kernel& kernel) {
+  const std::vector<CoreOperand> inputs = core_operands(kernel.core_inputs, kernel.inputs);
+  const Layout& index = inputs[1].layout;
+  return index.rank() > 1 && index.shape[index.rank() - 1] > 1 &&
+         index.strides[index.rank() - 1] == 0;
+}
+
 // Rows lie along the last axis; a reduction that keeps that axis adds up columns.
 FamilyWork other_work(const Kernel& kernel, const KernelPart& part) {
   const OperandRef* largest = &kernel.outputs[0];
@@ -115,6 +123,7 @@ FamilyWork other_work(const Kernel& kernel, const KernelPart& part) {
     if (rows && axes.size() == shape.size()) row = elements;
   }
   if (part.op == &copy_op && !kernel.inputs[0].layout.is_contiguous()) family += ".strided";
+  if (part.op == &scatter_add_op && scatters_rows(kernel)) family += ".rows";
   if (part.op->kind == OpKind::gather || part.op == &embedding_grad_op) {
     // The table is larger than what is touched.
     const OperandRef& moved = part.op == &embedding_grad_op ? kernel.inputs[0] : kernel.outputs[0];

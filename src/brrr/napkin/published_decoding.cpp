@@ -1,0 +1,100 @@
+// Decoding and prefill of published systems: one beside bounds that nothing beats, one predicted from the graph.
+#include "brrr/napkin/inference.h"
+#include "brrr/napkin/published.h"
+
+namespace brrr {
+namespace {
+
+InferQuestion question(const char* model, const char* gpu, int64_t context, int64_t count) {
+  InferQuestion q{.model = model_preset(model), .gpu = gpu};
+  q.context = context;
+  q.count = count;
+  return q;
+}
+
+// One token after another, no cache yet: the weights through the memory.
+double tokens_per_second(double weight_bytes, int64_t count = 1) {
+  InferQuestion q = question("llama2-7b", "a100-80", 1, count);
+  q.weight_bytes = weight_bytes;
+  return answer(q).tokens_per_second;
+}
+
+void add_bounds(std::vector<PublishedCase>& cases) {
+  const auto add = [&](const char* what, double published, double limit, const char* reason) {
+    cases.push_back({.id = "A30",
+                     .what = what,
+                     .unit = "tok/s",
+                     .published = published,
+                     .predicted = limit,
+                     .kind = CaseClass::bound,
+                     .band = 0,
+                     .source = "gpt-fast",
+                     .reason = reason});
+  };
+  cases.push_back({.id = "A30",
+                   .what = "Llama-2-7B bf16, batch 1, A100-80: the bound itself",
+                   .unit = "tok/s",
+                   .published = 154.3,
+                   .predicted = tokens_per_second(2),
+                   .source = "gpt-fast"});
+  const char* launches =
+      "bytes at the data sheet's bandwidth, and no launch: 12 % less is what copies reach, and the "
+      "smaller the weights the more kernels wait for one another";
+  add("Llama-2-7B bf16, batch 1, A100-80", 104.9, tokens_per_second(2), launches);
+  add("int8", 155.6, tokens_per_second(1), launches);
+  add("int4, groups of 32", 196.8, tokens_per_second(weight_bytes_of("int4")), launches);
+  add("bf16 over 8 devices", 328.4, tokens_per_second(2, 8),
+      "all-reduces of a token wait for hops of the ring, which the bound leaves out");
+}
+
+void add_predictions(std::vector<PublishedCase>& cases) {
+  const auto add = [&](const char* what, double milliseconds, double seconds) {
+    cases.push_back({.id = "A31",
+                     .what = what,
+                     .unit = "ms",
+                     .published = milliseconds,
+                     .predicted = 1e3 * seconds,
+                     .kind = CaseClass::predicted,
+                     .band = usual_band(CaseClass::predicted),
+                     .source = "FasterTransformer"});
+  };
+  const auto predicted = [](int64_t count) {
+    const auto prediction = predict(question("llama2-13b", "a100-40", 512, count));
+    if (!prediction) fail("40 heads are not split over ", count);
+    return *prediction;
+  };
+  const InferPrediction one = predicted(1), two = predicted(2);
+  add("13B, A100-40, prompt of 512: prefill", 63.17, one.prefill_seconds);
+  add("a token", 22.0, one.decode_seconds);
+  const auto bound = [&](const char* what, double milliseconds, double seconds,
+                         const char* reason) {
+    cases.push_back({.id = "A31",
+                     .what = what,
+                     .unit = "ms",
+                     .published = milliseconds,
+                     .predicted = 1e3 * seconds,
+                     .kind = CaseClass::bound,
+                     .band = 0,
+                     .source = "FasterTransformer",
+                     .reason = reason,
+                     .side = Side::least});
+  };
+  bound("two devices: prefill", 45.45, two.prefill_seconds,
+        "beyond half of one device's time it took 174 us for each of 80 all-reduces of 5.2 MB, 30 "
+        "GB/s, a tenth of the link; ours go at 246");
+  bound(
+      "two devices: a token", 13.5, two.decode_seconds,
+      "beyond half of one device's time it took 31 us for each of 80 all-reduces of 10 KB; NCCL's "
+      "own table says 8");
+}
+
+}  // namespace
+
+std::vector<PublishedCase> decoding_cases() {
+  std::vector<PublishedCase> cases;
+  add_bounds(cases);
+  add_predictions(cases);
+  return cases;
+}
+
+}  // namespace brrr

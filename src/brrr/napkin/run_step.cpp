@@ -1,0 +1,61 @@
+// The seconds of a training step: kernels of a micro-batch on one device, the pipeline's bubble, the update, and
+// traffic that stays visible.
+#include <algorithm>
+
+#include "brrr/napkin/run_question.h"
+
+namespace brrr {
+namespace {
+
+// What tensor parallelism leaves whole: norms, residual sums, embeddings. Elementwise time of the whole model is
+// R + S and of a share R + S / t, where S is split and R is not; so R = (t share - whole) / (t - 1).
+double whole_part(double whole, double share, double degree) {
+  return std::clamp((degree * share - whole) / (degree - 1), 0.0, share);
+}
+
+}  // namespace
+
+MicroBatchSeconds micro_batch_seconds(const RunQuestion& q, const StepCost& whole,
+                                      const StepCost& shard) {
+  MicroBatchSeconds seconds{shard.forward_seconds, shard.backward_seconds};
+  if (q.layout.tp > 1 && q.layout.sequence_parallel) {
+    const auto t = static_cast<double>(q.layout.tp);
+    const double saved = 1 - 1 / t;
+    seconds.forward -=
+        saved * whole_part(whole.forward_other_seconds, shard.forward_other_seconds, t);
+    seconds.backward -=
+        saved * whole_part(whole.backward_other_seconds, shard.backward_other_seconds, t);
+  }
+  // Where scores lie in memory selective recomputation is there to drop them: attention runs again.
+  const bool drops_scores =
+      q.recompute == RematPolicy::selective && q.system.attention == AttentionKernel::unfused;
+  if (drops_scores) seconds.backward += shard.forward_attention_seconds;
+  seconds.backward += q.system.products_again * shard.forward_product_seconds;
+  return seconds;
+}
+
+void predict_step(RunAnswer& a, const RunCost& cost) {
+  const RunQuestion& q = a.question;
+  const ParallelLayout& l = q.layout;
+  const StepCost total = cost.shard.total();
+  const auto m = static_cast<double>(a.micro_batches), p = static_cast<double>(l.pp);
+  const double cp = static_cast<double>(l.cp), v = static_cast<double>(l.interleave);
+  const double layers =
+      micro_batch_seconds(q, cost.whole.all_layers(), cost.shard.all_layers()).both();
+  const double outside = cost.shard.outside.seconds();
+  const double mean = (layers + outside) / p / cp, slowest = (layers / p + outside) / cp;
+  const double shared = l.zero > 0 ? static_cast<double>(a.dp * l.cp) : 1;
+  const double update = total.update_seconds / p / shared;
+  // One stage runs m micro-batches; the others wait at the ends, for kernels and for all-reduces alike.
+  const double reduces = a.traffic.tensor_seconds / m;
+  const double work = m * slowest + (p - 1) * (mean + reduces) / v;
+  a.step_seconds = work + update + a.traffic.exposed_seconds;
+  const double all = total.in_regime[0] + total.in_regime[1] + total.in_regime[2];
+  const double scale = (m * mean + update) / std::max(all, 1e-30);
+  a.compute_seconds = total.in_regime[0] * scale;
+  a.bandwidth_seconds = total.in_regime[1] * scale;
+  a.overhead_seconds = total.in_regime[2] * scale;
+  a.is_predicted = true;
+}
+
+}  // namespace brrr
