@@ -1,5 +1,6 @@
 // Compiled programs on a GPU against the same programs on the CPU: fused kernels, programs side by side,
 // reductions, states in place, repeats, and what the host launches for them.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,6 +22,7 @@
 #include "brrr/ops/views.h"
 #include "brrr/runtime/compile.h"
 #include "cuda/gpu.h"
+#include "support/error_of.h"
 
 namespace brrr {
 namespace {
@@ -225,6 +227,41 @@ TEST(CudaCompiled, TimesAreTheGpusOwn) {
     EXPECT_GT(seconds, 0);
     EXPECT_LT(seconds, 0.1);
   }
+}
+
+// The host is several runs ahead, with inputs of its own memory and more results waiting than there are
+// places to stage inputs in.
+TEST(CudaCompiled, RunsThatWereEnqueuedGiveTheirOwnResults) {
+  BRRR_NEEDS_GPU();
+  const Tensor total = to(zeros({4}), kGpu);
+  CompiledFunction step(
+      [&](std::span<const Tensor> x) -> Tensors {
+        total.copy_from(total + x[0]);
+        return {sum(total), x[0] * 2.0 + x[1]};
+      },
+      {.device = kGpu});
+  std::vector<PendingResults> pending;
+  for (int run = 1; run <= 8; ++run) {
+    const Tensor x = full({4}, run), there = to(full({4}, 0.5), kGpu);
+    pending.push_back(step.enqueue(std::vector<Tensor>{x, there}));
+  }
+  for (int run = 1; run <= 8; ++run) {
+    const Tensors results = pending[static_cast<size_t>(run - 1)].take();
+    EXPECT_EQ(results[0].device(), Device::cpu());
+    EXPECT_EQ(results[0].item<float>(), static_cast<float>(4 * run * (run + 1) / 2));
+    EXPECT_EQ(results[1].to_vector<float>(), std::vector<float>(4, 2.0F * run + 0.5F));
+  }
+}
+
+TEST(CudaCompiled, ABadIdIsToldWhenItsResultsAreTaken) {
+  BRRR_NEEDS_GPU();
+  const Tensor table = to(values({5, 4}, 1), kGpu);
+  CompiledFunction look_up(
+      [&](std::span<const Tensor> ids) -> Tensors { return {embedding(table, ids[0])}; },
+      {.device = kGpu});
+  PendingResults bad =
+      look_up.enqueue(std::vector<Tensor>{from_values(std::vector<int64_t>{1, 7}, {2})});
+  EXPECT_THAT(error_of([&] { bad.take(); }), testing::HasSubstr("7"));
 }
 
 }  // namespace

@@ -38,12 +38,12 @@ bool matches(std::span<const TensorType> types, std::optional<Device> device,
 }
 
 Graph trace(const CompiledFunction::Function& function, std::span<const Tensor> inputs,
-            std::optional<Device> device) {
+            Device device) {
   Tracer tracer;
   std::vector<Tensor> handles;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorType type{.shape = inputs[i].shape(), .dtype = inputs[i].dtype()};
-    handles.push_back(tracer.add_input(type, *device, join_text("input ", i)));
+    handles.push_back(tracer.add_input(type, device, join_text("input ", i)));
   }
   return tracer.finish(function(handles));
 }
@@ -84,14 +84,15 @@ CompiledFunction::CompiledFunction(Function function, const PipelineOptions& opt
 
 void CompiledFunction::add_program(std::span<const Tensor> inputs) {
   Program program{.types = {}, .device = device_for(options_.device, inputs), .executable = {}};
+  const Device device = program.device.value_or(Device::cpu());  // no inputs: nobody asks
   for (const Tensor& x : inputs) {
     program.types.push_back({.shape = x.shape(), .dtype = x.dtype()});
-    check(x.device() == *program.device || is_copied_to(program.device, x),
-          "compile: the inputs live on different devices, ", *program.device, " and ", x.device(),
+    check(x.device() == device || is_copied_to(device, x),
+          "compile: the inputs live on different devices, ", device, " and ", x.device(),
           "; move one with to(x, device)");
   }
-  Graph graph = trace(function_, inputs, program.device);
-  if (options_.trace_twice) require_same_trace(graph, trace(function_, inputs, program.device));
+  Graph graph = trace(function_, inputs, device);
+  if (options_.trace_twice) require_same_trace(graph, trace(function_, inputs, device));
   PipelineOptions options = options_;
   if (!options.device) options.device = program.device;
   program.executable = std::make_unique<Executable>(std::move(graph), options);

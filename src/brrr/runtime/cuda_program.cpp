@@ -69,6 +69,7 @@ void compile_at_once(const KernelList& list, const std::string& architecture) {
     try {
       cuda::compile_source(*sources[static_cast<size_t>(i)], architecture);
     } catch (const Error&) {
+      return;
     }
   });
 }
@@ -211,8 +212,8 @@ void CudaProgram::upload_tables() {
     std::vector<void*> pointers;
     for (const KernelPointer& pointer : step.kernel->generated->launches[0].pointers)
       pointers.push_back(address_of(step, pointer));
-    cuda::copy_to_device(step.table->data(), pointers.data(), pointers.size() * sizeof(void*),
-                         stream_);
+    cuda::copy_to_device(step.table->data(), static_cast<const void*>(pointers.data()),
+                         pointers.size() * sizeof(void*), stream_);
   }
   addresses_changed_ = false;
 }
@@ -230,8 +231,8 @@ void CudaProgram::launch_generated(Step& step) {
     }
     if (pointers.empty()) pointers.push_back(nullptr);  // an empty struct is a parameter too
     for (const KernelPointer& pointer : launch.more) more.push_back(address_of(step, pointer));
-    arguments.push_back(pointers.data());
-    if (!more.empty()) arguments.push_back(more.data());
+    arguments.push_back(static_cast<void*>(pointers.data()));
+    if (!more.empty()) arguments.push_back(static_cast<void*>(more.data()));
     step.code[l]->launch({.grid = {static_cast<unsigned>(launch.blocks)},
                           .block = {static_cast<unsigned>(launch.threads)}},
                          stream_, arguments);
@@ -248,7 +249,7 @@ void CudaProgram::launch_step(Step& step) {
 }
 
 int64_t CudaProgram::count_of(const Step& step) {
-  if (step.loop->constant) return *step.loop->constant;
+  if (const std::optional<int64_t>& constant = step.loop->constant) return *constant;
   int64_t count = 0;
   cuda::copy_to_host(&count, first_byte(inputs_of(step)[0]), sizeof(count), stream_);
   cuda::wait(stream_);

@@ -181,6 +181,7 @@ Event& Event::operator=(Event&& other) noexcept {
 void Event::record(Stream stream) { require(cudaEventRecord(event_, stream), "cudaEventRecord"); }
 void Event::wait() const {
   require(cudaEventSynchronize(event_), "work before an event, seen by Event::wait(),");
+  throw_faults();
 }
 bool Event::is_done() const {
   const cudaError_t status = cudaEventQuery(event_);
