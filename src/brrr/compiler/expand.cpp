@@ -28,10 +28,7 @@ class Expander {
     begin_graph(to_, from_,
                 [&](ValueId id) { return now_[id.index()] = to_.add_value(from_.type(id)); });
     for (const Node& node : from_.nodes) runs_on_cuda(node) ? copy(node) : expand(node);
-    for (size_t i = 0; i < from_.states.size(); ++i)
-      to_.states[i].after = now(from_.states[i].after);
-    for (ValueId id : from_.outputs) to_.outputs.push_back(now(id));
-    for (ValueId id : from_.seeds) to_.seeds.push_back(now(id));
+    end_graph(to_, from_, [&](ValueId id) { return now(id); });
     return std::move(to_);
   }
 

@@ -51,6 +51,17 @@ void begin_graph(Graph& to, const Graph& from, const Give& give) {
   }
 }
 
+// And what it ends with: last values of states, results and seeds. now(old value) is the new one, or none
+// where it was dropped, which a seed may be.
+template <typename Now>
+void end_graph(Graph& to, const Graph& from, const Now& now) {
+  for (size_t i = 0; i < from.states.size(); ++i) to.states[i].after = now(from.states[i].after);
+  for (ValueId id : from.outputs) to.outputs.push_back(now(id));
+  for (ValueId id : from.seeds) {
+    if (now(id).valid()) to.seeds.push_back(now(id));
+  }
+}
+
 // The same attributes with this one added, or changed where it is there already.
 Attrs with_attr(const Attrs& attrs, const Attr& entry);
 

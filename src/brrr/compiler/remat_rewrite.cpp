@@ -26,10 +26,7 @@ class Rewriter {
         add(from_.nodes[n], Phase::forward, first_run_);
       }
     }
-    for (size_t i = 0; i < from_.states.size(); ++i)
-      to_.states[i].after = first_run_[from_.states[i].after.index()];
-    for (ValueId id : from_.seeds) to_.seeds.push_back(first_run_[id.index()]);
-    for (ValueId id : from_.outputs) to_.outputs.push_back(first_run_[id.index()]);
+    end_graph(to_, from_, [&](ValueId id) { return first_run_[id.index()]; });
     return std::move(to_);
   }
 

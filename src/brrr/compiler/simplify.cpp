@@ -47,12 +47,7 @@ class Simplifier {
     for (const Node& node : from_.nodes) {
       if (is_needed(node)) add(node);
     }
-    for (size_t i = 0; i < from_.states.size(); ++i)
-      to_.states[i].after = now(from_.states[i].after);
-    for (ValueId id : from_.outputs) to_.outputs.push_back(now(id));
-    for (ValueId id : from_.seeds) {
-      if (now(id).valid()) to_.seeds.push_back(now(id));
-    }
+    end_graph(to_, from_, [&](ValueId id) { return now(id); });
     return std::move(to_);
   }
 
