@@ -81,8 +81,33 @@ Tensor documents_of(int64_t batch, int64_t length) {
   return ids;
 }
 
+// Enough heads of 64 for one kernel to make all gradients (attention_mma_fused_grad_cuda.cu): more of them than
+// multiprocessors, blocks of keys with one tile and with none, tiles in two blocks that follow each other.
+void add_many_heads(std::vector<AttentionCase>& all) {
+  const AttentionOptions causal{.causal = true};
+  all.push_back({"many_full", 12, 4, 4, 130, 200, 64});
+  all.push_back({"many_causal", 24, 6, 6, 333, 333, 64, DType::bf16, causal});
+  all.push_back({"many_even", 12, 4, 4, 512, 512, 64, DType::bf16, causal});
+  all.push_back({"many_f16", 12, 4, 4, 256, 256, 64, DType::f16, causal});
+  all.push_back({"many_short", 25, 2, 2, 20, 20, 64, DType::bf16, causal});
+  all.push_back({"many_shared", 24, 6, 2, 200, 200, 64, DType::bf16, causal});
+  all.push_back({"many_windows", 12, 4, 4, 300, 300, 64, DType::bf16, {.window = 70}});
+  all.push_back({"many_narrow_windows", 12, 4, 4, 300, 300, 64, DType::bf16, {.window = 1}});
+  all.push_back({"many_continued", 12, 4, 4, 40, 500, 64, DType::bf16, causal});
+  all.push_back({"many_more_queries_than_keys", 12, 4, 4, 300, 100, 64, DType::bf16, causal});
+  AttentionOptions options{.causal = true, .documents = documents_of(24, 300)};
+  all.push_back({"many_documents", 24, 4, 2, 300, 300, 64, DType::bf16, options});
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < 24; ++i) lengths.push_back(i * 71 % 300);
+  options = {.causal = true, .lengths = from_values(lengths, {24})};
+  all.push_back({"many_lengths", 24, 4, 2, 150, 300, 64, DType::bf16, options});
+  options.causal = false;
+  all.push_back({"many_full_lengths", 24, 4, 2, 150, 300, 64, DType::bf16, options});
+}
+
 std::vector<AttentionCase> cases() {
   std::vector<AttentionCase> all;
+  add_many_heads(all);
   for (int64_t dim : {32, 64, 128}) {
     const std::string size = "D" + std::to_string(dim);
     all.push_back({size + "_full", 2, 2, 2, 130, 200, dim});

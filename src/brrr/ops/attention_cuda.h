@@ -35,7 +35,8 @@ AttentionShape attention_shape(const CudaCall& call, int extra);
 // Whether tensor cores take the call.
 bool is_mma_attention(const CudaCall& call);
 void attention_mma_cuda(const CudaCall& call);
-// Workspace: sums of rows f32 [batch, heads, queries], behind each other.
+// Workspace: sums of rows f32 [batch, heads, queries], behind each other, and part sums of dQ.
+int64_t attention_mma_backward_workspace(const CudaCall& call);
 void attention_mma_backward_cuda(const CudaCall& call);
 
 }  // namespace brrr

@@ -98,16 +98,29 @@ struct WarpgroupEngine {
     wgmma::commit();
   }
 
+  // Where `is_fresh`, acc is written and not added to: a loop that never waits for all products must not clear it.
   template <typename T, int D, int N>
   static __device__ void add(float (&acc)[D / 8][4], const uint32_t (&weights)[N / 16][4],
-                             const T* tile) {
+                             const T* tile, bool is_fresh = false) {
     wgmma::results_are_there(acc);
     wgmma::fence();
 #pragma unroll
     for (int k = 0; k < N / 16; ++k)
-      wgmma::add_step<T, D>(acc, weights[k], along_rows<N>(tile, k * 16));
+      wgmma::add_step<T, D>(acc, weights[k], along_rows<N>(tile, k * 16), k != 0 || !is_fresh);
     wgmma::commit();
   }
+
+  // c[64][32] = x^T y over the rows of two tiles: 64 columns of x, 32 of y.
+  template <typename T, int Rows>
+  static __device__ void multiply_rows(float (&c)[4][4], const T* x, const T* y) {
+    wgmma::fence();
+#pragma unroll
+    for (int row = 0; row < Rows; row += 16)
+      wgmma::multiply_rows_step<T>(c, along_rows<Rows>(x, row), along_rows<Rows>(y, row), row != 0);
+    wgmma::commit();
+  }
+  // Counts as a product that is done.
+  static __device__ void add_nothing() { wgmma::commit(); }
 
   template <int Left, int N>
   static __device__ void wait(float (&c)[N][4]) {
@@ -120,9 +133,15 @@ struct WarpgroupEngine {
     __trap();  // never launched: is_hopper() asks the device
   }
   template <typename T, int D, int N>
-  static __device__ void add(float (&)[D / 8][4], const uint32_t (&)[N / 16][4], const T*) {
+  static __device__ void add(float (&)[D / 8][4], const uint32_t (&)[N / 16][4], const T*,
+                             bool = false) {
     __trap();
   }
+  template <typename T, int Rows>
+  static __device__ void multiply_rows(float (&)[4][4], const T*, const T*) {
+    __trap();
+  }
+  static __device__ void add_nothing() { __trap(); }
   template <int Left, int N>
   static __device__ void wait(float (&)[N][4]) {
     __trap();

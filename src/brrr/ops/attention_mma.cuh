@@ -61,9 +61,11 @@ struct ScoreRule {
 // Rows [first, first + Rows) of x into a tile, in the background; behind `limit` there are zeros.
 template <typename Engine, int D, int Rows, typename T>
 __device__ void load_tile(T* tile, const T* x, int64_t row_stride, int first, int limit) {
-  constexpr int kChunks = D / 8;
+  constexpr int kChunks = D / 8, kRounds = (Rows * kChunks + kThreads - 1) / kThreads;
 #pragma unroll
-  for (int i = threadIdx.x; i < Rows * kChunks; i += kThreads) {
+  for (int round = 0; round < kRounds; ++round) {  // a known number of them: no loop is left
+    const int i = round * kThreads + static_cast<int>(threadIdx.x);
+    if (Rows * kChunks % kThreads != 0 && i >= Rows * kChunks) return;
     const int row = i / kChunks, chunk = i % kChunks;
     const bool there = first + row < limit;
     const T* const from = x + (there ? first + row : 0) * row_stride + chunk * 8;
@@ -146,6 +148,13 @@ constexpr int64_t kBackwardTileBytes = (2 * kBlockRows + 4 * kBackwardTile<Engin
 
 // dK and dV of the call.
 void run_key_grads(const CudaCall& call, const AttentionShape& shape, const QueryFacts& facts);
+
+// All three gradients in one kernel (attention_mma_fused_grad_cuda.cu): which calls it takes on a Hopper GPU, the bytes of
+// its part sums (a multiple of 16), and the call.
+bool takes_fused_grad(const CudaCall& call);
+int64_t fused_grad_workspace(const CudaCall& call);
+void run_fused_grad(const CudaCall& call, const AttentionShape& shape, const QueryFacts& facts,
+                    void* parts);
 
 // ---- Launches.
 

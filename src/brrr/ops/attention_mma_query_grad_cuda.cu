@@ -133,11 +133,19 @@ __global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
 
 }  // namespace
 
+int64_t attention_mma_backward_workspace(const CudaCall& call) {
+  const int64_t fact_bytes = call.input(4).count() * 8;
+  return takes_fused_grad(call) ? fused_grad_workspace(call) + fact_bytes : fact_bytes;
+}
+
 void attention_mma_backward_cuda(const CudaCall& call) {
   const AttentionShape shape = attention_shape(call, 7);
   const int64_t rows = call.input(4).count();
-  const QueryFacts facts{reinterpret_cast<float*>(call.workspace.data()),
-                         reinterpret_cast<float*>(call.workspace.data()) + rows};
+  const bool is_fused = takes_fused_grad(call) && is_hopper();
+  // Part sums come first: they are read 16 bytes at a time.
+  float* const facts_start = reinterpret_cast<float*>(
+      call.workspace.data() + (takes_fused_grad(call) ? fused_grad_workspace(call) : 0));
+  const QueryFacts facts{facts_start, facts_start + rows};
   visit_kernels(call, [&]<typename Engine, typename T, int D, bool Capped>() {
     const HeadsOf<T> q(call.input(0)), k(call.input(1)), v(call.input(2)), dout(call.input(5));
     if (rows > 0) {
@@ -147,11 +155,12 @@ void attention_mma_backward_cuda(const CudaCall& call) {
               walk_of(*call.input(6).layout), facts, shape.heads, shape.queries, rows);
       cuda::check_launch(call.op.name);
     }
+    if (is_fused) return run_fused_grad(call, shape, facts, call.workspace.data());
     launch(call, mma_query_grad_kernel<Engine, T, D, Capped>, shape.queries, shape.heads,
            shape.batch, kBackwardTileBytes<Engine, D>, shape, ScoreRule(shape), q, k, v, dout,
            facts, call.output(0).data<T>(), fault_note(call));
   });
-  run_key_grads(call, shape, facts);
+  if (!is_fused) run_key_grads(call, shape, facts);
 }
 
 }  // namespace brrr

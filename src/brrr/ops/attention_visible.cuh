@@ -15,17 +15,21 @@ struct DeviceVisible {
   int64_t document_stride;
 
   __device__ DeviceVisible(const AttentionShape& shape, int batch, const cuda::FaultNote& note)
-      : length(shape.keys),
+      : DeviceVisible(shape, batch, length_of(shape, batch, note)) {}
+  __device__ DeviceVisible(const AttentionShape& shape, int batch, int known_length)
+      : length(known_length),
+        shift(known_length - shape.queries),
         window(shape.window),
         causal(shape.causal),
-        documents(nullptr),
-        document_stride(shape.document_stride) {
-    if (shape.lengths) {
-      const int64_t given = shape.lengths[batch * shape.length_stride];
-      length = note.accepts(given, int64_t{shape.keys} + 1) ? static_cast<int>(given) : 0;
-    }
-    if (shape.documents) documents = shape.documents + batch * shape.document_batch_stride;
-    shift = length - shape.queries;
+        documents(shape.documents ? shape.documents + batch * shape.document_batch_stride
+                                  : nullptr),
+        document_stride(shape.document_stride) {}
+
+  static __device__ int length_of(const AttentionShape& shape, int batch,
+                                  const cuda::FaultNote& note) {
+    if (!shape.lengths) return shape.keys;
+    const int64_t given = shape.lengths[batch * shape.length_stride];
+    return note.accepts(given, int64_t{shape.keys} + 1) ? static_cast<int>(given) : 0;
   }
 
   __device__ int clamped(int key) const { return max(0, min(key, length)); }

@@ -59,6 +59,18 @@ __device__ inline void load_matrices_transposed(uint32_t (&r)[4], const void* ro
                : "r"(shared_address(row)));
 }
 
+// The way back, since sm_90: a fragment of 16 rows and 16 columns; lane l gives the address of row l % 16, columns
+// 8 (l / 16) and on.
+__device__ inline void store_matrices(void* row, const uint32_t (&r)[4]) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};\n" ::"r"(
+                   shared_address(row)),
+               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]));
+#else
+  __trap();
+#endif
+}
+
 // First operand: rows [row, row + 16), columns [16 step, 16 step + 16) of a tile.
 template <int D, typename T>
 __device__ inline void load_rows_fragment(uint32_t (&a)[4], const T* tile, int row, int step) {

@@ -64,6 +64,9 @@ __device__ inline uint64_t descriptor(const void* tile, uint32_t block_bytes) {
 // Both operands in shared memory, products summed over columns of both.
 #define BRRR_WGMMA_SHARED(N, TYPE, add, x_and_y)                                                 \
   BRRR_WGMMA(N, TYPE, add, x_and_y ", p, 1, 1, 0, 0", "l"(x), "l"(y), "r"(add_to_c))
+// Both operands in shared memory, products summed over rows of both.
+#define BRRR_WGMMA_SHARED_ROWS(N, TYPE, add, x_and_y)                                            \
+  BRRR_WGMMA(N, TYPE, add, x_and_y ", p, 1, 1, 1, 1", "l"(x), "l"(y), "r"(add_to_c))
 // The first in registers; products summed over rows of the second.
 #define BRRR_WGMMA_REGISTERS(N, TYPE, add, a_and_y)                                              \
   BRRR_WGMMA(N, TYPE, add, a_and_y ", p, 1, 1, 1",                                               \
@@ -90,12 +93,22 @@ __device__ inline void multiply_step(float (&c)[N / 8][4], uint64_t x, uint64_t 
   }
 }
 
-// c += a y for one step of 16 rows of y; a is in registers.
+// c (+)= x^T y for one step of 16 rows of both; 64 columns of x, 32 of y.
+template <typename T>
+__device__ inline void multiply_rows_step(float (&c)[4][4], uint64_t x, uint64_t y, int add_to_c) {
+  if constexpr (T::kMantissaBits == 7) {
+    BRRR_WGMMA_SHARED_ROWS(32, "bf16", "%18", "%16, %17");
+  } else {
+    BRRR_WGMMA_SHARED_ROWS(32, "f16", "%18", "%16, %17");
+  }
+}
+
+// c (+)= a y for one step of 16 rows of y; a is in registers.
 template <typename T, int N>
-__device__ inline void add_step(float (&c)[N / 8][4], const uint32_t (&a)[4], uint64_t y) {
+__device__ inline void add_step(float (&c)[N / 8][4], const uint32_t (&a)[4], uint64_t y,
+                                int add_to_c) {
   static_assert(N == 64 || N == 128);
   constexpr bool kIsBf16 = T::kMantissaBits == 7;
-  constexpr int add_to_c = 1;
   if constexpr (N == 64 && kIsBf16) {
     BRRR_WGMMA_REGISTERS(64, "bf16", "%37", "{%32, %33, %34, %35}, %36");
   } else if constexpr (N == 64) {
@@ -117,6 +130,7 @@ __device__ inline void add_step(float (&c)[N / 8][4], const uint32_t (&a)[4], ui
 #undef BRRR_RESULTS_128
 #undef BRRR_WGMMA
 #undef BRRR_WGMMA_SHARED
+#undef BRRR_WGMMA_SHARED_ROWS
 #undef BRRR_WGMMA_REGISTERS
 
 #endif

@@ -1,0 +1,343 @@
+// Attention backward of Hopper for heads of 64 in one kernel: five products instead of the seven of two kernels.
+//
+// A block of threads has a whole (batch, kv head) at a time. It walks blocks of 128 keys in order, and for each the
+// tiles of 64 queries that see it: a step. dK and dV of the keys stay in registers. dQ of a tile grows over the blocks
+// of keys; between two of them its part sums lie in memory that only the thread that made them reads: no atomics, one
+// order of additions, and 256 KiB a multiprocessor for 1024 queries, which stay in the L2 cache.
+//
+// dQ of a step needs dS of both warpgroups. It is multiplied one step later, so that one barrier a step serves this and
+// the tiles that arrive. Groups of products of a step, in order: S, dP, dQ (of the step before), dV, dK.
+#include "brrr/ops/attention_mma.cuh"
+
+namespace brrr {
+namespace {
+
+using namespace mma;
+
+constexpr int kDim = 64, kQueries = 64, kGroupThreads = 128;
+constexpr int kAhead = 2;           // steps whose tiles are on their way
+constexpr int kBuffers = kAhead + 2;  // one is multiplied, and one may still be by the other warpgroup
+constexpr int kKeyTile = kBlockRows * kDim, kQueryTile = kQueries * kDim;
+constexpr int64_t kSharedBytes =
+    (kBuffers * 2 * (kKeyTile + kQueryTile) + 2 * kBlockRows * kQueries) * 2 +
+    kBuffers * 2 * kQueries * 4;
+// Steps of one head must not be too few for the GPU's multiprocessors, nor part sums too large for its cache.
+constexpr int kMinUnits = 48, kMaxGridBlocks = 132, kMaxQueries = 2048;
+
+// Tiles of queries that may see a block of keys.
+struct TileRange {
+  int begin, end;
+  __device__ TileRange(const AttentionShape& shape, const DeviceVisible& visible, int key_block) {
+    const int first = key_block * kBlockRows, last = min(visible.length, first + kBlockRows) - 1;
+    begin = visible.first_query(first) / kQueries;
+    end = (visible.end_query(last, shape.queries) + kQueries - 1) / kQueries;
+    if (last < first || begin * kQueries >= shape.queries) end = begin;
+  }
+};
+
+// The steps of this block of threads, one after the other.
+struct StepWalk {
+  int unit, batch = 0, kv_head = 0, length = 0;  // of the keys
+  int key_block = 0, head = 0, tile = 0;         // the head is one of its group
+  int tile_begin = 0, tile_end = 0;
+  int entered = -1;  // how many blocks of keys came before
+
+  __device__ StepWalk(const AttentionShape& shape, const cuda::FaultNote& note)
+      : unit(static_cast<int>(blockIdx.x)) {
+    if (!there(shape)) return;
+    enter_unit(shape, note);
+    find_block(shape, note);
+  }
+  __device__ bool there(const AttentionShape& shape) const {
+    return unit < shape.batch * shape.kv_heads;
+  }
+  __device__ int query_head(const AttentionShape& shape) const {
+    return kv_head * (shape.heads / shape.kv_heads) + head;
+  }
+  __device__ bool is_first_of_block() const { return head == 0 && tile == tile_begin; }
+  __device__ bool is_last_of_block(int group) const {
+    return head + 1 == group && tile + 1 == tile_end;
+  }
+  __device__ void advance(const AttentionShape& shape, const cuda::FaultNote& note, int group) {
+    if (++tile < tile_end) return;
+    tile = tile_begin;
+    if (++head < group) return;
+    head = 0;
+    ++key_block;
+    find_block(shape, note);
+  }
+
+ private:
+  __device__ void enter_unit(const AttentionShape& shape, const cuda::FaultNote& note) {
+    batch = unit / shape.kv_heads;
+    kv_head = unit % shape.kv_heads;
+    length = DeviceVisible::length_of(shape, batch, note);
+    key_block = 0;
+  }
+  // The next block of keys, from this one on, that some query may see.
+  __device__ void find_block(const AttentionShape& shape, const cuda::FaultNote& note) {
+    for (;; ++key_block) {
+      while (key_block * kBlockRows >= length) {
+        unit += static_cast<int>(gridDim.x);
+        if (!there(shape)) return;
+        enter_unit(shape, note);
+      }
+      const TileRange tiles(shape, DeviceVisible(shape, batch, length), key_block);
+      tile = tile_begin = tiles.begin;
+      tile_end = tiles.end;
+      if (tile_begin < tile_end) break;
+    }
+    ++entered;
+  }
+};
+
+// Zeros for queries that see nothing, and for keys that nothing sees: no step comes to them.
+template <typename T>
+__device__ void clear_unseen(const AttentionShape& shape, const cuda::FaultNote& note, T* dq, T* dk,
+                             T* dv) {
+  const int group = shape.heads / shape.kv_heads;
+  const auto clear_rows = [](T* rows, int count) {
+    uint32_t* const words = reinterpret_cast<uint32_t*>(rows);
+    for (int i = threadIdx.x; i < count * kDim / 2; i += kThreads) words[i] = 0;
+  };
+  for (int unit = blockIdx.x; unit < shape.batch * shape.kv_heads; unit += gridDim.x) {
+    const DeviceVisible visible(shape, unit / shape.kv_heads, note);
+    for (int first = 0; first < shape.keys; first += kBlockRows) {
+      const TileRange tiles(shape, visible, first / kBlockRows);
+      if (tiles.begin < tiles.end) continue;
+      const int64_t start = (int64_t{unit} * shape.keys + first) * kDim;
+      clear_rows(dk + start, min(kBlockRows, shape.keys - first));
+      clear_rows(dv + start, min(kBlockRows, shape.keys - first));
+    }
+    for (int first = 0; first < shape.queries; first += kQueries) {
+      const int count = min(kQueries, shape.queries - first);
+      if (visible.begin(first) < visible.end(first + count - 1)) continue;
+      for (int head = 0; head < group; ++head)
+        clear_rows(dq + ((int64_t{unit} * group + head) * shape.queries + first) * kDim, count);
+    }
+  }
+}
+
+// Part sums of dQ: 64 rows by 64 columns of a tile, of which a warpgroup has 32, a thread 16.
+struct QueryGrad {
+  float4* parts;    // of this thread: element n is kThreads float4 away from the one before
+  int64_t out_row;  // where the tile begins in dQ, in rows
+  int rows;         // of the tile that there are
+  int key_buffer, score_buffer;
+  bool is_first, is_last;  // of the blocks of keys that the tile sees
+
+  __device__ void load(float4 (&before)[4]) const {
+#pragma unroll
+    for (int n = 0; n < 4; ++n)
+      before[n] = is_first ? float4{0, 0, 0, 0} : parts[n * kThreads];
+  }
+  template <typename T>
+  __device__ void store(const float4 (&before)[4], const float (&product)[4][4], T* dq,
+                        float scale) const {
+    float4 acc[4];
+#pragma unroll
+    for (int n = 0; n < 4; ++n)
+      acc[n] = {before[n].x + product[n][0], before[n].y + product[n][1],
+                before[n].z + product[n][2], before[n].w + product[n][3]};
+    if (!is_last) {
+#pragma unroll
+      for (int n = 0; n < 4; ++n) parts[n * kThreads] = acc[n];
+      return;
+    }
+    const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4,
+              col = threadIdx.x / kGroupThreads * 32 + lane % 4 * 2;
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      T* const at = dq + (out_row + row) * kDim + col + n * 8;
+      if (row < rows)
+        *reinterpret_cast<uint32_t*>(at) = pack<T>(acc[n].x * scale, acc[n].y * scale);
+      if (row + 8 < rows)
+        *reinterpret_cast<uint32_t*>(at + 8 * kDim) = pack<T>(acc[n].z * scale, acc[n].w * scale);
+    }
+  }
+};
+
+template <typename T, bool HasDocuments>
+__global__ void __launch_bounds__(kThreads, 1)
+    fused_grad_kernel(const __grid_constant__ AttentionShape shape, ScoreRule rule, HeadsOf<T> q,
+                      HeadsOf<T> k, HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, float4* parts,
+                      T* dq, T* dk, T* dv, cuda::FaultNote note) {
+  using Engine = WarpgroupEngine;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  T* const ks = reinterpret_cast<T*>(memory);
+  T* const vs = ks + kBuffers * kKeyTile;
+  T* const qs = vs + kBuffers * kKeyTile;
+  T* const dos = qs + kBuffers * kQueryTile;
+  T* const dss = dos + kBuffers * kQueryTile;  // two tiles: [key][query]
+  float* const totals = reinterpret_cast<float*>(dss + 2 * kBlockRows * kQueries);
+  float* const deltas = totals + kBuffers * kQueries;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int query_tiles = (shape.queries + kQueries - 1) / kQueries,
+            group = shape.heads / shape.kv_heads;
+  clear_unseen(shape, note, dq, dk, dv);
+
+  StepWalk coming(shape, note), now(shape, note);
+  const auto load_step = [&](int step) {
+    if (coming.there(shape)) {
+      const int batch = coming.batch, head = coming.query_head(shape), kv_head = coming.kv_head;
+      if (coming.is_first_of_block()) {
+        const int first = coming.key_block * kBlockRows, buffer = coming.entered % kBuffers;
+        load_tile<Engine, kDim, kBlockRows>(ks + buffer * kKeyTile, k.at(batch, kv_head),
+                                            k.row_stride, first, shape.keys);
+        load_tile<Engine, kDim, kBlockRows>(vs + buffer * kKeyTile, v.at(batch, kv_head),
+                                            v.row_stride, first, shape.keys);
+      }
+      const int buffer = step % kBuffers, first = coming.tile * kQueries;
+      load_tile<Engine, kDim, kQueries>(qs + buffer * kQueryTile, q.at(batch, head), q.row_stride,
+                                        first, shape.queries);
+      load_tile<Engine, kDim, kQueries>(dos + buffer * kQueryTile, dout.at(batch, head),
+                                        dout.row_stride, first, shape.queries);
+      if (threadIdx.x < kQueries) {
+        const int query = first + static_cast<int>(threadIdx.x);
+        const bool there = query < shape.queries;
+        const int64_t flat =
+            (int64_t{batch} * shape.heads + head) * shape.queries + (there ? query : 0);
+        copy_word(totals + buffer * kQueries + threadIdx.x, facts.log2_total + flat, there);
+        copy_word(deltas + buffer * kQueries + threadIdx.x, facts.delta + flat, there);
+      }
+      coming.advance(shape, note, group);
+    }
+    finish_copies();
+  };
+#pragma unroll
+  for (int step = 0; step < kAhead; ++step) load_step(step);
+
+  const int64_t parts_of_block = int64_t{group} * query_tiles * 4 * kThreads;
+  float4* const my_parts = parts + blockIdx.x * parts_of_block + threadIdx.x;
+  float dk_acc[kDim / 8][4], dv_acc[kDim / 8][4], dq_product[4][4];
+  float4 dq_before[4];
+  QueryGrad late{};  // dQ of the step before
+  const auto multiply_late = [&] {
+    Engine::multiply_rows<T, kBlockRows>(
+        dq_product, dss + late.score_buffer * kBlockRows * kQueries,
+        ks + late.key_buffer * kKeyTile + threadIdx.x / kGroupThreads * 32);
+  };
+  bool any = false;
+  for (int step = 0; now.there(shape); ++step, now.advance(shape, note, group)) {
+    wait_copies<kAhead - 1>();
+    Engine::tiles_are_there();
+    __syncthreads();
+    const int buffer = step % kBuffers, key_buffer = now.entered % kBuffers;
+    const T *const k_tile = ks + key_buffer * kKeyTile, *const v_tile = vs + key_buffer * kKeyTile;
+    const T *const q_tile = qs + buffer * kQueryTile, *const do_tile = dos + buffer * kQueryTile;
+    float scores[kQueries / 8][4], grads[kQueries / 8][4];
+    Engine::score<T, kDim, kBlockRows, kQueries>(scores, k_tile, q_tile);
+    Engine::score<T, kDim, kBlockRows, kQueries>(grads, v_tile, do_tile);
+    any ? multiply_late() : Engine::add_nothing();
+    load_step(step + kAhead);  // while they multiply
+    Engine::wait<2>(scores);
+
+    const int tile = now.tile * kQueries, tile_last = min(shape.queries, tile + kQueries) - 1;
+    const int warp_key = now.key_block * kBlockRows + warp * 16;
+    DeviceVisible visible(shape, now.batch, now.length);
+    if constexpr (!HasDocuments) visible.documents = nullptr;
+    const bool all_seen = !visible.documents && tile + kQueries <= shape.queries &&
+                          warp_key >= visible.begin(tile_last) &&
+                          warp_key + 16 <= visible.end(tile);
+    if (!all_seen) {
+#pragma unroll
+      for (int n = 0; n < kQueries / 8; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int query = tile + n * 8 + lane % 4 * 2 + i % 2, key = warp_key + lane / 4 + i / 2 * 8;
+          if (query >= shape.queries || !visible.sees(query, key)) scores[n][i] = kHidden;
+        }
+      }
+    }
+    const float *const tile_totals = totals + buffer * kQueries + lane % 4 * 2,
+                       *const tile_deltas = deltas + buffer * kQueries + lane % 4 * 2;
+#pragma unroll
+    for (int n = 0; n < kQueries / 8; ++n) {
+      const float2 total = *reinterpret_cast<const float2*>(tile_totals + n * 8);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        scores[n][i] = rule.power(scores[n][i], i % 2 == 0 ? total.x : total.y);
+    }
+    uint32_t weights[kQueries / 16][4], more_weights[kQueries / 16][4];
+    pack_tile<T>(weights, scores);
+    Engine::add<T, kDim, kQueries>(dv_acc, weights, do_tile, now.is_first_of_block());
+    Engine::wait<2>(grads);
+#pragma unroll
+    for (int n = 0; n < kQueries / 8; ++n) {
+      const float2 delta = *reinterpret_cast<const float2*>(tile_deltas + n * 8);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        grads[n][i] = scores[n][i] * (grads[n][i] - (i % 2 == 0 ? delta.x : delta.y));
+    }
+    pack_tile<T>(more_weights, grads);
+    T* const ds_tile = dss + step % 2 * kBlockRows * kQueries;
+#pragma unroll
+    for (int c = 0; c < kQueries / 16; ++c)
+      store_matrices(ds_tile + Engine::offset<kQueries, kBlockRows>(
+                                   warp * 16 + lane % 16, c * 2 + lane / 16),
+                     more_weights[c]);
+    Engine::tiles_are_there();
+    Engine::add<T, kDim, kQueries>(dk_acc, more_weights, q_tile, now.is_first_of_block());
+    Engine::wait<2>(dq_product);
+    if (any) late.store(dq_before, dq_product, dq, shape.scale);
+    any = true;
+    late = {my_parts + (int64_t{now.head} * query_tiles + now.tile) * 4 * kThreads,
+            (int64_t{now.batch} * shape.heads + now.query_head(shape)) * shape.queries + tile,
+            shape.queries - tile,
+            key_buffer,
+            step % 2,
+            visible.begin(tile) / kBlockRows == now.key_block,
+            (visible.end(tile_last) - 1) / kBlockRows == now.key_block};
+    late.load(dq_before);
+    if (now.is_last_of_block(group)) {
+      Engine::wait<0>(dk_acc);
+      Engine::wait<0>(dv_acc);
+      const int64_t start = int64_t{now.unit} * shape.keys * kDim;
+      store_rows<T, kDim>(dk + start, warp_key, shape.keys, dk_acc, shape.scale, shape.scale);
+      store_rows<T, kDim>(dv + start, warp_key, shape.keys, dv_acc, 1, 1);
+    }
+  }
+  if (!any) return;
+  __syncthreads();
+  multiply_late();
+  Engine::wait<0>(dq_product);
+  late.store(dq_before, dq_product, dq, shape.scale);
+}
+
+}  // namespace
+
+bool mma::takes_fused_grad(const CudaCall& call) {
+  const Operand &q = call.input(0), &k = call.input(1);
+  return (q.dtype == DType::bf16 || q.dtype == DType::f16) && q.shape()[3] == kDim &&
+         call.attrs.number("soft_cap") == 0 && q.shape()[0] * k.shape()[1] >= kMinUnits &&
+         q.shape()[2] <= kMaxQueries;
+}
+
+int64_t mma::fused_grad_workspace(const CudaCall& call) {
+  const Shape &q = call.input(0).shape(), &k = call.input(1).shape();
+  const int64_t blocks = std::min<int64_t>(q[0] * k[1], kMaxGridBlocks), group = q[1] / k[1];
+  return blocks * group * ((q[2] + kQueries - 1) / kQueries) * kQueryTile * 4;
+}
+
+void mma::run_fused_grad(const CudaCall& call, const AttentionShape& shape, const QueryFacts& facts,
+                         void* parts) {
+  const auto run = [&]<typename T, bool HasDocuments>() {
+    const auto kernel = fused_grad_kernel<T, HasDocuments>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         static_cast<int>(kSharedBytes));
+    kernel<<<std::min(shape.batch * shape.kv_heads, kMaxGridBlocks), kThreads, kSharedBytes,
+             call.stream>>>(
+        shape, ScoreRule(shape), HeadsOf<T>(call.input(0)), HeadsOf<T>(call.input(1)),
+        HeadsOf<T>(call.input(2)), HeadsOf<T>(call.input(5)), facts, static_cast<float4*>(parts),
+        call.output(0).data<T>(), call.output(1).data<T>(), call.output(2).data<T>(),
+        fault_note(call));
+    cuda::check_launch(call.op.name);
+  };
+  const auto with_type = [&]<typename T>() {
+    shape.documents ? run.template operator()<T, true>() : run.template operator()<T, false>();
+  };
+  call.input(0).dtype == DType::bf16 ? with_type.template operator()<bf16>()
+                                     : with_type.template operator()<f16>();
+}
+
+}  // namespace brrr
