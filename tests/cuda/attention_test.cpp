@@ -92,7 +92,7 @@ void add_many_heads(std::vector<AttentionCase>& all) {
   all.push_back({"many_short", 25, 2, 2, 20, 20, 64, DType::bf16, causal});
   all.push_back({"many_shared", 24, 6, 2, 200, 200, 64, DType::bf16, causal});
   all.push_back({"many_windows", 12, 4, 4, 300, 300, 64, DType::bf16, {.window = 70}});
-  all.push_back({"many_narrow_windows", 12, 4, 4, 300, 300, 64, DType::bf16, {.window = 1}});
+  all.push_back({"many_narrow_windows", 12, 4, 4, 300, 300, 64, DType::bf16, {.window = 2}});
   all.push_back({"many_continued", 12, 4, 4, 40, 500, 64, DType::bf16, causal});
   all.push_back({"many_more_queries_than_keys", 12, 4, 4, 300, 100, 64, DType::bf16, causal});
   AttentionOptions options{.causal = true, .documents = documents_of(24, 300)};

@@ -69,6 +69,10 @@ struct WarpgroupEngine {
   static __device__ int offset(int row, int chunk) {
     return chunk / 8 * (Rows * 64) + row * 64 + ((chunk % 8) ^ (row & 7)) * 8;
   }
+  // Which warpgroup of its block a thread is in, in a form that the compiler knows to be the same for a whole warp.
+  static __device__ int group_index() {
+    return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
+  }
   // What threads copied must be visible to wgmma, which reads past the ordinary path.
   static __device__ void tiles_are_there() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -78,23 +82,19 @@ struct WarpgroupEngine {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   // A step of 16 columns is 32 bytes of a 128-byte row; a block of 64 columns has four of them.
-  template <int Rows, typename T>
-  static __device__ uint64_t along_columns(const T* tile, int row, int step) {
-    return wgmma::descriptor(tile + step / 4 * (Rows * 64) + row * 64 + step % 4 * 16, 0);
-  }
-  template <int Rows, typename T>
-  static __device__ uint64_t along_rows(const T* tile, int row) {
-    return wgmma::descriptor(tile + row * 64, Rows * 128);
+  template <int Rows>
+  static constexpr uint32_t column_step(int step) {
+    return static_cast<uint32_t>(step / 4 * (Rows * 128) + step % 4 * 32);
   }
 
   template <typename T, int D, int XRows, int N>
   static __device__ void score(float (&c)[N / 8][4], const T* x, const T* y) {
-    const int row = threadIdx.x / 128 * 64;
+    const wgmma::Descriptor left(x + group_index() * 64 * 64, 0), right(y, 0);
     wgmma::fence();
 #pragma unroll
     for (int step = 0; step < D / 16; ++step)
-      wgmma::multiply_step<T, N>(c, along_columns<XRows>(x, row, step),
-                                 along_columns<N>(y, 0, step), step != 0);
+      wgmma::multiply_step<T, N>(c, left.at(column_step<XRows>(step)),
+                                 right.at(column_step<N>(step)), step != 0);
     wgmma::commit();
   }
 
@@ -102,21 +102,23 @@ struct WarpgroupEngine {
   template <typename T, int D, int N>
   static __device__ void add(float (&acc)[D / 8][4], const uint32_t (&weights)[N / 16][4],
                              const T* tile, bool is_fresh = false) {
+    const wgmma::Descriptor rows(tile, N * 128);
     wgmma::results_are_there(acc);
     wgmma::fence();
 #pragma unroll
     for (int k = 0; k < N / 16; ++k)
-      wgmma::add_step<T, D>(acc, weights[k], along_rows<N>(tile, k * 16), k != 0 || !is_fresh);
+      wgmma::add_step<T, D>(acc, weights[k], rows.at(k * 16 * 128), k != 0 || !is_fresh);
     wgmma::commit();
   }
 
   // c[64][32] = x^T y over the rows of two tiles: 64 columns of x, 32 of y.
   template <typename T, int Rows>
   static __device__ void multiply_rows(float (&c)[4][4], const T* x, const T* y) {
+    const wgmma::Descriptor left(x, Rows * 128), right(y, Rows * 128);
     wgmma::fence();
 #pragma unroll
     for (int row = 0; row < Rows; row += 16)
-      wgmma::multiply_rows_step<T>(c, along_rows<Rows>(x, row), along_rows<Rows>(y, row), row != 0);
+      wgmma::multiply_rows_step<T>(c, left.at(row * 128), right.at(row * 128), row != 0);
     wgmma::commit();
   }
   // Counts as a product that is done.

@@ -26,12 +26,13 @@ inline constexpr float kHidden = -std::numeric_limits<float>::infinity();
 template <typename T>
 struct HeadsOf {
   const T* base;
-  int64_t batch_stride, head_stride, row_stride;
+  int64_t batch_stride, head_stride;
+  int row_stride;  // is_mma_attention() asks that a row begins within 2^31 elements of its head
   explicit HeadsOf(const Operand& x)
       : base(x.data<const T>()),
         batch_stride(x.layout->strides[0]),
         head_stride(x.layout->strides[1]),
-        row_stride(x.layout->strides[2]) {}
+        row_stride(static_cast<int>(x.layout->strides[2])) {}
   __device__ const T* at(int batch, int head) const {
     return base + batch * batch_stride + head * head_stride;
   }
@@ -60,16 +61,15 @@ struct ScoreRule {
 
 // Rows [first, first + Rows) of x into a tile, in the background; behind `limit` there are zeros.
 template <typename Engine, int D, int Rows, typename T>
-__device__ void load_tile(T* tile, const T* x, int64_t row_stride, int first, int limit) {
+__device__ void load_tile(T* tile, const T* x, int row_stride, int first, int limit) {
   constexpr int kChunks = D / 8, kRounds = (Rows * kChunks + kThreads - 1) / kThreads;
 #pragma unroll
   for (int round = 0; round < kRounds; ++round) {  // a known number of them: no loop is left
     const int i = round * kThreads + static_cast<int>(threadIdx.x);
     if (Rows * kChunks % kThreads != 0 && i >= Rows * kChunks) return;
     const int row = i / kChunks, chunk = i % kChunks;
-    const bool there = first + row < limit;
-    const T* const from = x + (there ? first + row : 0) * row_stride + chunk * 8;
-    copy_chunk(tile + Engine::template offset<D, Rows>(row, chunk), from, there);
+    copy_chunk(tile + Engine::template offset<D, Rows>(row, chunk),
+               x + first * row_stride + (row * row_stride + chunk * 8), first + row < limit);
   }
 }
 
@@ -79,6 +79,67 @@ __device__ void cap_all(float (&scores)[N][4], const ScoreRule& rule) {
   for (int n = 0; n < N; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) scores[n][i] = rule.capped(scores[n][i]);
+  }
+}
+
+// ---- Scores that are not seen become -infinity. Where nothing but causality hides, a score takes one comparison with a
+// number that is known when this is compiled.
+
+// Rows of the scores are queries [row, row + 16) of the warp's block [first, last], columns are keys from `tile` on.
+template <int N>
+__device__ void hide_keys(float (&scores)[N][4], const DeviceVisible& visible, int queries,
+                          int first, int last, int row, int tile) {
+  const int lane = threadIdx.x % 32, query = row + lane / 4, key = tile + lane % 4 * 2;
+  const bool is_plain = !visible.documents && tile >= visible.begin(last);
+  if (is_plain && tile + N * 8 <= visible.end(first)) return;
+  if (is_plain && visible.causal) {
+    const int distance = query + visible.shift - key;
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (distance + i / 2 * 8 < n * 8 + i % 2) scores[n][i] = kHidden;
+      }
+    }
+    return;
+  }
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (query + i / 2 * 8 >= queries || !visible.sees(query + i / 2 * 8, key + n * 8 + i % 2))
+        scores[n][i] = kHidden;
+    }
+  }
+}
+
+// Rows are keys [row, row + 16), columns are queries from `tile` on.
+template <int N>
+__device__ void hide_queries(float (&scores)[N][4], const DeviceVisible& visible, int queries,
+                             int row, int tile) {
+  const int lane = threadIdx.x % 32, query = tile + lane % 4 * 2, key = row + lane / 4;
+  const int tile_last = min(queries, tile + N * 8) - 1;
+  const bool is_plain =
+      !visible.documents && tile + N * 8 <= queries && row >= visible.begin(tile_last);
+  if (is_plain && row + 16 <= visible.end(tile)) return;
+  if (is_plain && visible.causal) {
+    const int distance = key - (query + visible.shift);
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (distance + i / 2 * 8 > n * 8 + i % 2) scores[n][i] = kHidden;
+      }
+    }
+    return;
+  }
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (query + n * 8 + i % 2 >= queries || !visible.sees(query + n * 8 + i % 2, key + i / 2 * 8))
+        scores[n][i] = kHidden;
+    }
   }
 }
 
@@ -112,6 +173,34 @@ __device__ void store_rows(T* out, int row, int limit, const float (&acc)[D / 8]
       *reinterpret_cast<uint32_t*>(out + int64_t{high} * D + n * 8 + col) =
           pack<T>(acc[n][2] * high_factor, acc[n][3] * high_factor);
   }
+}
+
+// The same through shared memory, in chunks of 16 bytes: 16 rows of a warp, which has 16 rows of a tile for itself.
+template <typename Engine, typename T>
+__device__ void store_rows_staged(T* stage, T* out, int row, int limit, const float (&acc)[8][4],
+                                  float factor) {
+  const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * 16;
+#pragma unroll
+  for (int c = 0; c < 4; ++c) {
+    float left[4], right[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      left[i] = acc[2 * c][i] * factor, right[i] = acc[2 * c + 1][i] * factor;
+    uint32_t packed[4];
+    pack_rows<T>(packed, left, right);
+    store_matrices(
+        stage + Engine::template offset<64, kBlockRows>(first + lane % 16, c * 2 + lane / 16),
+        packed);
+  }
+  __syncwarp();
+#pragma unroll
+  for (int round = 0; round < 4; ++round) {
+    const int at = round * 4 + lane / 8, chunk = lane % 8;
+    const uint4 x = *reinterpret_cast<const uint4*>(
+        stage + Engine::template offset<64, kBlockRows>(first + at, chunk));
+    if (row + at < limit) *reinterpret_cast<uint4*>(out + int64_t{row + at} * 64 + chunk * 8) = x;
+  }
+  __syncwarp();
 }
 
 __device__ inline float quad_max(float x) {

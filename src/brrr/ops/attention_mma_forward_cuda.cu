@@ -52,20 +52,8 @@ __global__ void __launch_bounds__(kThreads, D == 64 && Engine::kUnitRows == 64 ?
     float scores[kKeys / 8][4];
     Engine::template score<T, D, kBlockRows, kKeys>(scores, qs, ks + buffer * kKeys * D);
     Engine::template wait<0>(scores);
-    const bool all_seen =
-        !visible.documents && tile >= visible.begin(last) && tile + kKeys <= visible.end(first);
     if constexpr (Capped) cap_all(scores, rule);
-    // Hiding is rare, and stays out of the loops below.
-    if (!all_seen) {
-#pragma unroll
-      for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int query = row[i / 2], key = tile + n * 8 + lane % 4 * 2 + i % 2;
-          if (query >= shape.queries || !visible.sees(query, key)) scores[n][i] = kHidden;
-        }
-      }
-    }
+    hide_keys(scores, visible, shape.queries, first, last, first + warp * 16, tile);
     float tile_largest[2] = {kHidden, kHidden};
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
@@ -118,6 +106,8 @@ bool is_chunked(const Operand& x) {
   const auto whole = [](int64_t elements) { return elements % 8 == 0; };
   return layout.strides[3] == 1 && whole(layout.strides[0]) && whole(layout.strides[1]) &&
          whole(layout.strides[2]) && whole(layout.offset) &&
+         std::abs(layout.strides[2]) * std::max<int64_t>(layout.shape[2], 1) <
+             std::numeric_limits<int>::max() &&
          reinterpret_cast<uintptr_t>(x.base) % 16 == 0;
 }
 

@@ -15,8 +15,9 @@ namespace {
 using namespace mma;
 
 constexpr int kDim = 64, kQueries = 64, kGroupThreads = 128;
-constexpr int kAhead = 2;           // steps whose tiles are on their way
-constexpr int kBuffers = kAhead + 2;  // one is multiplied, and one may still be by the other warpgroup
+constexpr int kAhead = 2;  // steps whose tiles are on their way
+constexpr int kBuffers =
+    kAhead + 2;  // one is multiplied, and one may still be by the other warpgroup
 constexpr int kKeyTile = kBlockRows * kDim, kQueryTile = kQueries * kDim;
 constexpr int64_t kSharedBytes =
     (kBuffers * 2 * (kKeyTile + kQueryTile) + 2 * kBlockRows * kQueries) * 2 +
@@ -35,12 +36,13 @@ struct TileRange {
   }
 };
 
-// The steps of this block of threads, one after the other.
+// The steps of this block of threads, one after the other. Every other block of keys walks its tiles backwards: what
+// was used last is used first again, while the cache still has it.
 struct StepWalk {
   int unit, batch = 0, kv_head = 0, length = 0;  // of the keys
   int key_block = 0, head = 0, tile = 0;         // the head is one of its group
-  int tile_begin = 0, tile_end = 0;
-  int entered = -1;  // how many blocks of keys came before
+  int tile_first = 0, tile_last = 0;             // in the order of the walk
+  int entered = -1;                              // how many blocks of keys came before
 
   __device__ StepWalk(const AttentionShape& shape, const cuda::FaultNote& note)
       : unit(static_cast<int>(blockIdx.x)) {
@@ -51,16 +53,17 @@ struct StepWalk {
   __device__ bool there(const AttentionShape& shape) const {
     return unit < shape.batch * shape.kv_heads;
   }
-  __device__ int query_head(const AttentionShape& shape) const {
-    return kv_head * (shape.heads / shape.kv_heads) + head;
-  }
-  __device__ bool is_first_of_block() const { return head == 0 && tile == tile_begin; }
+  __device__ int query_head(int group) const { return kv_head * group + head; }
+  __device__ bool is_first_of_block() const { return head == 0 && tile == tile_first; }
   __device__ bool is_last_of_block(int group) const {
-    return head + 1 == group && tile + 1 == tile_end;
+    return head + 1 == group && tile == tile_last;
   }
   __device__ void advance(const AttentionShape& shape, const cuda::FaultNote& note, int group) {
-    if (++tile < tile_end) return;
-    tile = tile_begin;
+    if (tile != tile_last) {
+      tile += entered % 2 == 0 ? 1 : -1;
+      return;
+    }
+    tile = tile_first;
     if (++head < group) return;
     head = 0;
     ++key_block;
@@ -83,11 +86,12 @@ struct StepWalk {
         enter_unit(shape, note);
       }
       const TileRange tiles(shape, DeviceVisible(shape, batch, length), key_block);
-      tile = tile_begin = tiles.begin;
-      tile_end = tiles.end;
-      if (tile_begin < tile_end) break;
+      if (tiles.begin >= tiles.end) continue;
+      const bool is_forward = ++entered % 2 == 0;
+      tile = tile_first = is_forward ? tiles.begin : tiles.end - 1;
+      tile_last = is_forward ? tiles.end - 1 : tiles.begin;
+      return;
     }
-    ++entered;
   }
 };
 
@@ -120,19 +124,17 @@ __device__ void clear_unseen(const AttentionShape& shape, const cuda::FaultNote&
 
 // Part sums of dQ: 64 rows by 64 columns of a tile, of which a warpgroup has 32, a thread 16.
 struct QueryGrad {
-  float4* parts;    // of this thread: element n is kThreads float4 away from the one before
-  int64_t out_row;  // where the tile begins in dQ, in rows
-  int rows;         // of the tile that there are
+  float4* parts;   // of this thread: element n is kThreads float4 away from the one before
+  int head, tile;  // of all heads, and of a head's tiles
   int key_buffer, score_buffer;
   bool is_first, is_last;  // of the blocks of keys that the tile sees
 
   __device__ void load(float4 (&before)[4]) const {
 #pragma unroll
-    for (int n = 0; n < 4; ++n)
-      before[n] = is_first ? float4{0, 0, 0, 0} : parts[n * kThreads];
+    for (int n = 0; n < 4; ++n) before[n] = is_first ? float4{0, 0, 0, 0} : parts[n * kThreads];
   }
   template <typename T>
-  __device__ void store(const float4 (&before)[4], const float (&product)[4][4], T* dq,
+  __device__ void store(const float4 (&before)[4], const float (&product)[4][4], T* dq, int queries,
                         float scale) const {
     float4 acc[4];
 #pragma unroll
@@ -145,10 +147,12 @@ struct QueryGrad {
       return;
     }
     const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4,
-              col = threadIdx.x / kGroupThreads * 32 + lane % 4 * 2;
+              col = threadIdx.x / kGroupThreads * 32 + lane % 4 * 2,
+              rows = queries - tile * kQueries;
+    T* const start = dq + (int64_t{head} * queries + tile * kQueries + row) * kDim + col;
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
-      T* const at = dq + (out_row + row) * kDim + col + n * 8;
+      T* const at = start + n * 8;
       if (row < rows)
         *reinterpret_cast<uint32_t*>(at) = pack<T>(acc[n].x * scale, acc[n].y * scale);
       if (row + 8 < rows)
@@ -156,6 +160,11 @@ struct QueryGrad {
     }
   }
 };
+
+// A barrier of the threads of one warpgroup; 0 is that of the block.
+__device__ inline void sync_group(int group) {
+  asm volatile("bar.sync %0, 128;\n" ::"r"(group + 1) : "memory");
+}
 
 template <typename T, bool HasDocuments>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -179,7 +188,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   StepWalk coming(shape, note), now(shape, note);
   const auto load_step = [&](int step) {
     if (coming.there(shape)) {
-      const int batch = coming.batch, head = coming.query_head(shape), kv_head = coming.kv_head;
+      const int batch = coming.batch, head = coming.query_head(group), kv_head = coming.kv_head;
       if (coming.is_first_of_block()) {
         const int first = coming.key_block * kBlockRows, buffer = coming.entered % kBuffers;
         load_tile<Engine, kDim, kBlockRows>(ks + buffer * kKeyTile, k.at(batch, kv_head),
@@ -215,7 +224,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   const auto multiply_late = [&] {
     Engine::multiply_rows<T, kBlockRows>(
         dq_product, dss + late.score_buffer * kBlockRows * kQueries,
-        ks + late.key_buffer * kKeyTile + threadIdx.x / kGroupThreads * 32);
+        ks + late.key_buffer * kKeyTile + Engine::group_index() * 32);
+    late.load(dq_before);
   };
   bool any = false;
   for (int step = 0; now.there(shape); ++step, now.advance(shape, note, group)) {
@@ -236,21 +246,12 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int warp_key = now.key_block * kBlockRows + warp * 16;
     DeviceVisible visible(shape, now.batch, now.length);
     if constexpr (!HasDocuments) visible.documents = nullptr;
-    const bool all_seen = !visible.documents && tile + kQueries <= shape.queries &&
-                          warp_key >= visible.begin(tile_last) &&
-                          warp_key + 16 <= visible.end(tile);
-    if (!all_seen) {
-#pragma unroll
-      for (int n = 0; n < kQueries / 8; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int query = tile + n * 8 + lane % 4 * 2 + i % 2, key = warp_key + lane / 4 + i / 2 * 8;
-          if (query >= shape.queries || !visible.sees(query, key)) scores[n][i] = kHidden;
-        }
-      }
-    }
-    const float *const tile_totals = totals + buffer * kQueries + lane % 4 * 2,
-                       *const tile_deltas = deltas + buffer * kQueries + lane % 4 * 2;
+    hide_queries(scores, visible, shape.queries, warp_key, tile);
+    const float *const tile_totals = totals + buffer * kQueries + lane % 4 * 2, *const tile_deltas =
+                                                                                    deltas +
+                                                                                    buffer *
+                                                                                        kQueries +
+                                                                                    lane % 4 * 2;
 #pragma unroll
     for (int n = 0; n < kQueries / 8; ++n) {
       const float2 total = *reinterpret_cast<const float2*>(tile_totals + n * 8);
@@ -273,35 +274,37 @@ __global__ void __launch_bounds__(kThreads, 1)
     T* const ds_tile = dss + step % 2 * kBlockRows * kQueries;
 #pragma unroll
     for (int c = 0; c < kQueries / 16; ++c)
-      store_matrices(ds_tile + Engine::offset<kQueries, kBlockRows>(
-                                   warp * 16 + lane % 16, c * 2 + lane / 16),
-                     more_weights[c]);
+      store_matrices(
+          ds_tile + Engine::offset<kQueries, kBlockRows>(warp * 16 + lane % 16, c * 2 + lane / 16),
+          more_weights[c]);
     Engine::tiles_are_there();
     Engine::add<T, kDim, kQueries>(dk_acc, more_weights, q_tile, now.is_first_of_block());
     Engine::wait<2>(dq_product);
-    if (any) late.store(dq_before, dq_product, dq, shape.scale);
+    if (any) late.store(dq_before, dq_product, dq, shape.queries, shape.scale);
     any = true;
-    late = {my_parts + (int64_t{now.head} * query_tiles + now.tile) * 4 * kThreads,
-            (int64_t{now.batch} * shape.heads + now.query_head(shape)) * shape.queries + tile,
-            shape.queries - tile,
+    late = {my_parts + (now.head * query_tiles + now.tile) * 4 * kThreads,
+            now.batch * shape.heads + now.query_head(group),
+            now.tile,
             key_buffer,
             step % 2,
             visible.begin(tile) / kBlockRows == now.key_block,
             (visible.end(tile_last) - 1) / kBlockRows == now.key_block};
-    late.load(dq_before);
     if (now.is_last_of_block(group)) {
       Engine::wait<0>(dk_acc);
       Engine::wait<0>(dv_acc);
       const int64_t start = int64_t{now.unit} * shape.keys * kDim;
-      store_rows<T, kDim>(dk + start, warp_key, shape.keys, dk_acc, shape.scale, shape.scale);
-      store_rows<T, kDim>(dv + start, warp_key, shape.keys, dv_acc, 1, 1);
+      // V's rows of this warpgroup are not needed any more.
+      T* const stage = vs + key_buffer * kKeyTile;
+      sync_group(Engine::group_index());
+      store_rows_staged<Engine>(stage, dk + start, warp_key, shape.keys, dk_acc, shape.scale);
+      store_rows_staged<Engine>(stage, dv + start, warp_key, shape.keys, dv_acc, 1);
     }
   }
   if (!any) return;
   __syncthreads();
   multiply_late();
   Engine::wait<0>(dq_product);
-  late.store(dq_before, dq_product, dq, shape.scale);
+  late.store(dq_before, dq_product, dq, shape.queries, shape.scale);
 }
 
 }  // namespace
@@ -326,11 +329,11 @@ void mma::run_fused_grad(const CudaCall& call, const AttentionShape& shape, cons
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                          static_cast<int>(kSharedBytes));
     kernel<<<std::min(shape.batch * shape.kv_heads, kMaxGridBlocks), kThreads, kSharedBytes,
-             call.stream>>>(
-        shape, ScoreRule(shape), HeadsOf<T>(call.input(0)), HeadsOf<T>(call.input(1)),
-        HeadsOf<T>(call.input(2)), HeadsOf<T>(call.input(5)), facts, static_cast<float4*>(parts),
-        call.output(0).data<T>(), call.output(1).data<T>(), call.output(2).data<T>(),
-        fault_note(call));
+             call.stream>>>(shape, ScoreRule(shape), HeadsOf<T>(call.input(0)),
+                            HeadsOf<T>(call.input(1)), HeadsOf<T>(call.input(2)),
+                            HeadsOf<T>(call.input(5)), facts, static_cast<float4*>(parts),
+                            call.output(0).data<T>(), call.output(1).data<T>(),
+                            call.output(2).data<T>(), fault_note(call));
     cuda::check_launch(call.op.name);
   };
   const auto with_type = [&]<typename T>() {

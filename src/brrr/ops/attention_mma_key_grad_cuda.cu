@@ -55,7 +55,6 @@ __global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
   clear<D>(dv_acc);
   const int warp_key = first + warp * 16,
             unit_key = first + warp * 16 / Engine::kUnitRows * Engine::kUnitRows;
-  const int key[2] = {warp_key + lane / 4, warp_key + lane / 4 + 8};
   int buffer = 0;
   for (int step = 0; step < steps; ++step, buffer ^= 1) {
     wait_copies<0>();
@@ -72,20 +71,8 @@ __global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
     Engine::template score<T, D, kBlockRows, kQueries>(scores, ks, q_tile);
     Engine::template score<T, D, kBlockRows, kQueries>(grads, vs, do_tile);
     Engine::template wait<1>(scores);
-    const bool all_seen = !visible.documents && tile + kQueries <= shape.queries &&
-                          warp_key >= visible.begin(tile_last) &&
-                          warp_key + 16 <= visible.end(tile);
     if constexpr (Capped) cap_all(scores, rule);
-    if (!all_seen) {
-#pragma unroll
-      for (int n = 0; n < kQueries / 8; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int query = tile + n * 8 + lane % 4 * 2 + i % 2;
-          if (query >= shape.queries || !visible.sees(query, key[i / 2])) scores[n][i] = kHidden;
-        }
-      }
-    }
+    hide_queries(scores, visible, shape.queries, warp_key, tile);
     const float *const tile_totals = totals + buffer * kQueries, *const tile_deltas =
                                                                      deltas + buffer * kQueries;
     float slopes[Capped ? kQueries / 8 : 1][4];

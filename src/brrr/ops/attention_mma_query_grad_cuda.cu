@@ -90,19 +90,8 @@ __global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
     Engine::template score<T, D, kBlockRows, kKeys>(scores, qs, k_tile);
     Engine::template score<T, D, kBlockRows, kKeys>(grads, dos, v_tile);
     Engine::template wait<1>(scores);
-    const bool all_seen =
-        !visible.documents && tile >= visible.begin(last) && tile + kKeys <= visible.end(first);
     if constexpr (Capped) cap_all(scores, rule);
-    if (!all_seen) {
-#pragma unroll
-      for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int query = row[i / 2], key = tile + n * 8 + lane % 4 * 2 + i % 2;
-          if (query >= shape.queries || !visible.sees(query, key)) scores[n][i] = kHidden;
-        }
-      }
-    }
+    hide_keys(scores, visible, shape.queries, first, last, first + warp * 16, tile);
     float slopes[Capped ? kKeys / 8 : 1][4];
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {

@@ -63,9 +63,9 @@ __device__ inline void load_matrices_transposed(uint32_t (&r)[4], const void* ro
 // 8 (l / 16) and on.
 __device__ inline void store_matrices(void* row, const uint32_t (&r)[4]) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};\n" ::"r"(
-                   shared_address(row)),
-               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]));
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};\n" ::"r"(shared_address(row)),
+      "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]));
 #else
   __trap();
 #endif

@@ -33,11 +33,17 @@ __device__ inline void results_are_there(float (&c)[N][4]) {
 //   along_columns: rows of the tile are rows of the operand, and products are summed over columns
 //   along_rows: products are summed over rows of the tile ("transposed")
 // Between groups of 8 rows there are 1024 bytes; `block_bytes` lie between blocks of 64 columns.
-__device__ inline uint64_t descriptor(const void* tile, uint32_t block_bytes) {
-  const uint64_t address = (mma::shared_address(tile) & 0x3ffff) >> 4;
-  return address | static_cast<uint64_t>((block_bytes & 0x3ffff) >> 4) << 16 |
-         static_cast<uint64_t>(1024 >> 4) << 32 | uint64_t{1} << 62;
-}
+struct Descriptor {
+  uint32_t low;  // address and distance of blocks
+
+  __device__ Descriptor(const void* tile, uint32_t block_bytes)
+      : low((mma::shared_address(tile) & 0x3ffff) >> 4 | ((block_bytes & 0x3ffff) >> 4) << 16) {}
+  // The same `bytes` further on: one addition, where an address anew would take ten.
+  __device__ uint64_t at(uint32_t bytes) const {
+    constexpr uint32_t kRowGroupsAndSwizzle = 1024 >> 4 | 1u << 30;
+    return static_cast<uint64_t>(kRowGroupsAndSwizzle) << 32 | (low + (bytes >> 4));
+  }
+};
 
 // An instruction names each of its registers, in the text and as an operand: N / 2 results, whose numbers come
 // first, then the operands. Lists are made of halves.
