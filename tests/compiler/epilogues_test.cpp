@@ -58,6 +58,34 @@ PlannedProgram gpt2_step(Precision precision, std::string_view left_out = "",
   return plan_program(ModelStep("gpt2-124m", options).trace_step(), options.pipeline);
 }
 
+// Sums of many rows are a kernel of their own: a product with sums would take longer than both.
+TEST(Epilogues, LeaveTheSumsOfLongColumns) {
+  BRRR_NEEDS_CUDA_BUILD();
+  StepOptions options;
+  options.batch = 64, options.seq = 1024, options.layers = 1, options.device = Device::null();
+  options.pipeline.device = kSomeGpu;
+  options.pipeline.precision.policy = Precision::bf16_mixed;
+  const PlannedProgram step =
+      plan_program(ModelStep("gpt2-124m", options).trace_step(), options.pipeline);
+  EXPECT_EQ(kernel_counts(step.kernels)["matmul_sums"], 0);
+}
+
+// What has no kernel on a GPU is expanded into what has: nothing may be in the way of that.
+TEST(Epilogues, EveryFamilyCompilesForAGpu) {
+  BRRR_NEEDS_CUDA_BUILD();
+  for (const char* model : {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "llama-mla-tiny",
+                            "rnn-tiny", "gru-tiny", "lstm-tiny", "mlp", "cnn"}) {
+    for (const Precision precision : {Precision::f32, Precision::bf16_mixed}) {
+      StepOptions options;
+      options.batch = 2, options.seq = 32, options.device = Device::null();
+      options.pipeline.device = kSomeGpu;
+      options.pipeline.precision.policy = precision;
+      EXPECT_NO_THROW(plan_program(ModelStep(model, options).trace_step(), options.pipeline))
+          << model;
+    }
+  }
+}
+
 TEST(Epilogues, TakeGeluBiasGradientsAndResidualsOfGpt2) {
   BRRR_NEEDS_CUDA_BUILD();
   for (const Precision precision : {Precision::bf16_mixed, Precision::f16_mixed}) {

@@ -13,7 +13,8 @@ namespace brrr {
 // tf32: f32 computes tanh to its last bits.
 Graph take_gelu_epilogues(const Graph& graph, Device device);
 
-// Column sums of dY (the gradient of a bias) with the product dY^T X that reads it (that of the weight).
+// Column sums of dY (the gradient of a bias) with the product dY^T X that reads it (that of the weight), where dY is
+// small.
 Graph take_sum_epilogues(const Graph& graph, Device device);
 
 // A product added to a value that is there before it: a residual stream, or a gradient that micro-batches

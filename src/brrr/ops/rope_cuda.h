@@ -1,0 +1,11 @@
+// CUDA kernels of rope.cpp: the table of cosines and sines, and the turn of every pair.
+#pragma once
+
+#include "brrr/graph/op_def.h"
+
+namespace brrr {
+
+void rope_table_cuda(const CudaCall& call);
+void rope_cuda(const CudaCall& call);
+
+}  // namespace brrr
