@@ -67,6 +67,8 @@ std::vector<KernelWork> long_row_works(DType dtype, const RowSize& size) {
   return {op_work("cross_entropy" + suffix, cross_entropy_op, {logits, targets}, {}),
           op_work("cross_entropy_backward" + suffix, cross_entropy_backward_op,
                   {logits, targets, out[1], ones({size.rows}, {.device = kGpu})}, {}),
+          op_work("classifier (both)" + suffix, classifier_op,
+                  {logits, targets, ones({size.rows}, {.device = kGpu})}, {}),
           op_work("softmax" + suffix, softmax_op, {logits}, {}),
           op_work("softmax_backward" + suffix, softmax_backward_op, {logits, logits}, {})};
 }

@@ -12,6 +12,7 @@
 #include "brrr/ops/cross_entropy.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/train/parts.h"
+#include "brrr/train/vocab_padding.h"
 
 namespace brrr {
 namespace {
@@ -87,8 +88,11 @@ struct ModelStep::State {
     std::unique_ptr<LanguageModel> net = make_model(config, random);
     data = make_ids({options.batch, options.seq}, vocab_of(config), 0);
     targets = make_ids({options.batch, options.seq}, vocab_of(config), 1);
-    loss = [language = net.get()](const Tensor& x, const Tensor& y) {
-      return language->loss(x, y);
+    // As `brrr train` runs it on that device.
+    const int64_t head_rows =
+        padded_vocab(vocab_of(config), "auto", options.pipeline.device.value_or(options.device));
+    loss = [language = net.get(), head_rows](const Tensor& x, const Tensor& y) {
+      return language->losses(x, y, {}, {}, head_rows).total;
     };
     model = std::move(net);
   }

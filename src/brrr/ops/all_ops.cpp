@@ -139,6 +139,7 @@ std::span<const OpDef* const> builtin_ops() {
                                           &layer_norm_backward_op,
                                           &rms_norm_backward_op,
                                           &cross_entropy_backward_op,
+                                          &classifier_op,
                                           &gelu_backward_op,
                                           &gelu_tanh_backward_op,
                                           &silu_backward_op};

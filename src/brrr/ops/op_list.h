@@ -56,6 +56,7 @@ extern const OpDef log_softmax_op, rms_norm_op, mse_op, nll_op, dropout_op;
 // softmax_backward.cpp, norm_backward.cpp, cross_entropy_backward.cpp, activation_backward.cpp
 extern const OpDef softmax_backward_op, log_softmax_backward_op, layer_norm_backward_op,
     rms_norm_backward_op, cross_entropy_backward_op;
+extern const OpDef classifier_op;
 extern const OpDef gelu_backward_op, gelu_tanh_backward_op, silu_backward_op;
 // random.cpp
 extern const OpDef uniform_op, normal_op, truncated_normal_op, randint_op;

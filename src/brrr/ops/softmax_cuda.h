@@ -11,5 +11,6 @@ void softmax_backward_cuda(const CudaCall& call);
 void log_softmax_backward_cuda(const CudaCall& call);
 void cross_entropy_cuda(const CudaCall& call);
 void cross_entropy_backward_cuda(const CudaCall& call);
+void classifier_cuda(const CudaCall& call);
 
 }  // namespace brrr

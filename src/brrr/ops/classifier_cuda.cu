@@ -1,0 +1,136 @@
+// Cross-entropy and its gradient in one pass: a block has a row in shared memory, so that logits are read once and
+// their gradient is written once. A thread reads and writes the same chunks always; as soon as it has written one, that
+// of the block's next row is on its way to the place.
+#include "brrr/ops/cross_entropy_rows.cuh"
+#include "brrr/ops/mma.cuh"
+#include "brrr/ops/softmax_cuda.h"
+
+namespace brrr {
+namespace {
+
+constexpr int64_t kMostRowBytes = 226 * 1024;  // of a block's shared memory
+
+struct RowNumbers {  // one number a row each
+  Elements loss, dloss;
+  int64_t dloss_stride;
+};
+
+template <typename T>
+__global__ void __launch_bounds__(kTileThreads, 2)
+    classifier_rows_kernel(RowStarts logits, RowStarts grad, int chunks, Targets targets,
+                           RowNumbers numbers, int64_t rows, EntropyRule rule) {
+  using Tile = RowTile<T>;
+  extern __shared__ uint4 row_chunks[];
+  const int classes = static_cast<int>(rule.classes);
+  BlockTeam team;
+  const auto for_each_chunk = [&](const auto& visit) {
+    for (int chunk = BlockTeam::rank(); chunk < chunks; chunk += BlockTeam::size()) visit(chunk);
+  };
+  const uint4* next = logits.of<T>(team.index());  // there are no more blocks than rows
+  const auto fetch = [&](int chunk) { mma::copy_chunk(row_chunks + chunk, next + chunk, true); };
+  for_each_chunk(fetch);
+  mma::finish_copies();
+  for (int64_t r = team.index(); r < rows; r += team.count()) {
+    const auto target = static_cast<int>(targets.of(r, rule));
+    const bool is_last = r + team.count() >= rows;
+    if (!is_last) next = logits.of<T>(r + team.count());
+    uint4* const to = grad.of<T>(r);
+    mma::wait_copies<0>();
+    if (target < 0) {  // the same for all threads of the block
+      if (threadIdx.x == 0) numbers.loss.store<float>(r, 0);
+      for_each_chunk([&](int chunk) {
+        to[chunk] = uint4{0, 0, 0, 0};
+        if (!is_last) fetch(chunk);
+      });
+      mma::finish_copies();
+      continue;
+    }
+    const ChunkedTotals<T> totals(row_chunks, chunks, rule, team);
+    const RowGradient<float> gradient(rule, totals.log_total,
+                                      numbers.dloss.load<float>(r * numbers.dloss_stride), 0.0f);
+    const int target_chunk = target / kChunk<T>;
+    if (target_chunk % BlockTeam::size() == BlockTeam::rank()) {
+      const auto chosen = convert_fast<float>(reinterpret_cast<const T*>(row_chunks)[target]);
+      numbers.loss.store<float>(r, loss_of(rule, totals.log_total, chosen, totals.mean_logit));
+    }
+    for_each_tile<T>(row_chunks, chunks, [&](const Tile& tile, int first) {
+      float v[Tile::kSteps][kChunk<T>];
+      tile.unpack(v);
+      Tile::for_each_chunk(chunks - first, [&](int s, int chunk) {
+        gradient.apply<T>(v[s], (first + chunk) * kChunk<T>, target, classes);
+        to[first + chunk] = pack_chunk<T>(v[s]);
+        if (!is_last) fetch(first + chunk);
+      });
+    });
+    mma::finish_copies();
+  }
+}
+
+template <typename C>
+__global__ void classifier_plain_kernel(RowsOf logits, RowsOf grad, Targets targets,
+                                        RowNumbers numbers, int64_t rows, int64_t cols,
+                                        EntropyRule rule) {
+  const C cap = static_cast<C>(rule.soft_cap);
+  BlockTeam team;
+  for (int64_t r = team.index(); r < rows; r += team.count()) {
+    const int64_t target = targets.of(r, rule);
+    const PlainRow<C> from(logits, r, cols), to(grad, r, cols);
+    if (target < 0) {
+      if (threadIdx.x == 0) numbers.loss.store<C>(r, 0);
+      from.for_each_column([&](int64_t col) { to.set(col, C(0)); });
+      continue;
+    }
+    const PlainTotals<C> totals(PlainRow<C>(logits, r, rule.classes), rule, team);
+    const RowGradient<C> gradient(rule, totals.log_total,
+                                  numbers.dloss.load<C>(r * numbers.dloss_stride), C(0));
+    if (target % BlockTeam::size() == BlockTeam::rank())  // who overwrites it
+      numbers.loss.store<C>(
+          r, loss_of(rule, totals.log_total, capped(from.at(target), cap), totals.mean_logit));
+    from.for_each_column([&](int64_t col) {
+      to.set(col,
+             col >= rule.classes ? C(0) : gradient.of_element(from.at(col), cap, col == target));
+    });
+  }
+}
+
+template <typename T>
+void run_rows(const CudaCall& call, const RowStarts& from, const RowStarts& to,
+              const Targets& targets, const RowNumbers& numbers, const EntropyRule& rule) {
+  const int64_t rows = call.input(0).shape()[0], chunks = call.input(0).shape()[1] / kChunk<T>;
+  const auto bytes = static_cast<size_t>(chunks) * 16;
+  const auto kernel = classifier_rows_kernel<T>;
+  cuda::require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(bytes)),
+                "shared memory of classifier");
+  const int threads = tile_threads(chunks);
+  kernel<<<resident_blocks(kernel, {threads, 1}, bytes, rows), threads, bytes, call.stream>>>(
+      from, to, static_cast<int>(chunks), targets, numbers, rows, rule);
+}
+
+}  // namespace
+
+void classifier_cuda(const CudaCall& call) {
+  const Operand &logits = call.input(0), &targets = call.input(1), &dloss = call.input(2),
+                &grad = call.output(1);
+  const int64_t rows = logits.shape()[0], cols = logits.shape()[1];
+  if (rows == 0) return;
+  const EntropyRule rule(options_of(call.attrs), cols);
+  const Targets of_rows{Elements(targets), targets.layout->strides[0], fault_note(call)};
+  const RowNumbers numbers{Elements(call.output(0)), Elements(dloss), dloss.layout->strides[0]};
+  const std::optional<RowStarts> from = row_starts(logits), to = row_starts(grad);
+  const bool ran = from && to && is_for_chunks(call, cols) &&
+                   storage_bytes(logits.dtype, cols) <= kMostRowBytes &&
+                   visit_chunked_dtype(logits.dtype, [&]<typename T>() {
+                     run_rows<T>(call, *from, *to, of_rows, numbers, rule);
+                     return true;
+                   });
+  if (!ran) {
+    visit_plain(logits.dtype, [&]<typename C>() {
+      classifier_plain_kernel<C><<<blocks_for(rows, 1), plain_row_threads(cols), 0, call.stream>>>(
+          RowsOf(logits), RowsOf(grad), of_rows, numbers, rows, cols, rule);
+    });
+  }
+  cuda::check_launch(call.op.name);
+}
+
+}  // namespace brrr
