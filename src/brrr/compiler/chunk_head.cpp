@@ -25,9 +25,8 @@ class Chunker {
         parts_(graph.values.size()) {}
 
   Graph run() {
-    begin_graph(to_.graph, from_, [&](ValueId id) {
-      return now_[id.index()] = to_.graph.add_value(from_.type(id));
-    });
+    begin_graph(to_.graph, from_,
+                [&](ValueId id) { return now_[id.index()] = to_.graph.add_value(from_.type(id)); });
     for (size_t n = 0; n < from_.nodes.size(); ++n) {
       if (n == head_.nodes.front()) add_chunks();
       if (!is_done_[n]) copy(n);
@@ -129,11 +128,9 @@ class Chunker {
   ValueId piece(ValueId id, int axis, int64_t start, int64_t stop) {
     ValueId& known = pieces_[{id.value, axis}];
     if (known.valid()) return known;
-    return known = to_.add(slice_op, {as_matrix(id)},
-                           {{"axis", int64_t{axis}},
-                            {"start", start},
-                            {"stop", stop},
-                            {"step", int64_t{1}}});
+    return known = to_.add(
+               slice_op, {as_matrix(id)},
+               {{"axis", int64_t{axis}}, {"start", start}, {"stop", stop}, {"step", int64_t{1}}});
   }
 
   ValueId as_matrix(ValueId id) {
@@ -220,8 +217,7 @@ Graph chunk_heads(const Graph& graph, const ChunkHeadOptions& options) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (graph.nodes[n].op != &cross_entropy_op) continue;
     const Shape& logits = graph.type(graph.nodes[n].inputs[0]).shape;
-    const int64_t row_bytes =
-        storage_bytes(graph.type(graph.nodes[n].inputs[0]).dtype, logits[1]);
+    const int64_t row_bytes = storage_bytes(graph.type(graph.nodes[n].inputs[0]).dtype, logits[1]);
     if (chunk_rows(logits[0], row_bytes, options) >= logits[0]) continue;
     const std::optional<Head> head = find_head(graph, n);
     if (!head) continue;
