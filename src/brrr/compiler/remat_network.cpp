@@ -91,16 +91,18 @@ class Pricing {
   // A later part reads a result before any other node runs, or while the forward part still reads it: the
   // chunks of a head (compiler/chunk_head.h) do. A second run would make what is there.
   bool is_read_at_once(const Node& node) const {
-    return !node.op->view && std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
-      const size_t made = graph_.value(id).node.index();
-      Readers readers{.last_forward = made, .first_late = graph_.nodes.size()};
-      find_readers(id, readers);
-      if (readers.first_late == graph_.nodes.size()) return false;
-      for (size_t n = readers.last_forward + 1; n < readers.first_late; ++n) {
-        if (!graph_.nodes[n].op->view) return false;
-      }
-      return true;
-    });
+    return !node.op->view && std::any_of(node.outputs.begin(), node.outputs.end(),
+                                         [&](ValueId id) { return is_result_read_at_once(id); });
+  }
+  bool is_result_read_at_once(ValueId id) const {
+    Readers readers{.last_forward = graph_.value(id).node.index(),
+                    .first_late = graph_.nodes.size()};
+    find_readers(id, readers);
+    if (readers.first_late == graph_.nodes.size()) return false;
+    for (size_t n = readers.last_forward + 1; n < readers.first_late; ++n) {
+      if (!graph_.nodes[n].op->view) return false;
+    }
+    return true;
   }
 
   struct Readers {
