@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "brrr/autodiff/grad.h"
+#include "brrr/compiler/chunk_head.h"
 #include "brrr/compiler/epilogues.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/compiler/simplify.h"
@@ -124,6 +125,13 @@ std::string simplified(const Graph& graph) {
   return to_text(result);
 }
 
+// Three rows a chunk.
+std::string with_chunks(const Graph& graph) {
+  const Graph result = chunk_heads(graph, {.chunk_bytes = 0, .min_rows = 3, .row_multiple = 1});
+  verify(result, "chunk_head");
+  return to_text(result);
+}
+
 // As for a GPU of which nothing more is known: no library is asked.
 std::string with_epilogues(const std::string& pass, const Graph& graph) {
   constexpr Device kUnknown{.kind = DeviceKind::cuda, .index = 255};
@@ -183,6 +191,7 @@ std::string run_pass(const std::string& pass, const std::string& text) {
   if (pass.starts_with("trace ")) return traced(pass.substr(6));
   const Graph graph = parse_graph(text);
   if (pass == "simplify") return simplified(graph);
+  if (pass == "chunk_head") return with_chunks(graph);
   if (pass.ends_with("_epilogue")) return with_epilogues(pass, graph);
   if (pass == "fuse") return fused(graph);
   if (pass == "plan_memory")
@@ -278,8 +287,8 @@ TEST(GoldenFiles, EveryPassHasSome) {
     const std::string pass = read_golden(path).pass;
     ++passes[pass.substr(0, pass.find(' '))];
   }
-  for (const char* pass : {"trace", "simplify", "gelu_epilogue", "sum_epilogue", "add_epilogue",
-                           "fuse", "plan_memory"})
+  for (const char* pass : {"trace", "simplify", "chunk_head", "gelu_epilogue", "sum_epilogue",
+                           "add_epilogue", "fuse", "plan_memory"})
     EXPECT_GT(passes[pass], 0) << pass;
 }
 

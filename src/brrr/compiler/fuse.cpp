@@ -9,6 +9,8 @@
 namespace brrr {
 namespace {
 
+using Uses = std::vector<std::vector<NodeId>>;  // by value: its readers
+
 // Few enough nodes, and few enough operands for one kernel.
 bool fits(const RegionSet& regions, size_t a, size_t b, const FuseOptions& options) {
   const Graph& graph = regions.graph();
@@ -30,12 +32,41 @@ bool fits(const RegionSet& regions, size_t a, size_t b, const FuseOptions& optio
   return static_cast<int>(operands.size()) + 4 <= options.max_operands;
 }
 
-void join_producers(RegionSet& regions, size_t n, const FuseOptions& options) {
+// Contractions whose results a node reads, of those that can go on behind the kernel that makes them.
+template <typename Found>
+void for_each_contraction(const RegionSet& regions, size_t n, StreamsOf streams,
+                          const Found& found) {
+  const Graph& graph = regions.graph();
+  for (ValueId input : graph.nodes[n].inputs) {
+    const std::optional<size_t> producer = regions.true_maker(input);
+    if (producer && graph.nodes[*producer].op->kind == OpKind::contraction &&
+        streams(graph, graph.nodes[*producer]).outputs != 0)
+      found(*producer, input);
+  }
+}
+
+// In p1 + p2 + p3, products one after the other that nobody else reads, each addition goes behind its own
+// product, for the same traffic as one program that reads all of them in the end, and would hold them until
+// then.
+bool is_earlier_term(const RegionSet& regions, const Uses& uses, size_t producer, size_t reader,
+                     StreamsOf streams) {
+  bool is_behind_own = false, is_before_other = false;
+  for_each_contraction(regions, producer, streams, [&](size_t, ValueId result) {
+    is_behind_own |= uses[result.index()].size() == 1;
+  });
+  for_each_contraction(regions, reader, streams,
+                       [&](size_t n, ValueId) { is_before_other |= n > producer; });
+  return is_behind_own && is_before_other;
+}
+
+void join_producers(RegionSet& regions, const Uses& uses, size_t n, const FuseOptions& options) {
   const Graph& graph = regions.graph();
   for (ValueId input : graph.nodes[n].inputs) {
     const std::optional<size_t> producer = regions.maker(input);
     if (!producer || leaves_forward(graph.nodes[*producer], graph.nodes[n])) continue;
-    if (!can_fuse(graph, graph.nodes[*producer], graph.nodes[n])) continue;
+    if (!can_fuse(graph, graph.nodes[*producer], graph.nodes[n]) ||
+        is_earlier_term(regions, uses, *producer, n, options.streams))
+      continue;
     const size_t a = regions.find(*producer), b = regions.find(n);
     if (a != b && fits(regions, a, b, options) && !regions.depends_through_others(a, b))
       regions.merge(a, b);
@@ -81,8 +112,9 @@ std::vector<Region> fuse(const Graph& graph, const FuseOptions& options) {
   RegionSet regions(graph);
   std::map<size_t, Region> cores;
   if (options.enabled) {
+    const Uses uses = uses_of(graph);
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
-      if (is_tileable(graph, graph.nodes[n])) join_producers(regions, n, options);
+      if (is_tileable(graph, graph.nodes[n])) join_producers(regions, uses, n, options);
     }
     cores = attach_to_cores(regions, options.streams);
   }

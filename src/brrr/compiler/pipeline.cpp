@@ -97,6 +97,10 @@ constexpr GraphPass kGraphPasses[] = {
     {"precision", nullptr, run_precision},
     {"simplify", &PipelineOptions::simplify,
      [](const Graph& graph, const PipelineOptions&) { return simplify(graph); }},
+    {"chunk_head", &PipelineOptions::chunk_head,
+     [](const Graph& graph, const PipelineOptions& options) {
+       return chunk_heads(graph, options.head);
+     }},
     {"rematerialize", &PipelineOptions::rematerialize,
      [](const Graph& graph, const PipelineOptions& options) {
        return rematerialize(graph, options.remat,

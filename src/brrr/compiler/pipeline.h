@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "brrr/compiler/chunk_head.h"
 #include "brrr/compiler/plan_memory.h"
 #include "brrr/compiler/precision.h"
 #include "brrr/compiler/rematerialize.h"
@@ -17,6 +18,8 @@ namespace brrr {
 struct PipelineOptions {
   PrecisionOptions precision = {};
   bool simplify = true;
+  bool chunk_head = true;  // false: logits of the whole batch are in memory at once
+  ChunkHeadOptions head = {};
   bool rematerialize = true;  // false: everything that the backward part reads is kept
   RematOptions remat = {};
   // On a GPU: what products do to their results (compiler/epilogues.h).

@@ -36,6 +36,7 @@ class Pricing {
         costs.keep_bytes[id.index()] = parts_.is_result[id.index()] ? 0 : bytes_of(graph_, id);
         costs.is_never_kept[id.index()] = node.op->view || is_inner(graph_, parts_, id, checkpoint);
       }
+      costs.is_never_again[n] = !checkpoint.valid() && is_read_at_once(node);
     }
     return costs;
   }
@@ -85,6 +86,39 @@ class Pricing {
              std::none_of(readers.begin(), readers.end(),
                           [&](NodeId reader) { return parts_.is_forward(reader); });
     });
+  }
+
+  // A later part reads a result before any other node runs, or while the forward part still reads it: the
+  // chunks of a head (compiler/chunk_head.h) do. A second run would make what is there.
+  bool is_read_at_once(const Node& node) const {
+    return !node.op->view && std::any_of(node.outputs.begin(), node.outputs.end(),
+                                         [&](ValueId id) { return is_result_read_at_once(id); });
+  }
+  bool is_result_read_at_once(ValueId id) const {
+    Readers readers{.last_forward = graph_.value(id).node.index(),
+                    .first_late = graph_.nodes.size()};
+    find_readers(id, readers);
+    if (readers.first_late == graph_.nodes.size()) return false;
+    for (size_t n = readers.last_forward + 1; n < readers.first_late; ++n) {
+      if (!graph_.nodes[n].op->view) return false;
+    }
+    return true;
+  }
+
+  struct Readers {
+    size_t last_forward, first_late;
+  };
+  void find_readers(ValueId id, Readers& readers) const {
+    for (NodeId reader : parts_.uses[id.index()]) {
+      const Node& node = graph_.node(reader);
+      if (node.op->view) {
+        find_readers(node.outputs[0], readers);
+      } else if (parts_.is_forward(reader)) {
+        readers.last_forward = std::max(readers.last_forward, reader.index());
+      } else {
+        readers.first_late = std::min(readers.first_late, reader.index());
+      }
+    }
   }
 
   double again_seconds(const Node& node) const {

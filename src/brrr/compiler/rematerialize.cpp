@@ -17,8 +17,8 @@ constexpr double kByteAboveAll = 1e-6;
 NodeSet selective_choice(const Graph& graph, const StepParts& parts, CutCosts costs) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
-    costs.is_never_again[n] =
-        node.op->kind == OpKind::contraction && !checkpoint_around(graph, node).valid();
+    if (node.op->kind == OpKind::contraction && !checkpoint_around(graph, node).valid())
+      costs.is_never_again[n] = true;
   }
   return cheapest_choice(graph, parts, costs, kByteAboveAll);
 }

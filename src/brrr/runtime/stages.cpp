@@ -14,6 +14,7 @@ constexpr GraphStage kStages[] = {
     {"precision", "low types where the policy says so"},
     {"expand", "on a GPU: ops without a kernel there as what they are composed of"},
     {"simplify", "equal nodes once, unread nodes gone"},
+    {"chunk_head", "rows of large logits in chunks, each with its gradients at once"},
     {"rematerialize", "with what the backward part computes again"},
     {"gelu_epilogue", "on a GPU: GELU and its gradient by the products before them"},
     {"sum_epilogue", "on a GPU: bias gradients by the products of the weights' gradients"},
