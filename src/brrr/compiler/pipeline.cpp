@@ -7,6 +7,7 @@
 #include "brrr/compiler/codegen_cuda.h"
 #include "brrr/compiler/epilogues.h"
 #include "brrr/compiler/expand.h"
+#include "brrr/compiler/join_losses.h"
 #include "brrr/compiler/simplify.h"
 #include "brrr/compiler/verify_plan.h"
 #include "brrr/graph/repeat.h"
@@ -75,14 +76,16 @@ Graph run_epilogues(const Graph& graph, const PipelineOptions& options) {
   if (const std::optional<Device> device = options.device) return kTake(graph, *device);
   return graph;
 }
-constexpr GraphPass kEpiloguePasses[] = {
+constexpr GraphPass kGpuPasses[] = {
+    {"join_losses", &PipelineOptions::join_losses,
+     [](const Graph& graph, const PipelineOptions&) { return join_losses(graph); }, true},
     {"gelu_epilogue", &PipelineOptions::gelu_epilogue, run_epilogues<take_gelu_epilogues>, true},
     {"sum_epilogue", &PipelineOptions::sum_epilogue, run_epilogues<take_sum_epilogues>, true},
     {"add_epilogue", &PipelineOptions::add_epilogue, run_epilogues<take_add_epilogues>, true}};
 
 // What the budget of recomputation is held against: the graph as it will run.
 PlannedGraph plan_graph(Graph graph, const PipelineOptions& options) {
-  for (const GraphPass& pass : kEpiloguePasses) {
+  for (const GraphPass& pass : kGpuPasses) {
     if (pass.is_wanted(options)) graph = pass.run(graph, options);
   }
   PlannedGraph planned{
@@ -106,9 +109,10 @@ constexpr GraphPass kGraphPasses[] = {
        return rematerialize(graph, options.remat,
                             [&](const Graph& candidate) { return plan_graph(candidate, options); });
      }},
-    kEpiloguePasses[0],
-    kEpiloguePasses[1],
-    kEpiloguePasses[2],
+    kGpuPasses[0],
+    kGpuPasses[1],
+    kGpuPasses[2],
+    kGpuPasses[3],
 };
 
 // Passes behind them that choose better kernels or places and can be left out.

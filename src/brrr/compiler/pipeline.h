@@ -22,6 +22,7 @@ struct PipelineOptions {
   ChunkHeadOptions head = {};
   bool rematerialize = true;  // false: everything that the backward part reads is kept
   RematOptions remat = {};
+  bool join_losses = true;  // on a GPU: a loss and its gradient in one kernel
   // On a GPU: what products do to their results (compiler/epilogues.h).
   bool gelu_epilogue = true, sum_epilogue = true, add_epilogue = true;
   bool fuse = true;

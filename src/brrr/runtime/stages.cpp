@@ -16,6 +16,7 @@ constexpr GraphStage kStages[] = {
     {"simplify", "equal nodes once, unread nodes gone"},
     {"chunk_head", "rows of large logits in chunks, each with its gradients at once"},
     {"rematerialize", "with what the backward part computes again"},
+    {"join_losses", "on a GPU: losses with their gradients, logits read once"},
     {"gelu_epilogue", "on a GPU: GELU and its gradient by the products before them"},
     {"sum_epilogue", "on a GPU: bias gradients by the products of the weights' gradients"},
     {"add_epilogue", "on a GPU: additions by the products before them"},

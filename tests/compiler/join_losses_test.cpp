@@ -1,0 +1,100 @@
+// A loss and its gradient in one op: where they are joined, where they are not, and that it means the same.
+#include "brrr/compiler/join_losses.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "brrr/autodiff/grad.h"
+#include "brrr/compiler/chunk_head.h"
+#include "brrr/compiler/pipeline.h"
+#include "brrr/graph/interpret.h"
+#include "brrr/graph/trace.h"
+#include "brrr/graph/verify.h"
+#include "brrr/napkin/model_step.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/cross_entropy.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/samples.h"
+#include "brrr/runtime/stages.h"
+#include "support/cuda_build.h"
+
+namespace brrr {
+namespace {
+
+constexpr int64_t kRows = 12, kWidth = 6, kVocab = 10;
+
+int count_ops(const Graph& graph, const OpDef& op) {
+  return static_cast<int>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                                        [&](const Node& node) { return node.op == &op; }));
+}
+
+std::vector<Tensor> inputs() {
+  std::vector<int64_t> targets;
+  for (int64_t i = 0; i < kRows; ++i) targets.push_back(i * 7 % kVocab);
+  return {sample_values({kRows, kWidth}, 1), sample_values({kVocab, kWidth}, 2),
+          from_values(targets, {kRows})};
+}
+
+// The mean loss of x W^T and its gradients, as traced.
+Graph trace_head(const CrossEntropyOptions& options = {}) {
+  Tracer tracer;
+  std::vector<Tensor> handles;
+  for (const Tensor& x : inputs())
+    handles.push_back(tracer.add_input(x.type(), x.device(), "operand"));
+  for (int i : {0, 1}) handles[static_cast<size_t>(i)].require_grad();
+  const Tensor loss = cross_entropy(linear(handles[0], handles[1]), handles[2], options);
+  std::vector<Tensor> results{loss.detach()};
+  for (const Tensor& gradient : grad(loss, {handles[0], handles[1]})) results.push_back(gradient);
+  return tracer.finish(results);
+}
+
+Graph in_chunks(const Graph& graph) {
+  return chunk_heads(graph, {.chunk_bytes = 0, .min_rows = 4, .row_multiple = 1});
+}
+
+TEST(JoinLosses, TakesEveryChunkOfAHead) {
+  for (const CrossEntropyOptions& options :
+       {CrossEntropyOptions{}, CrossEntropyOptions{.label_smoothing = 0.1, .z_loss = 1e-3}}) {
+    const Graph chunked = in_chunks(trace_head(options)), joined = join_losses(chunked);
+    verify(joined);
+    EXPECT_EQ(count_ops(chunked, cross_entropy_op), 3);
+    EXPECT_EQ(count_ops(joined, classifier_op), 3);
+    EXPECT_EQ(count_ops(joined, cross_entropy_op), 0);
+    EXPECT_EQ(count_ops(joined, cross_entropy_backward_op), 0);
+    const Tensors expected = interpret(chunked, inputs()), got = interpret(joined, inputs());
+    ASSERT_EQ(got.size(), expected.size());
+    for (int i = 0; i < got.size(); ++i)
+      EXPECT_EQ(got[i].to_vector<float>(), expected[i].to_vector<float>()) << "result " << i;
+  }
+}
+
+// The mean of a whole head is taken before anything comes back.
+TEST(JoinLosses, LeavesLossesThatAreReadBefore) {
+  const Graph whole = trace_head();
+  EXPECT_EQ(count_ops(join_losses(whole), classifier_op), 0);
+}
+
+TEST(JoinLosses, IsAPassOfGpuPrograms) {
+  BRRR_NEEDS_CUDA_BUILD();
+  StepOptions options;
+  options.batch = 4, options.seq = 32, options.device = Device::null();
+  options.pipeline.head = {.chunk_bytes = 0, .min_rows = 64, .row_multiple = 1};
+  options.pipeline.precision.policy = Precision::bf16_mixed;
+  options.pipeline.device = Device{.kind = DeviceKind::cuda, .index = 255};
+  const auto count = [&](const PipelineOptions& pipeline, std::string_view name) {
+    const PlannedProgram program =
+        plan_program(ModelStep("gpt2-tiny", options).trace_step(), pipeline);
+    return std::count_if(program.kernels.kernels.begin(), program.kernels.kernels.end(),
+                         [&](const Kernel& kernel) { return kernel.name == name; });
+  };
+  EXPECT_EQ(count(options.pipeline, "classifier"), 2);
+  EXPECT_EQ(count(options.pipeline, "cross_entropy"), 0);
+  EXPECT_EQ(count(without(options.pipeline, "join_losses"), "cross_entropy"), 2);
+}
+
+}  // namespace
+}  // namespace brrr
