@@ -52,6 +52,19 @@ TEST(ModelCost, ShortModelsGiveTheCostOfLongOnes) {
   }
 }
 
+// 6 GiB of them are made in eight chunks; their FLOPs are those of the whole.
+TEST(ModelCost, LogitsAreThoseOfOneChunk) {
+  const ModelConfig config = with_layers(model_preset("gpt2-124m"), 5);
+  const CostOptions options{.batch = 64,
+                            .seq = 1024,
+                            .precision = Precision::bf16_mixed,
+                            .recompute = RematPolicy::selective};
+  const StepCost cost = traced_cost(config, options, h100_rates());
+  EXPECT_EQ(cost.logits, 2.0 * 8192 * 50257);
+  EXPECT_EQ(cost.head, 2.0 * 65536 * 50257 * 768);
+  expect_same(model_cost(config, options, h100_rates()).total(), cost, "gpt2-124m");
+}
+
 TEST(ModelCost, MixturesWithDenseFirstLayersHaveTwoKinds) {
   const ModelConfig config = with_layers(model_preset("llama-moe-tiny"), 8, 3);
   const CostOptions options{.batch = 2, .seq = 64};

@@ -68,7 +68,6 @@ StepMemory step_memory(const PlannedProgram& program, int64_t vocab) {
     if (buffer.place != Place::temporary || lives[b].first < 0) continue;
     uses[b] = use_of(program.graph(), buffer, lives[b], vocab);
     if (uses[b] == Use::activation) memory.activations += buffer.bytes;
-    if (uses[b] == Use::logits) memory.logits += buffer.bytes;
     if (uses[b] == Use::gradient) memory.gradients += buffer.bytes;
   }
   int64_t fullest = 0;
@@ -77,12 +76,15 @@ StepMemory step_memory(const PlannedProgram& program, int64_t vocab) {
     // and then two short models would not tell what a layer adds.
     if (list.kernels[static_cast<size_t>(k)].phase == Phase::update) continue;
     std::vector<std::pair<int64_t, int64_t>> alive;
+    int64_t logits = 0;
     for (size_t b = 0; b < list.buffers.size(); ++b) {
       const int64_t offset = program.plan.offsets[b];
       const bool counts = list.buffers[b].place == Place::temporary && offset >= 0 &&
                           uses[b] != Use::gradient && lives[b].first <= k && k <= lives[b].last;
       if (counts) alive.emplace_back(offset, offset + list.buffers[b].bytes);
+      if (counts && uses[b] == Use::logits) logits += list.buffers[b].bytes;
     }
+    memory.logits = std::max(memory.logits, logits);  // of one chunk, where they are made in chunks
     fullest = std::max(fullest, covered(alive));
   }
   memory.transient = std::max<int64_t>(0, fullest - memory.activations - memory.logits);
