@@ -60,14 +60,15 @@ TEST(JoinLosses, TakesEveryChunkOfAHead) {
   for (const CrossEntropyOptions& options :
        {CrossEntropyOptions{}, CrossEntropyOptions{.label_smoothing = 0.1, .z_loss = 1e-3}}) {
     const Graph chunked = in_chunks(trace_head(options)), joined = join_losses(chunked);
-    verify(joined);
+    verify(joined, "join_losses");
     EXPECT_EQ(count_ops(chunked, cross_entropy_op), 3);
     EXPECT_EQ(count_ops(joined, classifier_op), 3);
     EXPECT_EQ(count_ops(joined, cross_entropy_op), 0);
     EXPECT_EQ(count_ops(joined, cross_entropy_backward_op), 0);
-    const Tensors expected = interpret(chunked, inputs()), got = interpret(joined, inputs());
+    const std::vector<Tensor> expected = interpret(chunked, inputs()).outputs,
+                              got = interpret(joined, inputs()).outputs;
     ASSERT_EQ(got.size(), expected.size());
-    for (int i = 0; i < got.size(); ++i)
+    for (size_t i = 0; i < got.size(); ++i)
       EXPECT_EQ(got[i].to_vector<float>(), expected[i].to_vector<float>()) << "result " << i;
   }
 }

@@ -39,7 +39,6 @@ Cost classifier_cost(const CostCall& call) {
 std::vector<Sample> classifier_samples() {
   std::vector<Sample> samples;
   for (const CrossEntropySample& c : cross_entropy_cases()) {
-    if (options_of(c.attrs).classes == 1) continue;  // a gradient of 0, but for how it is rounded
     samples.push_back({{c.logits, c.targets, sample_values({c.logits.dim(0)}, 135)}, c.attrs});
   }
   return samples;

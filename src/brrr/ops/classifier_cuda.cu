@@ -1,6 +1,7 @@
 // Cross-entropy and its gradient in one pass: a block has a row in shared memory, so that logits are read once and
 // their gradient is written once. A thread reads and writes the same chunks always; as soon as it has written one, that
-// of the block's next row is on its way to the place.
+// of the block's next row is on its way to the place. Rows that are too long for that are read twice, by so few blocks
+// that the L2 cache still has them the second time.
 #include "brrr/ops/cross_entropy_rows.cuh"
 #include "brrr/ops/mma.cuh"
 #include "brrr/ops/softmax_cuda.h"
@@ -8,14 +9,16 @@
 namespace brrr {
 namespace {
 
-constexpr int64_t kMostRowBytes = 226 * 1024;  // of a block's shared memory
+constexpr int64_t kMostStagedBytes = 226 * 1024;  // of a block's shared memory
+constexpr int64_t kAloneBytes =
+    120 * 1024;  // so much that one block has a multiprocessor for itself
 
 struct RowNumbers {  // one number a row each
   Elements loss, dloss;
   int64_t dloss_stride;
 };
 
-template <typename T>
+template <typename T, bool Staged>
 __global__ void __launch_bounds__(kTileThreads, 2)
     classifier_rows_kernel(RowStarts logits, RowStarts grad, int chunks, Targets targets,
                            RowNumbers numbers, int64_t rows, EntropyRule rule) {
@@ -27,12 +30,15 @@ __global__ void __launch_bounds__(kTileThreads, 2)
     for (int chunk = BlockTeam::rank(); chunk < chunks; chunk += BlockTeam::size()) visit(chunk);
   };
   const uint4* next = logits.of<T>(team.index());  // there are no more blocks than rows
-  const auto fetch = [&](int chunk) { mma::copy_chunk(row_chunks + chunk, next + chunk, true); };
+  const auto fetch = [&](int chunk) {
+    if constexpr (Staged) mma::copy_chunk(row_chunks + chunk, next + chunk, true);
+  };
   for_each_chunk(fetch);
   mma::finish_copies();
   for (int64_t r = team.index(); r < rows; r += team.count()) {
     const auto target = static_cast<int>(targets.of(r, rule));
     const bool is_last = r + team.count() >= rows;
+    const uint4* const row = Staged ? row_chunks : next;
     if (!is_last) next = logits.of<T>(r + team.count());
     uint4* const to = grad.of<T>(r);
     mma::wait_copies<0>();
@@ -45,15 +51,15 @@ __global__ void __launch_bounds__(kTileThreads, 2)
       mma::finish_copies();
       continue;
     }
-    const ChunkedTotals<T> totals(row_chunks, chunks, rule, team);
+    const ChunkedTotals<T> totals(row, chunks, rule, team);
     const RowGradient<float> gradient(rule, totals.log_total,
                                       numbers.dloss.load<float>(r * numbers.dloss_stride), 0.0f);
     const int target_chunk = target / kChunk<T>;
     if (target_chunk % BlockTeam::size() == BlockTeam::rank()) {
-      const auto chosen = convert_fast<float>(reinterpret_cast<const T*>(row_chunks)[target]);
+      const auto chosen = convert_fast<float>(reinterpret_cast<const T*>(row)[target]);
       numbers.loss.store<float>(r, loss_of(rule, totals.log_total, chosen, totals.mean_logit));
     }
-    for_each_tile<T>(row_chunks, chunks, [&](const Tile& tile, int first) {
+    for_each_tile<T>(row, chunks, [&](const Tile& tile, int first) {
       float v[Tile::kSteps][kChunk<T>];
       tile.unpack(v);
       Tile::for_each_chunk(chunks - first, [&](int s, int chunk) {
@@ -97,13 +103,16 @@ template <typename T>
 void run_rows(const CudaCall& call, const RowStarts& from, const RowStarts& to,
               const Targets& targets, const RowNumbers& numbers, const EntropyRule& rule) {
   const int64_t rows = call.input(0).shape()[0], chunks = call.input(0).shape()[1] / kChunk<T>;
-  const auto bytes = static_cast<size_t>(chunks) * 16;
-  const auto kernel = classifier_rows_kernel<T>;
+  const bool is_staged = chunks * 16 <= kMostStagedBytes;
+  const int64_t bytes = is_staged ? chunks * 16 : kAloneBytes;
+  const auto kernel =
+      is_staged ? classifier_rows_kernel<T, true> : classifier_rows_kernel<T, false>;
   cuda::require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      static_cast<int>(bytes)),
                 "shared memory of classifier");
   const int threads = tile_threads(chunks);
-  kernel<<<resident_blocks(kernel, {threads, 1}, bytes, rows), threads, bytes, call.stream>>>(
+  const auto shared = static_cast<size_t>(bytes);
+  kernel<<<resident_blocks(kernel, {threads, 1}, shared, rows), threads, shared, call.stream>>>(
       from, to, static_cast<int>(chunks), targets, numbers, rows, rule);
 }
 
@@ -119,7 +128,6 @@ void classifier_cuda(const CudaCall& call) {
   const RowNumbers numbers{Elements(call.output(0)), Elements(dloss), dloss.layout->strides[0]};
   const std::optional<RowStarts> from = row_starts(logits), to = row_starts(grad);
   const bool ran = from && to && is_for_chunks(call, cols) &&
-                   storage_bytes(logits.dtype, cols) <= kMostRowBytes &&
                    visit_chunked_dtype(logits.dtype, [&]<typename T>() {
                      run_rows<T>(call, *from, *to, of_rows, numbers, rule);
                      return true;

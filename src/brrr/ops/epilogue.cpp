@@ -194,7 +194,7 @@ std::vector<Sample> gelu_backward_samples() {
 }
 
 std::vector<Sample> sums_samples() {
-  return {{{sample_values({8, 16}, 321, -1, 1), sample_values({16, 24}, 322, -1, 1)}, {}},
+  return {{{sample_values({128, 128}, 321, -1, 1), sample_values({128, 64}, 322, -1, 1)}, {}},
           {{sample_values({136, 128}, 323, -1, 1), sample_values({128, 64}, 324, -1, 1),
             sample_values({136, 64}, 325)},
            {}}};
