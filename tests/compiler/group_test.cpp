@@ -157,17 +157,27 @@ TEST_F(GroupOnGpu, AMemberIsTheKernelThatRunsAlone) {
 }
 
 TEST_F(GroupOnGpu, TablesAreCountedToTheByte) {
-  const std::vector<TensorType> types(5, {{100'000}, DType::f32});
-  const KernelList list = planned(types, [](std::span<const Tensor> x) {
-                            Tensors norms;
-                            for (const Tensor& each : x) norms.push_back(sum(square(each)));
-                            return norms;
-                          }).kernels;
-  ASSERT_EQ(list.kernels.size(), 1U);
+  const auto norms_of = [](size_t count) {
+    return planned(std::vector<TensorType>(count, {{100'000}, DType::f32}),
+                   [](std::span<const Tensor> x) {
+                     Tensors norms;
+                     for (const Tensor& each : x) norms.push_back(sum(square(each)));
+                     return norms;
+                   })
+        .kernels;
+  };
   // Two pointers a tensor for its parts, where they are and where their sums go, and two to join them.
-  EXPECT_EQ(side_bytes(list), Bytes(5 * 4 * 8));
+  const KernelList many = norms_of(300), few = norms_of(5);
+  ASSERT_EQ(many.kernels.size(), 1U);
+  EXPECT_EQ(side_bytes(many), Bytes(300 * 4 * 8));
+  EXPECT_EQ(side_bytes(few), Bytes(0));  // parameters of the launch
+  EXPECT_FALSE(few.kernels[0].generated->launches[0].is_table);
+  EXPECT_EQ(few.kernels[0].generated->launches[0].pointers.size(), 10U);
   // Scratch of each begins at a multiple of 256 bytes: 13 parts of 4 bytes.
-  EXPECT_EQ(list.kernels[0].generated->workspace_bytes, 5 * 256);
+  EXPECT_EQ(few.kernels[0].generated->workspace_bytes, 5 * 256);
+  if (!cuda::has_compiler()) return;
+  for (const KernelList* list : {&few, &many})
+    EXPECT_FALSE(cuda::compile_source(list->kernels[0].generated->source, "sm_90a")->empty());
 }
 
 TEST_F(GroupOnGpu, WhatDependsOnAGroupIsNotInIt) {

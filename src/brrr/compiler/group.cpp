@@ -110,7 +110,7 @@ void join_member(Kernel& all, Kernel& kernel, size_t inputs, size_t outputs) {
 class ReductionGroups {
  public:
   ReductionGroups(KernelList& list, const RenewedStates& renewed)
-      : list_(list), last_reader_(list.buffers.size(), 0), group_(renewed) {
+      : list_(list), renewed_(renewed), last_reader_(list.buffers.size(), 0) {
     for (size_t k = 0; k < list.kernels.size(); ++k) {
       for (const OperandRef& ref : list.kernels[k].inputs) last_reader_[ref.buffer.index()] = k;
     }
@@ -120,54 +120,74 @@ class ReductionGroups {
     for (size_t k = 0; k < list_.kernels.size(); ++k) {
       Kernel& kernel = list_.kernels[k];
       const bool is_member = is_reduction(kernel);
-      if (!group_.empty() &&
-          (is_member ? !belongs(kernel) : group_.must_precede(kernel) || !may_wait_for(k)))
-        finish();
-      if (!is_member) {
-        kernels_.push_back(std::move(kernel));
-        continue;
-      }
-      if (group_.empty()) place_ = kernels_.size();
-      group_.add(std::move(kernel));
+      finish_where([&](const Open& open) {
+        if (is_member && open.phase() == kernel.phase) return !open.group.accepts(kernel);
+        return open.group.must_precede(kernel) || (!is_member && !may_wait_for(open.group, k));
+      });
+      is_member ? add(std::move(kernel)) : kernels_.push_back(std::move(kernel));
     }
-    if (!group_.empty()) finish();
+    finish_where([](const Open&) { return true; });
     list_.kernels = std::move(kernels_);
   }
 
  private:
+  // A group that waits: one of each part of the step, none of which reads from another.
+  struct Open {
+    Group group;
+    size_t place;  // of its first kernel, were it alone
+    Phase phase() const { return group.members()[0].phase; }
+  };
+
   static bool is_reduction(const Kernel& kernel) {
     return kernel.op && !kernel.attachments.empty() &&
            std::any_of(kernel.outputs.begin(), kernel.outputs.end(),
                        [](const OperandRef& ref) { return numel(ref.layout.shape) > 0; });
   }
-  bool belongs(const Kernel& kernel) const {
-    return group_.members()[0].phase == kernel.phase && group_.accepts(kernel);
+
+  void add(Kernel kernel) {
+    auto own = std::find_if(open_.begin(), open_.end(),
+                            [&](const Open& open) { return open.phase() == kernel.phase; });
+    if (own == open_.end()) own = open_.insert(own, {Group(renewed_), kernels_.size()});
+    own->group.add(std::move(kernel));
   }
 
   // Kernel k runs ahead of the group; what the group reads is there that long.
-  bool may_wait_for(size_t k) const {
+  bool may_wait_for(const Group& group, size_t k) const {
     constexpr int64_t kMostHeldBytes = int64_t{1} << 20;
     int64_t held = 0;
-    for (const BufferId id : group_.read()) {
+    for (const BufferId id : group.read()) {
       const Buffer& buffer = list_.buffers[id.index()];
       if (buffer.place == Place::temporary && last_reader_[id.index()] <= k) held += buffer.bytes;
     }
     return held <= kMostHeldBytes;
   }
 
+  template <typename Condition>
+  void finish_where(const Condition& is_due) {
+    for (size_t i = 0; i < open_.size();) {
+      if (!is_due(open_[i])) {
+        ++i;
+        continue;
+      }
+      Open due = std::move(open_[i]);
+      open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
+      finish(std::move(due));
+    }
+  }
+
   // One that has waited in vain runs where it was.
-  void finish() {
-    const bool is_alone = group_.members().size() == 1;
-    const auto at = static_cast<std::ptrdiff_t>(is_alone ? place_ : kernels_.size());
-    kernels_.insert(kernels_.begin() + at, group_.joined(join_member));
-    group_.clear();
+  void finish(Open due) {
+    const size_t place = due.group.members().size() == 1 ? due.place : kernels_.size();
+    kernels_.insert(kernels_.begin() + static_cast<std::ptrdiff_t>(place),
+                    due.group.joined(join_member));
+    for (Open& other : open_) other.place += other.place > place ? 1 : 0;
   }
 
   KernelList& list_;
+  const RenewedStates& renewed_;
   std::vector<size_t> last_reader_;  // by buffer: a kernel of the old list
   std::vector<Kernel> kernels_;      // the new one
-  Group group_;
-  size_t place_ = 0;  // of the group's first kernel, were it alone
+  std::vector<Open> open_;
 };
 
 }  // namespace

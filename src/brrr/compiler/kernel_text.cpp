@@ -35,6 +35,8 @@ std::vector<KernelPointer> placed(std::vector<KernelPointer> pointers, const Pla
   return pointers;
 }
 
+constexpr size_t kMostParameters = 500;  // pointers; a launch may have 4 KiB of parameters
+
 // Scratch of each part begins at a multiple of this, as it would alone.
 constexpr int64_t kWorkspaceAlignment = 256;
 int64_t aligned(int64_t bytes) {
@@ -70,13 +72,22 @@ class Joiner {
     const auto argument = [&](const std::string& type, size_t behind) {
       // A copy: what is behind the table might change with every store, for all that the compiler knows.
       return fmt::format(
-          ", part_{0}::{1}(*reinterpret_cast<const part_{0}::{1}*>(table + kPointersAt[part] + "
-          "{2}))",
+          ", part_{0}::{1}(*reinterpret_cast<const part_{0}::{1}*>(pointers + kPointersAt[part] "
+          "+ {2}))",
           kind, type, behind);
     };
     return fmt::format("case {0}: return part_{0}::{1}(blockIdx.x - kFirstBlock[part]{2}{3});\n",
                        kind, launch.function, argument(launch.first, 0),
                        launch.more.empty() ? "" : argument(launch.more, launch.pointers.size()));
+  }
+
+  // Where they fit, pointers are parameters: one way to memory less before the first load.
+  static std::string pointers_text(const GeneratedLaunch& launch) {
+    if (launch.is_table) return entry_text(launch.entry, "const void* const* pointers");
+    return fmt::format("struct Pointers {{\n  const void* at[{}];\n}};\n",
+                       std::max<size_t>(launch.pointers.size(), 1)) +
+           entry_text(launch.entry, "const __grid_constant__ Pointers parameters") +
+           "const void* const* const pointers = parameters.at;\n";
   }
 
   // Of the parts that have so many launches.
@@ -86,8 +97,7 @@ class Joiner {
     std::vector<bool> is_known(kinds_.size(), false);
     GeneratedLaunch launch{.entry = fmt::format("{}_{}", name_, number == 0 ? "kernel" : "join"),
                            .blocks = 0,
-                           .threads = kTextBlock,
-                           .is_table = true};
+                           .threads = kTextBlock};
     for (size_t p = 0; p < parts_.size(); ++p) {
       if (number >= parts_[p].text.launches.size()) continue;
       const LaunchText& own = parts_[p].text.launches[number];
@@ -103,6 +113,7 @@ class Joiner {
         launch.pointers.insert(launch.pointers.end(), all.begin(), all.end());
       }
     }
+    launch.is_table = launch.pointers.size() > kMostParameters;
     // Bisection; all threads of a block agree.
     int64_t half = 1;
     while (half * 2 < static_cast<int64_t>(first_blocks.size())) half *= 2;
@@ -110,7 +121,7 @@ class Joiner {
         fmt::format("namespace launch_{} {{\n", number) +
         table_text("unsigned", "kFirstBlock", first_blocks) + table_text("int", "kKind", kinds) +
         table_text("int", "kPointersAt", pointers_at) +
-        entry_text(launch.entry, "const void* const* table") +
+        pointers_text(launch) +
         fmt::format(
             "int part = 0;\n"
             "for (int step = {}; step > 0; step /= 2)\n"
