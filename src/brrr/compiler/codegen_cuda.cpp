@@ -134,8 +134,8 @@ KernelText fused_reduction(const Kernel& kernel) {
   const std::optional<FoldText> fold = fold_text(*kernel.op, type);
   invariant(axes && fold, kernel.op->name, " was fused and has no text");
   ReductionText text{.program = std::move(part.text),
-                     .axes = *axes,
-                     .fold = *fold,
+                     .axes = axes.value_or(ReducedAxes{}),
+                     .fold = fold.value_or(FoldText{}),
                      .type = type,
                      .result = result.dtype,
                      .pointers = std::move(part.pointers),

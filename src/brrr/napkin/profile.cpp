@@ -59,7 +59,7 @@ std::string shortened(const std::string& name) {
 
 std::string kernel_label(const Kernel& kernel) {
   const bool is_group = !kernel.members.empty() || (!kernel.op && !kernel.program);
-  const std::string name = shortened(kernel.name);
+  std::string name = shortened(kernel.name);
   // Those of a group have shapes of their own.
   if (is_group || kernel.outputs.empty()) return name;
   return join_text(name, " ", kernel.outputs[0].layout.shape);
