@@ -128,7 +128,7 @@ TEST_F(Codegen, TheStepOfGpt2Compiles) {
       generated += kernel.generated != nullptr;
       EXPECT_TRUE(kernel.generated || kernel.body || kernel.op->cuda) << kernel.name;
     }
-    EXPECT_GT(generated, 10);
+    EXPECT_GE(generated, 8);
     compile_all(program.kernels);
   }
 }

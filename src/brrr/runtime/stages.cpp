@@ -17,7 +17,7 @@ constexpr GraphStage kStages[] = {
     {"rematerialize", "with what the backward part computes again"},
     {"gelu_epilogue", "on a GPU: GELU and its gradient by the products before them"},
     {"sum_epilogue", "on a GPU: bias gradients by the products of the weights' gradients"},
-    {"add_epilogue", "on a GPU: additions by the products before them"},
+    {"add_epilogue", "on a GPU: additions by the products and gradients of norms before them"},
 };
 
 // The same settings on the null device, where replaying a graph takes no memory.
