@@ -180,6 +180,25 @@ TEST_F(GroupOnGpu, TablesAreCountedToTheByte) {
     EXPECT_FALSE(cuda::compile_source(list->kernels[0].generated->source, "sm_90a")->empty());
 }
 
+// A program over numbers may read and write more of them than the parameters of a launch hold.
+TEST_F(GroupOnGpu, APointerThatIsNoParameterIsInATable) {
+  const std::vector<TensorType> types(400, {{}, DType::f32});
+  const KernelList list = planned(types, [](std::span<const Tensor> x) {
+                            Tensors sums{x[0] * 2.0};
+                            for (size_t i = 1; i < x.size(); ++i)
+                              sums.push_back(sums[sums.size() - 1] + x[i]);
+                            return sums;
+                          }).kernels;
+  ASSERT_EQ(list.kernels.size(), 1U);
+  const GeneratedLaunch& launch = list.kernels[0].generated->launches.at(0);
+  EXPECT_EQ(launch.pointers.size(), 800U);
+  EXPECT_TRUE(launch.is_table);
+  EXPECT_EQ(side_bytes(list), Bytes(800 * 8));
+  if (cuda::has_compiler()) {
+    EXPECT_FALSE(cuda::compile_source(list.kernels[0].generated->source, "sm_90a")->empty());
+  }
+}
+
 TEST_F(GroupOnGpu, WhatDependsOnAGroupIsNotInIt) {
   const TensorType type{{300, 40}, DType::f32};
   const PlannedProgram program = planned({type, type, type}, [](std::span<const Tensor> x) {

@@ -159,8 +159,8 @@ TEST(CudaRows, NormsAddAsAnAdditionBehindThemDoes) {
       const Tensors norm = run(layer_norm_op, {x, weight, weight}),
                     rms = run(rms_norm_op, {x, weight});
       const std::vector<Tensor> layer{x, weight, norm[1], norm[2], dy}, root{x, weight, rms[1], dy};
-      for (const auto& [op, inputs] : {std::pair(&layer_norm_backward_op, layer),
-                                       std::pair(&rms_norm_backward_op, root)}) {
+      for (const auto& [op, inputs] :
+           {std::pair(&layer_norm_backward_op, layer), std::pair(&rms_norm_backward_op, root)}) {
         std::vector<Tensor> adding = inputs;
         adding.push_back(around);
         const Tensors apart = run(*op, inputs), one = run(*op, adding);

@@ -120,8 +120,7 @@ class Joiner {
     made_.source.text +=
         fmt::format("namespace launch_{} {{\n", number) +
         table_text("unsigned", "kFirstBlock", first_blocks) + table_text("int", "kKind", kinds) +
-        table_text("int", "kPointersAt", pointers_at) +
-        pointers_text(launch) +
+        table_text("int", "kPointersAt", pointers_at) + pointers_text(launch) +
         fmt::format(
             "int part = 0;\n"
             "for (int step = {}; step > 0; step /= 2)\n"
@@ -143,6 +142,11 @@ class Joiner {
 
 GeneratedKernel kernel_of(const KernelText& text, const std::string& name,
                           const std::string& comment) {
+  const auto is_long = [](const LaunchText& launch) {
+    return launch.pointers.size() + launch.more_pointers.size() > kMostParameters;
+  };
+  if (std::any_of(text.launches.begin(), text.launches.end(), is_long))
+    return joined_kernel({{.text = text}}, name, comment);  // which has tables
   GeneratedKernel made{.source = {.name = name, .text = source_head(comment) + text.functions},
                        .workspace_bytes = text.workspace_bytes};
   for (const LaunchText& launch : text.launches) {

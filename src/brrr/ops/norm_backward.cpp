@@ -63,8 +63,8 @@ Tensors layer_norm_backward_compose(const ComposeCall& call) {
   const Tensor g = dy * operand(1);
   const Tensor along = x_hat * mean(g * x_hat, {-1}, KeepDims::yes);
   const Tensor dx = cast((g - mean(g, {-1}, KeepDims::yes) - along) * inverse_std, dtype);
-  return {with_addend(call, dx, kLayerNormInputs),
-          reduce_like(dy * x_hat, call.input(1)), reduce_like(dy, call.input(1))};
+  return {with_addend(call, dx, kLayerNormInputs), reduce_like(dy * x_hat, call.input(1)),
+          reduce_like(dy, call.input(1))};
 }
 
 // dx = (g - x_hat * mean(g * x_hat)) / rms

@@ -87,9 +87,8 @@ Backward backward_of(const KernelCall& call, Norm norm) {
           .scales = read_statistics(call.input(layer ? 3 : 2), x.rows()),
           .sums = layer ? 2 : 1,
           .dtype = call.output(0).dtype,
-          .addend = call.inputs.size() > (layer ? 5U : 4U)
-                        ? std::optional(Rows(call.inputs.back()))
-                        : std::nullopt};
+          .addend = call.inputs.size() > (layer ? 5U : 4U) ? std::optional(Rows(call.inputs.back()))
+                                                           : std::nullopt};
 }
 
 // Rows of scratch of a block: x, dy, dx, and for the addition what is added and what is rounded.
@@ -171,12 +170,12 @@ void run_norm_backward(const KernelCall& call, Norm norm) {
   if (cols == 0) return;
   const int64_t block = rows_a_block(rows, cols), blocks = blocks_of(rows, cols);
   const int64_t sums_bytes = b.sums * cols * compute_bytes(b.type);
-  const bool in_place = b.x.is_direct(b.type) && b.dy.is_direct(b.type) &&
-                        b.dx.is_direct(b.type) && !b.addend;
+  const bool in_place =
+      b.x.is_direct(b.type) && b.dy.is_direct(b.type) && b.dx.is_direct(b.type) && !b.addend;
   if (blocks > 0) {
     call.pool.for_each_piece(blocks, [&](int64_t i) {
-      const auto buffer =
-          std::make_unique_for_overwrite<double[]>(static_cast<size_t>(in_place ? 1 : scratch_rows(b) * cols));
+      const auto buffer = std::make_unique_for_overwrite<double[]>(
+          static_cast<size_t>(in_place ? 1 : scratch_rows(b) * cols));
       run_block(b, i * block, std::min(rows, (i + 1) * block),
                 call.workspace.data() + i * sums_bytes, buffer.get());
     });
