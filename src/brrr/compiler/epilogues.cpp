@@ -229,8 +229,8 @@ class Matcher {
                is_rms = node.op == &rms_norm_backward_op && node.inputs.size() == 4;
     if ((!is_layer && !is_rms) || !products_.is_in_order(addend)) return false;
     if (type(dx) != type(total) || type(addend) != type(total)) return false;
-    const std::optional<size_t> source = maker(products_.source_of(addend));
-    if ((source && *source > *norm) || leaves_forward(node, graph_.nodes[n])) return false;
+    const std::optional<size_t> own = maker(addend);  // which may be a view of something older
+    if ((own && *own > *norm) || leaves_forward(node, graph_.nodes[n])) return false;
     Replacement made{.at = *norm,
                      .place = NodeId(*norm),
                      .op = node.op,
