@@ -128,7 +128,7 @@ TEST_F(Codegen, TheStepOfGpt2Compiles) {
       generated += kernel.generated != nullptr;
       EXPECT_TRUE(kernel.generated || kernel.body || kernel.op->cuda) << kernel.name;
     }
-    EXPECT_GT(generated, 10);
+    EXPECT_GE(generated, 8);
     compile_all(program.kernels);
   }
 }
@@ -194,9 +194,9 @@ TEST_F(Codegen, ProgramsSideBySideShareFunctionsOfEqualText) {
   });
   ASSERT_EQ(list.kernels.size(), 1U);
   const std::string& text = list.kernels[0].generated->source.text;
-  EXPECT_THAT(text, HasSubstr("part_1_args"));
-  EXPECT_THAT(text, Not(HasSubstr("part_2_args")));
-  EXPECT_TRUE(list.kernels[0].generated->launches[0].is_table);
+  EXPECT_THAT(text, HasSubstr("namespace part_1 "));
+  EXPECT_THAT(text, Not(HasSubstr("namespace part_2 ")));
+  EXPECT_FALSE(list.kernels[0].generated->launches[0].is_table);  // they fit the parameters
   if (cuda::has_compiler()) compile_all(list);
 }
 

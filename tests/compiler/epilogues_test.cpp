@@ -107,6 +107,24 @@ TEST(Epilogues, TakeGeluBiasGradientsAndResidualsOfGpt2) {
   }
 }
 
+// The gradient that goes around a norm is added by the kernel of the norm's gradient: two in a layer, but for the
+// first, where the embedding wants the sum in f32.
+TEST(Epilogues, NormsAddTheGradientThatGoesAroundThem) {
+  BRRR_NEEDS_CUDA_BUILD();
+  const PlannedProgram with = gpt2_step(Precision::bf16_mixed);
+  int adding = 0;
+  for (const Kernel& kernel : with.kernels.kernels) {
+    if (kernel.op == &layer_norm_backward_op && kernel.inputs.size() == 6) {
+      ++adding;
+      EXPECT_EQ(kernel.inputs[5].layout, kernel.outputs[0].layout);
+    }
+    if (kernel.phase == Phase::backward) {
+      EXPECT_NE(kernel.name, "add");
+    }
+  }
+  EXPECT_EQ(adding, 2 * kLayers - 1);
+}
+
 // f32 has its own GELU, and all bias gradients beside the weights'.
 TEST(Epilogues, InF32AreSumsAndAdditions) {
   BRRR_NEEDS_CUDA_BUILD();

@@ -163,7 +163,7 @@ TEST(Fuse, UpdatesOfAllTensorsAreOneKernelInPlace) {
   }
   EXPECT_EQ(states[0].data<float>(), address);
   Executable& program = step.function().executable({{rate}});
-  EXPECT_EQ(kernel_names(program), (Names{"square+mul+sub and 2 more"}));
+  EXPECT_EQ(kernel_names(program), (Names{"square+mul+sub x 3"}));
   EXPECT_EQ(program.plan().arena_bytes, 0);
 }
 

@@ -53,6 +53,20 @@ return %3 %7
 )");
 }
 
+// The largest |x| is read late, by a report: it is kept, and not the tensor that it was taken of.
+TEST(Rematerialize, AReductionIsNotPutOffWithItsOperand) {
+  const Graph graph = parse_graph(R"(input %0: f32[1000000] "x"
+%1: f32[1000000] = exp %0
+%2: f32[1000000] = abs %1
+%3: f32[] = max %2 {axes=[0] keep_dims=false}
+%4: f32[] = sum %1 {axes=[0] keep_dims=false}
+backward
+%5: f32[] = mul %3 %4
+return %5
+)");
+  EXPECT_EQ(to_text(rewritten(graph)), to_text(graph));
+}
+
 TEST(Rematerialize, NoneLeavesTheProgramAlone) {
   const Graph graph = parse_graph(kChain);
   EXPECT_EQ(to_text(rewritten(graph, {.policy = RematPolicy::none})), to_text(graph));

@@ -130,8 +130,45 @@ TEST(CudaRows, NormsOfRowsOfEveryLength) {
       const Tensors rms = expect_op(rms_norm_op, {x, weight}, eps, tolerance);
       expect_op(layer_norm_backward_op, {x, weight, layer[1], layer[2], dy}, {}, 2 * tolerance);
       expect_op(rms_norm_backward_op, {x, weight, rms[1], dy}, {}, 2 * tolerance);
+      const Both around = rows_of(rows, cols, dtype, view, 9);
+      expect_op(layer_norm_backward_op, {x, weight, layer[1], layer[2], dy, around}, {},
+                2 * tolerance);
+      expect_op(rms_norm_backward_op, {x, weight, rms[1], dy, around}, {}, 2 * tolerance);
     }
   });
+}
+
+// What is added to dx is added behind its rounding: the bits of an addition of its own.
+TEST(CudaRows, NormsAddAsAnAdditionBehindThemDoes) {
+  BRRR_NEEDS_GPU();
+  NoGrad no_tape;
+  for (DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
+    for (int64_t cols : {7, 384, 768, 1024, 1600, 5000}) {
+      const auto there = [&](const Shape& shape, uint32_t draw) {
+        return to(values(shape, dtype, draw), kGpu);
+      };
+      const Tensor x = there({515, cols}, 1), dy = there({515, cols}, 2),
+                   around = there({515, cols}, 3), weight = there({cols}, 4);
+      const auto run = [](const OpDef& op, const std::vector<Tensor>& inputs) {
+        const bool is_forward = &op == &layer_norm_op || &op == &rms_norm_op;
+        return call_op(op, inputs, is_forward ? Attrs{{"eps", 1e-5}} : Attrs{});
+      };
+      const auto expect_same = [](const Tensor& a, const Tensor& b) {
+        expect_close(to(a, Device::cpu()), b, 0);
+      };
+      const Tensors norm = run(layer_norm_op, {x, weight, weight}),
+                    rms = run(rms_norm_op, {x, weight});
+      const std::vector<Tensor> layer{x, weight, norm[1], norm[2], dy}, root{x, weight, rms[1], dy};
+      for (const auto& [op, inputs] :
+           {std::pair(&layer_norm_backward_op, layer), std::pair(&rms_norm_backward_op, root)}) {
+        std::vector<Tensor> adding = inputs;
+        adding.push_back(around);
+        const Tensors apart = run(*op, inputs), one = run(*op, adding);
+        expect_same(around + apart[0], one[0]);
+        for (int i = 1; i < one.size(); ++i) expect_same(apart[i], one[i]);
+      }
+    }
+  }
 }
 
 // More rows than blocks at once: each team sums over several.

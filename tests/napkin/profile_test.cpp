@@ -117,7 +117,11 @@ TEST(Profile, LabelsStayShort) {
   Kernel kernel{.name = "a+b+c+d+e+f"};
   const OpDef* op = find_op("neg");
   for (int i = 0; i < 6; ++i) kernel.parts.push_back({op, 10});
-  EXPECT_EQ(kernel_label(kernel), "neg+neg+neg+..3 more");
+  EXPECT_EQ(kernel_label(kernel), "a+b+c+..3 more");
+  kernel.name = "a+b+c+d+e+f x 50 and 26 more";  // a group, of so many nodes each
+  EXPECT_EQ(kernel_label(kernel), "a+b+c+..3 more x 50 and 26 more");
+  kernel.name = "a+b+c+d";
+  EXPECT_EQ(kernel_label(kernel), "a+b+c+d");
 }
 
 // cos(cos(x)) without fusion: the advice is followed by compiling with fusion, and the price of the new

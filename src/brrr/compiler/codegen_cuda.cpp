@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "brrr/compiler/codegen_reduce.h"
@@ -93,74 +92,20 @@ std::string comment_of(const Kernel& kernel) {
                      kernel.cost.bytes_read, kernel.cost.bytes_written);
 }
 
-GeneratedKernel program_kernel(const Kernel& kernel) {
-  const Part part = part_of(*kernel.program, kernel, all_of(kernel.inputs), all_of(kernel.outputs));
-  const std::string name = identifier(kernel.name) + "_elements",
-                    entry = identifier(kernel.name) + "_kernel";
+// A function for the blocks of a program. Equal programs over equal operands have equal text.
+KernelText text_of(const Part& part) {
+  const std::string name = "elements";
   const int pack = pack_of(part.text);
-  GeneratedKernel made{.source = {.name = name, .text = {}}};
-  made.source.text =
-      source_head(comment_of(kernel)) + function_text(part.text, name, pack) +
-      fmt::format(
-          "extern \"C\" __global__ void __launch_bounds__({}) {}(const {}_args args) {{\n{}}}\n",
-          kTextBlock, entry, name, block_text(part.text, name, pack, "blockIdx.x", "args"));
-  made.launches = {
-      {entry, blocks_of(part.text, pack), kTextBlock, part.pointers, {}, /*is_table=*/false}};
-  return made;
-}
-
-std::string table_text(std::string_view type, std::string_view name,
-                       const std::vector<int64_t>& values) {
-  std::string text = fmt::format("__constant__ const {} {}[] = {{", type, name);
-  for (size_t i = 0; i < values.size(); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", values[i]);
-  return text + "};\n";
-}
-
-// Parts of equal text share a function; a block finds its part by bisection, and all its threads agree.
-GeneratedKernel side_by_side_kernel(const Kernel& kernel) {
-  const std::string name = identifier(kernel.name), entry = name + "_kernel";
-  std::map<std::string, int64_t> kinds;  // by text
-  std::string functions, cases;
-  std::vector<int64_t> first_blocks, kind_of, pointers_at;
-  GeneratedLaunch launch{.entry = entry, .blocks = 0, .threads = kTextBlock, .is_table = true};
-  for (const Attachment& attachment : kernel.attachments) {
-    const Part part = part_of(*attachment.program, kernel, attachment.inputs, attachment.outputs);
-    const int pack = pack_of(part.text);
-    const auto [kind, is_new] =
-        kinds.emplace(function_text(part.text, "part", pack), static_cast<int64_t>(kinds.size()));
-    if (is_new) {
-      const std::string function = fmt::format("part_{}", kind->second);
-      functions += function_text(part.text, function, pack);
-      const std::string args =
-          fmt::format("*reinterpret_cast<const {}_args*>(table + kPointersAt[part])", function);
-      cases += fmt::format(
-          "case {}: {{\n{}break;\n}}\n", kind->second,
-          block_text(part.text, function, pack, "blockIdx.x - kFirstBlock[part]", args));
-    }
-    first_blocks.push_back(launch.blocks);
-    kind_of.push_back(kind->second);
-    pointers_at.push_back(static_cast<int64_t>(launch.pointers.size()));
-    launch.blocks += blocks_of(part.text, pack);
-    launch.pointers.insert(launch.pointers.end(), part.pointers.begin(), part.pointers.end());
-  }
-  int64_t half = 1;
-  while (half * 2 < static_cast<int64_t>(first_blocks.size())) half *= 2;
-  GeneratedKernel made{.source = {.name = name, .text = {}}};
-  made.source.text = source_head(comment_of(kernel)) + functions +
-                     table_text("unsigned", "kFirstBlock", first_blocks) +
-                     table_text("int", "kKind", kind_of) +
-                     table_text("int", "kPointersAt", pointers_at) +
-                     fmt::format(
-                         "\nextern \"C\" __global__ void __launch_bounds__({}) {}(const "
-                         "void* const* table) {{\n"
-                         "int part = 0;\n"
-                         "for (int step = {}; step > 0; step /= 2)\n"
-                         "  if (part + step < {} && kFirstBlock[part + step] <= blockIdx.x) "
-                         "part += step;\n"
-                         "switch (kKind[part]) {{\n{}}}\n}}\n",
-                         kTextBlock, entry, half, first_blocks.size(), cases);
-  made.launches = {std::move(launch)};
+  KernelText made{.functions = function_text(part.text, name, pack)};
+  made.functions += fmt::format(
+      "__device__ __forceinline__ void run(unsigned block, const {}_args& args) {{\n{}}}\n", name,
+      block_text(part.text, name, pack, "block", "args"));
+  made.launches = {{.function = "run",
+                    .first = name + "_args",
+                    .more = {},
+                    .blocks = blocks_of(part.text, pack),
+                    .pointers = part.pointers,
+                    .more_pointers = {}}};
   return made;
 }
 
@@ -180,7 +125,7 @@ Part reading_part(const Kernel& kernel, const CoreOperand& operand) {
   return part;
 }
 
-GeneratedKernel fused_reduction(const Kernel& kernel) {
+KernelText fused_reduction(const Kernel& kernel) {
   const CoreOperand &operand = kernel.core_inputs[0], &result = kernel.core_outputs[0];
   Part part = operand.attachment >= 0 ? attached_part(kernel, operand.attachment)
                                       : reading_part(kernel, operand);
@@ -188,10 +133,9 @@ GeneratedKernel fused_reduction(const Kernel& kernel) {
   const ComputeType type = compute_type(operand.dtype);
   const std::optional<FoldText> fold = fold_text(*kernel.op, type);
   invariant(axes && fold, kernel.op->name, " was fused and has no text");
-  ReductionText text{.name = identifier(kernel.name),
-                     .program = std::move(part.text),
-                     .axes = *axes,
-                     .fold = *fold,
+  ReductionText text{.program = std::move(part.text),
+                     .axes = axes.value_or(ReducedAxes{}),
+                     .fold = fold.value_or(FoldText{}),
                      .type = type,
                      .result = result.dtype,
                      .pointers = std::move(part.pointers),
@@ -202,7 +146,30 @@ GeneratedKernel fused_reduction(const Kernel& kernel) {
     text.after = std::move(after.text);
     text.after_pointers = std::move(after.pointers);
   }
-  return reduction_kernel(text, comment_of(kernel));
+  return reduction_text(text);
+}
+
+// Programs, or members, side by side.
+std::vector<PlacedText> texts_of(const Kernel& kernel) {
+  std::vector<PlacedText> texts;
+  for (size_t i = 0; kernel.members.empty() && i < kernel.attachments.size(); ++i)
+    texts.push_back({.text = text_of(attached_part(kernel, static_cast<int>(i)))});
+  for (const Member& member : kernel.members)
+    texts.push_back({.text = fused_reduction(alone(kernel, member)),
+                     .first_input = static_cast<int>(member.first_input),
+                     .first_output = static_cast<int>(member.first_output)});
+  return texts;
+}
+
+GeneratedKernel made_of(const Kernel& kernel) {
+  const std::string name = identifier(kernel.name), comment = comment_of(kernel);
+  if (kernel.program) {
+    const Part part =
+        part_of(*kernel.program, kernel, all_of(kernel.inputs), all_of(kernel.outputs));
+    return kernel_of(text_of(part), name, comment);
+  }
+  if (kernel.op) return kernel_of(fused_reduction(kernel), name, comment);
+  return joined_kernel(texts_of(kernel), name, comment);
 }
 
 bool is_empty(const Kernel& kernel) {
@@ -215,9 +182,7 @@ bool is_empty(const Kernel& kernel) {
 std::shared_ptr<const GeneratedKernel> generate_kernel(const Kernel& kernel) {
   if (kernel.op && kernel.attachments.empty()) return nullptr;
   if (is_empty(kernel)) return std::make_shared<GeneratedKernel>();  // nothing to launch
-  if (kernel.program) return std::make_shared<GeneratedKernel>(program_kernel(kernel));
-  if (!kernel.op) return std::make_shared<GeneratedKernel>(side_by_side_kernel(kernel));
-  return std::make_shared<GeneratedKernel>(fused_reduction(kernel));
+  return std::make_shared<GeneratedKernel>(made_of(kernel));
 }
 
 void generate_kernels(KernelList& list) {

@@ -10,7 +10,8 @@
 namespace brrr {
 namespace {
 
-constexpr int kThreads = 256, kWarp = 32;
+constexpr int kThreads = kTextBlock, kWarp = 32;
+constexpr const char* kElements = "elements";  // the program that makes what is reduced
 constexpr int kColumnRows = kThreads / kWarp;  // threads of a block that share a column
 // To fill a GPU: four for each of 132 multiprocessors, all at once, since a few more would run alone behind
 // them. Fixed, so that sums have one order.
@@ -34,7 +35,7 @@ int pack_along(const ElementwiseText& program, int64_t length) {
 std::string constants_text(const ReductionText& reduction, int pack) {
   return fmt::format(
       "using Sum = {};\nusing Fold = {};\nconstexpr Sum kIdentity = {};\n"
-      "constexpr int kPack = {};\n\n",
+      "constexpr int kPack = {};\n\nstruct parts_args {{\n  Sum* parts;\n}};\n\n",
       compute_type_text(reduction.type), reduction.fold.functor, reduction.fold.identity, pack);
 }
 
@@ -61,7 +62,7 @@ std::string finish_text(const ReductionText& reduction) {
 
 // A loop of one thread over its share of [begin, end) into `totals`, kPack sums at a time, in order; the loads of
 // `ahead` packs are under way before the first is folded.
-std::string fold_loop(const std::string& name, int64_t step, int ahead) {
+std::string fold_loop(int64_t step, int ahead) {
   return fmt::format(
       "  Sum totals[kPack];\n"
       "#pragma unroll\n"
@@ -81,7 +82,7 @@ std::string fold_loop(const std::string& name, int64_t step, int ahead) {
       "    for (int a = 0; a < {4}; ++a) fold(i + a * {1}, loaded[a]);\n"
       "  }}\n"
       "  for (; i < end; i += {1}) fold(i, {0}_load<kPack>(args, i));\n",
-      name, step, (ahead - 1) * step, ahead * step, ahead);
+      kElements, step, (ahead - 1) * step, ahead * step, ahead);
 }
 
 constexpr const char* kJoinPack =
@@ -91,15 +92,11 @@ constexpr const char* kJoinPack =
 
 class ReductionWriter {
  public:
-  ReductionWriter(const ReductionText& reduction, const std::string& comment)
-      : reduction_(reduction),
-        name_(reduction.name + "_elements"),
-        entry_(reduction.name + "_kernel") {
+  explicit ReductionWriter(const ReductionText& reduction) : reduction_(reduction) {
     const bool rows = reduction.axes.inner == 1;
     pack_ = pack_along(reduction.program, rows ? reduction.axes.length : reduction.axes.inner);
-    made_.source = {.name = name_,
-                    .text = source_head(comment) + function_text(reduction.program, name_, pack_) +
-                            constants_text(reduction, pack_) + finish_text(reduction)};
+    made_.functions = function_text(reduction.program, kElements, pack_) +
+                      constants_text(reduction, pack_) + finish_text(reduction);
     if (!rows) {
       write_columns();
     } else if (reduction.axes.length <= kRowOfWarp) {
@@ -109,7 +106,7 @@ class ReductionWriter {
     }
   }
 
-  GeneratedKernel take() { return std::move(made_); }
+  KernelText take() { return std::move(made_); }
 
  private:
   int64_t rows() const { return reduction_.axes.outer; }
@@ -117,46 +114,56 @@ class ReductionWriter {
   int64_t columns() const { return reduction_.axes.inner; }
   int ahead() const { return packs_ahead(reduction_.program, pack_, 4); }
 
-  // Gives results, or sums of parts that another kernel joins.
-  void begin_kernel(int64_t parts) {
-    made_.source.text += fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__({}) {}(const {}_args args, {}) {{\n",
-        kThreads, entry_, name_, parts > 1 ? "Sum* parts" : "const results_args results");
+  // A function that gives results, or sums of parts that another one joins.
+  void begin_reduce(int64_t parts) {
+    begin_function("reduce", fmt::format("{}_args", kElements), "args",
+                   parts > 1 ? "parts_args" : "results_args", parts > 1 ? "into" : "results");
+  }
+  void begin_join() { begin_function("join", "parts_args", "from", "results_args", "results"); }
+  void begin_function(std::string_view name, std::string_view first_type, std::string_view first,
+                      std::string_view more_type, std::string_view more) {
+    made_.functions += fmt::format(
+        "__device__ __forceinline__ void {}(unsigned block, const {}& {}, const {}& {}) {{\n", name,
+        first_type, first, more_type, more);
   }
   static std::string give_text(int64_t parts, const std::string& place) {
-    return parts > 1 ? fmt::format("parts[{}] = total", place)
+    return parts > 1 ? fmt::format("into.parts[{}] = total", place)
                      : fmt::format("finish(results, {}, total)", place);
   }
   static KernelPointer parts_pointer() { return {KernelPointer::From::workspace, 0}; }
-  void add_launch(int64_t blocks, int64_t parts) {
-    made_.launches.push_back({entry_, blocks, kThreads, reduction_.pointers,
-                              parts > 1 ? std::vector{parts_pointer()} : reduction_.after_pointers,
-                              /*is_table=*/false});
+  void add_reduce(int64_t blocks, int64_t parts) {
+    made_.launches.push_back(
+        {.function = "reduce",
+         .first = fmt::format("{}_args", kElements),
+         .more = parts > 1 ? "parts_args" : "results_args",
+         .blocks = blocks,
+         .pointers = reduction_.pointers,
+         .more_pointers = parts > 1 ? std::vector{parts_pointer()} : reduction_.after_pointers});
   }
-  void add_join(const std::string& entry, int64_t blocks) {
-    made_.launches.push_back({entry,
-                              blocks,
-                              kThreads,
-                              {parts_pointer()},
-                              reduction_.after_pointers,
-                              /*is_table=*/false});
+  void add_join(int64_t blocks) {
+    made_.launches.push_back({.function = "join",
+                              .first = "parts_args",
+                              .more = "results_args",
+                              .blocks = blocks,
+                              .pointers = {parts_pointer()},
+                              .more_pointers = reduction_.after_pointers});
   }
 
   // A warp for each row.
   void write_short_rows() {
     const int64_t in_block = kThreads / kWarp;
-    begin_kernel(1);
-    made_.source.text += fmt::format(
-        "  const int64_t row = (int64_t)blockIdx.x * {} + threadIdx.x / 32;\n"
+    begin_reduce(1);
+    made_.functions += fmt::format(
+        "  const int64_t row = (int64_t)block * {} + threadIdx.x / 32;\n"
         "  if (row >= {}) return;\n"
         "  const int64_t begin = row * {} + threadIdx.x % 32 * kPack, end = (row + 1) * {};\n",
         in_block, rows(), length(), length());
-    made_.source.text += fold_loop(name_, int64_t{kWarp} * pack_, ahead());
-    made_.source.text += kJoinPack;
-    made_.source.text +=
+    made_.functions += fold_loop(int64_t{kWarp} * pack_, ahead());
+    made_.functions += kJoinPack;
+    made_.functions +=
         "  total = fold_warp<Fold>(total);\n"
         "  if (threadIdx.x % 32 == 0) finish(results, row, total);\n}\n";
-    add_launch(ceil_div(rows(), in_block), 1);
+    add_reduce(ceil_div(rows(), in_block), 1);
   }
 
   // A block for each row, or several that each take a part.
@@ -165,35 +172,33 @@ class ReductionWriter {
         std::clamp<int64_t>(kEnoughBlocks / rows(), 1, ceil_div(length(), kRowChunk));
     const int64_t chunk = round_up(ceil_div(length(), wanted), int64_t{kThreads} * pack_);
     const int64_t parts = ceil_div(length(), chunk);
-    begin_kernel(parts);
-    made_.source.text += fmt::format(
-        "  const int64_t row = blockIdx.x / {0}, part = blockIdx.x % {0};\n"
+    begin_reduce(parts);
+    made_.functions += fmt::format(
+        "  const int64_t row = block / {0}, part = block % {0};\n"
         "  const int64_t begin = row * {1} + part * {2} + threadIdx.x * kPack;\n"
         "  const int64_t end = row * {1} + (part + 1 == {0} ? {1} : (part + 1) * {2});\n",
         parts, length(), chunk);
-    made_.source.text += fold_loop(name_, int64_t{kThreads} * pack_, ahead());
-    made_.source.text += kJoinPack;
-    made_.source.text += fmt::format(
+    made_.functions += fold_loop(int64_t{kThreads} * pack_, ahead());
+    made_.functions += kJoinPack;
+    made_.functions += fmt::format(
         "  total = fold_block<Fold, {}>(total);\n"
         "  if (threadIdx.x == 0) {};\n}}\n",
-        kThreads, give_text(parts, "blockIdx.x"));
-    add_launch(rows() * parts, parts);
+        kThreads, give_text(parts, "block"));
+    add_reduce(rows() * parts, parts);
     if (parts > 1) write_joined_rows(parts);
   }
 
   void write_joined_rows(int64_t parts) {
     made_.workspace_bytes = rows() * parts * compute_bytes(reduction_.type);
-    const std::string entry = reduction_.name + "_join";
-    made_.source.text += fmt::format(
-        "\nextern \"C\" __global__ void __launch_bounds__({0}) {1}(const Sum* parts, const "
-        "results_args results) {{\n"
+    begin_join();
+    made_.functions += fmt::format(
         "  Sum total = kIdentity;\n"
-        "  for (int part = threadIdx.x; part < {2}; part += {0})\n"
-        "    total = Fold::of(total, parts[(int64_t)blockIdx.x * {2} + part]);\n"
+        "  for (int part = threadIdx.x; part < {1}; part += {0})\n"
+        "    total = Fold::of(total, from.parts[(int64_t)block * {1} + part]);\n"
         "  total = fold_block<Fold, {0}>(total);\n"
-        "  if (threadIdx.x == 0) finish(results, blockIdx.x, total);\n}}\n",
-        kThreads, entry, parts);
-    add_join(entry, rows());
+        "  if (threadIdx.x == 0) finish(results, block, total);\n}}\n\n",
+        kThreads, parts);
+    add_join(rows());
   }
 
   // Warps lie along the columns, 8 of them share 32 packs of columns.
@@ -202,19 +207,19 @@ class ReductionWriter {
     const int64_t wanted =
         std::clamp<int64_t>(kEnoughBlocks / (rows() * groups), 1, ceil_div(length(), kColumnChunk));
     const int64_t chunk = ceil_div(length(), wanted), parts = ceil_div(length(), chunk);
-    begin_kernel(parts);
-    made_.source.text += fmt::format(
+    begin_reduce(parts);
+    made_.functions += fmt::format(
         "  __shared__ Sum of_rows[{0}][32][kPack];\n"
         "  const int lane = threadIdx.x % 32, y = threadIdx.x / 32;\n"
-        "  const int64_t group = blockIdx.x % {1}, part = blockIdx.x / {1} % {2};\n"
-        "  const int64_t outer = blockIdx.x / {3};\n"
+        "  const int64_t group = block % {1}, part = block / {1} % {2};\n"
+        "  const int64_t outer = block / {3};\n"
         "  const int64_t column = (group * 32 + lane) * kPack;\n"
         "  const int64_t last = part + 1 == {2} ? {4} : (part + 1) * {5};\n"
         "  const int64_t begin = (outer * {4} + part * {5} + y) * {6} + column;\n"
         "  const int64_t end = column < {6} ? (outer * {4} + last) * {6} : 0;\n",
         kColumnRows, groups, parts, groups * parts, length(), chunk, columns());
-    made_.source.text += fold_loop(name_, kColumnRows * columns(), ahead());
-    made_.source.text += fmt::format(
+    made_.functions += fold_loop(kColumnRows * columns(), ahead());
+    made_.functions += fmt::format(
         "#pragma unroll\n"
         "  for (int j = 0; j < kPack; ++j) of_rows[y][lane][j] = totals[j];\n"
         "  __syncthreads();\n"
@@ -227,31 +232,28 @@ class ReductionWriter {
         "  }}\n}}\n",
         columns(), kColumnRows,
         give_text(parts, fmt::format("(outer * {} + part) * {} + column + j", parts, columns())));
-    add_launch(rows() * parts * groups, parts);
+    add_reduce(rows() * parts * groups, parts);
     if (parts > 1) write_joined_columns(parts);
   }
 
   void write_joined_columns(int64_t parts) {
     made_.workspace_bytes = rows() * parts * columns() * compute_bytes(reduction_.type);
-    const std::string entry = reduction_.name + "_join";
+    begin_join();
     const int64_t results = rows() * columns();
-    made_.source.text += fmt::format(
-        "\nextern \"C\" __global__ void __launch_bounds__({0}) {1}(const Sum* parts, const "
-        "results_args results) {{\n"
-        "  const int64_t i = (int64_t)blockIdx.x * {0} + threadIdx.x;\n"
-        "  if (i >= {2}) return;\n"
-        "  const Sum* mine = parts + i / {3} * {4} + i % {3};\n"
+    made_.functions += fmt::format(
+        "  const int64_t i = (int64_t)block * {0} + threadIdx.x;\n"
+        "  if (i >= {1}) return;\n"
+        "  const Sum* mine = from.parts + i / {2} * {3} + i % {2};\n"
         "  Sum total = mine[0];\n"
-        "  for (int part = 1; part < {5}; ++part) total = Fold::of(total, mine[part * {3}]);\n"
-        "  finish(results, i, total);\n}}\n",
-        kThreads, entry, results, columns(), parts * columns(), parts);
-    add_join(entry, ceil_div(results, kThreads));
+        "  for (int part = 1; part < {4}; ++part) total = Fold::of(total, mine[part * {2}]);\n"
+        "  finish(results, i, total);\n}}\n\n",
+        kThreads, results, columns(), parts * columns(), parts);
+    add_join(ceil_div(results, kThreads));
   }
 
   const ReductionText& reduction_;
-  const std::string name_, entry_;
   int pack_ = 1;
-  GeneratedKernel made_;
+  KernelText made_;
 };
 
 }  // namespace
@@ -294,8 +296,8 @@ std::optional<FoldText> fold_text(const OpDef& op, ComputeType type) {
   return {};
 }
 
-GeneratedKernel reduction_kernel(const ReductionText& reduction, const std::string& comment) {
-  return ReductionWriter(reduction, comment).take();
+KernelText reduction_text(const ReductionText& reduction) {
+  return ReductionWriter(reduction).take();
 }
 
 }  // namespace brrr

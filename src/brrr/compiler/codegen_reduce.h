@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/kernel_text.h"
 #include "brrr/ops/elementwise_text.h"
 
 namespace brrr {
@@ -22,7 +22,6 @@ struct FoldText {
 std::optional<FoldText> fold_text(const OpDef& op, ComputeType type);
 
 struct ReductionText {
-  std::string name;         // of the kernel
   ElementwiseText program;  // captures what is reduced
   ReducedAxes axes;
   FoldText fold;
@@ -32,6 +31,6 @@ struct ReductionText {
   std::optional<ElementwiseText> after;       // is given the results; none: they go to memory
   std::vector<KernelPointer> after_pointers;  // of that program, or where the results go
 };
-GeneratedKernel reduction_kernel(const ReductionText& reduction, const std::string& comment);
+KernelText reduction_text(const ReductionText& reduction);
 
 }  // namespace brrr

@@ -219,8 +219,35 @@ class Matcher {
   void take_add(size_t n) {
     const Node& add = graph_.nodes[n];
     for (int i = 0; i < 2; ++i) {
-      if (take_add_of(n, add.inputs[i], add.inputs[1 - i])) return;
+      if (take_add_of(n, add.inputs[i], add.inputs[1 - i]) ||
+          take_norm_add_of(n, add.inputs[i], add.inputs[1 - i]))
+        return;
     }
+  }
+
+  // The gradient that goes around a norm, added by the kernel of the norm's gradient.
+  bool take_norm_add_of(size_t n, ValueId added, ValueId addend) {
+    const ValueId total = graph_.nodes[n].outputs[0], dx = products_.sole_source(added);
+    const std::optional<size_t> norm = dx.valid() ? maker(dx) : std::nullopt;
+    if (!norm || taken_[*norm] || graph_.value(dx).output != 0) return false;
+    const Node& node = graph_.nodes[*norm];
+    const bool is_layer = node.op == &layer_norm_backward_op && node.inputs.size() == 5,
+               is_rms = node.op == &rms_norm_backward_op && node.inputs.size() == 4;
+    if ((!is_layer && !is_rms) || !products_.is_in_order(addend)) return false;
+    if (type(dx) != type(total) || type(addend) != type(total)) return false;
+    const std::optional<size_t> own = maker(addend);  // which may be a view of something older
+    if ((own && *own > *norm) || leaves_forward(node, graph_.nodes[n])) return false;
+    Replacement made{.at = *norm,
+                     .place = NodeId(*norm),
+                     .op = node.op,
+                     .attrs = node.attrs,
+                     .inputs = node.inputs,
+                     .results = node.outputs};
+    made.inputs.push_back(addend);
+    made.results[0] = total;
+    taken_[*norm] = taken_[n] = true;
+    found_.push_back(made);
+    return true;
   }
 
   bool take_add_of(size_t n, ValueId added, ValueId addend) {

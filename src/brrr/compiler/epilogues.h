@@ -18,7 +18,8 @@ Graph take_gelu_epilogues(const Graph& graph, Device device);
 Graph take_sum_epilogues(const Graph& graph, Device device);
 
 // A product added to a value that is there before it: a residual stream, or a gradient that micro-batches
-// add to. The product is then not rounded by itself.
+// add to. The product is then not rounded by itself. The same behind the gradient of a norm, for the gradient
+// that goes around it; there both are rounded as they are apart, and the bits stay.
 Graph take_add_epilogues(const Graph& graph, Device device);
 
 }  // namespace brrr

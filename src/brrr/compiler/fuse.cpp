@@ -29,7 +29,9 @@ bool fits(const RegionSet& regions, size_t a, size_t b, const FuseOptions& optio
       }
     }
   }
-  return static_cast<int>(operands.size()) + 4 <= options.max_operands;
+  const bool is_number = numel(graph.type(graph.nodes[b].outputs[0]).shape) == 1;
+  return static_cast<int>(operands.size()) + 4 <=
+         (is_number ? options.max_numbers : options.max_operands);
 }
 
 // Contractions whose results a node reads, of those that can go on behind the kernel that makes them.

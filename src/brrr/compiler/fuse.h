@@ -31,6 +31,7 @@ struct FuseOptions {
   bool enabled = true;
   int max_nodes = 48;     // a longer chain gains nothing more and needs more buffers
   int max_operands = 24;  // inputs and outputs of one kernel
+  int max_numbers = 24;   // the same of a kernel over one element, as sums of many numbers are
   StreamsOf streams = declared_streams;
 };
 

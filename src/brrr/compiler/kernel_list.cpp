@@ -48,6 +48,22 @@ bool may_overwrite_fused(const Kernel& kernel, size_t input, size_t output) {
   return true;
 }
 
+// A member may write over its own operands as it may alone, unless another one reads them too.
+bool may_overwrite_joined(const Kernel& kernel, size_t input, size_t output) {
+  for (const Member& member : kernel.members) {
+    if (input < member.first_input || input >= member.first_input + member.inputs) continue;
+    if (output < member.first_output || output >= member.first_output + member.outputs)
+      return false;
+    for (size_t i = 0; i < kernel.inputs.size(); ++i) {
+      const bool is_own = i >= member.first_input && i < member.first_input + member.inputs;
+      if (!is_own && kernel.inputs[i].buffer == kernel.inputs[input].buffer) return false;
+    }
+    return may_overwrite(alone(kernel, member), input - member.first_input,
+                         output - member.first_output);
+  }
+  return false;
+}
+
 int64_t workspace_bytes(const Kernel& kernel, ThreadPool& pool) {
   if (kernel.body) return kernel.body->plan.arena_bytes;
   if (!kernel.op || !kernel.op->workspace) return 0;
@@ -61,8 +77,20 @@ int64_t workspace_bytes(const Kernel& kernel, ThreadPool& pool) {
 
 }  // namespace
 
+Kernel alone(const Kernel& joined, const Member& member) {
+  Kernel kernel = *member.kernel;
+  const auto take = [](const std::vector<OperandRef>& all, size_t first, size_t count) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+    return std::vector<OperandRef>(begin, begin + static_cast<std::ptrdiff_t>(count));
+  };
+  kernel.inputs = take(joined.inputs, member.first_input, member.inputs);
+  kernel.outputs = take(joined.outputs, member.first_output, member.outputs);
+  return kernel;
+}
+
 bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
   if (kernel.inputs[input].placed.is_used()) return false;  // elements are elsewhere
+  if (!kernel.members.empty()) return may_overwrite_joined(kernel, input, output);
   if (!kernel.attachments.empty()) return may_overwrite_fused(kernel, input, output);
   if (kernel.program || kernel.op->tiles) return true;
   if (kernel.op == &update_view_op || kernel.op == &update_slice_op) return input == 0;

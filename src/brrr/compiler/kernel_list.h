@@ -65,7 +65,18 @@ struct KernelPart {
   int64_t elements;
 };
 
-// One of three: an op, alone or with attachments; a program; programs side by side, as attachments.
+struct Kernel;
+
+// A kernel that runs side by side with others, in the launches of all of them (compiler/group.h). Its
+// operands are those of the joined kernel from these on, which passes may still rename.
+struct Member {
+  std::shared_ptr<const Kernel> kernel;  // without inputs and outputs
+  size_t first_input, inputs;
+  size_t first_output, outputs;
+};
+
+// One of four: an op, alone or with attachments; a program; programs side by side, as attachments; on a GPU
+// reductions side by side, as members.
 struct Kernel {
   const OpDef* op = nullptr;
   std::shared_ptr<const TileProgram> program;
@@ -74,6 +85,7 @@ struct Kernel {
   std::vector<CoreOperand> core_inputs,
       core_outputs;  // empty: the op has inputs and outputs as they are
   std::vector<Attachment> attachments;
+  std::vector<Member> members;
   BufferId workspace;  // none where the kernel asks for no scratch
   Phase phase = Phase::forward;
   Cost cost;         // bytes: those between the kernel and memory
@@ -85,6 +97,9 @@ struct Kernel {
   std::shared_ptr<const GeneratedKernel>
       generated;  // on a GPU: how it runs, unless by its op's kernel
 };
+
+// A member with its operands, as if it ran alone.
+Kernel alone(const Kernel& joined, const Member& member);
 
 // True when the kernel may write an output into the bytes of an operand that nobody reads after it:
 // element i of the result is computed from element i of the operand, or later than all its reads.
@@ -99,7 +114,7 @@ struct KernelList {
 // The kernels of a graph whose nodes run in these regions. Written states are computed in place where
 // nobody reads the old value any more; otherwise they are copied at the end, all at once in effect.
 struct LowerOptions {
-  bool group = true;       // join elementwise programs that do not depend on each other
+  bool group = true;       // join kernels that do not depend on each other
   bool generated = false;  // every elementwise kernel is a program, and numbers are in its text
 };
 KernelList lower(const Graph& graph, const std::vector<Region>& regions,

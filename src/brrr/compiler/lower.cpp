@@ -35,7 +35,7 @@ class Lowering {
       give(graph_.states[i].before, Place::state, static_cast<int>(i));
     for (const Region& region : regions_) add_region(region);
     if (options_.generated) drop_unread_values();
-    if (options_.group) group_programs(list_);
+    if (options_.group) group_kernels();
     finish_results(graph_, where_, list_);
     return std::move(list_);
   }
@@ -48,6 +48,15 @@ class Lowering {
     where_[id.index()] = {buffer, contiguous_layout(type.shape), type.dtype};
   }
   const OperandRef& where(ValueId id) const { return where_[id.index()]; }
+
+  void group_kernels() {
+    RenewedStates renewed;
+    for (const StateSlot& state : graph_.states) {
+      if (state.is_written()) renewed[where(state.after).buffer] = where(state.before).buffer;
+    }
+    if (options_.generated) group_reductions(list_, renewed);
+    group_programs(list_, renewed);
+  }
 
   // ---- kernels ----
   KernelPart part_of(const Node& node) const {

@@ -48,15 +48,18 @@ FuseOptions fuse_options(const PipelineOptions& options) {
   // Without a compiler for generated kernels every op runs by its own.
   FuseOptions fusing{.enabled = options.fuse && (!options.is_cuda() || options.is_generated())};
   if (options.is_generated()) {
-    constexpr int kMaxNodes = 256;  // values between them are registers, not tiles in a cache
+    constexpr int kMaxNodes = 512;    // values between them are registers, not tiles in a cache
+    constexpr int kMaxNumbers = 480;  // pointers in the 4 KiB that parameters of a launch may have
     fusing.max_nodes = kMaxNodes;
+    fusing.max_numbers = kMaxNumbers;
     fusing.streams = generated_streams;
   }
   return fusing;
 }
 
 LowerOptions lower_options(const PipelineOptions& options) {
-  return {.group = fuse_options(options).enabled, .generated = options.is_generated()};
+  return {.group = fuse_options(options).enabled && options.group_kernels,
+          .generated = options.is_generated()};
 }
 
 void select_kernels(KernelList& list, const PipelineOptions& options, ThreadPool& pool) {
@@ -121,6 +124,7 @@ struct NamedSwitch {
   bool PipelineOptions::*enabled;
 };
 constexpr NamedSwitch kLaterPasses[] = {{"fuse", &PipelineOptions::fuse},
+                                        {"group_kernels", &PipelineOptions::group_kernels},
                                         {"plan_memory", &PipelineOptions::plan_memory}};
 
 double now_seconds() {

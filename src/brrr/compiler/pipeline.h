@@ -26,6 +26,7 @@ struct PipelineOptions {
   // On a GPU: what products do to their results (compiler/epilogues.h).
   bool gelu_epilogue = true, sum_epilogue = true, add_epilogue = true;
   bool fuse = true;
+  bool group_kernels = true;     // false: kernels that do not depend on each other run one by one
   bool plan_memory = true;       // false: every temporary has bytes of its own
   bool trace_twice = false;      // refuse a function whose second trace differs from the first
   bool keep_graphs = false;      // remember the graph after every pass

@@ -78,8 +78,13 @@ class Pricing {
     return (traffic.is_written ? 0 : once) + (adds_read ? once : 0);
   }
 
-  // Nobody in the forward part waits for it: to run it later costs nothing.
+  // Nobody in the forward part waits for it: to run it later costs nothing, unless it makes little of much (a
+  // reduction), which would have to wait with it.
   bool only_moves(const Node& node) const {
+    int64_t read = 0, made = 0;
+    for (ValueId id : node.inputs) read += bytes_of(graph_, id);
+    for (ValueId id : node.outputs) made += bytes_of(graph_, id);
+    if (node.op->kind == OpKind::reduce && made < read) return false;
     return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
       const std::vector<NodeId>& readers = parts_.uses[id.index()];
       return !parts_.is_result[id.index()] &&

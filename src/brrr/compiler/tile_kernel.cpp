@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kBufferBytes = 40 << 10;  // of the 48 KiB of an L1 cache
 constexpr int64_t kMinTile = 64;
+constexpr size_t kMaxOperands = 64;  // their tiles lie in the L1 cache
 constexpr int64_t kLineBytes = 64;
 // Between buffers, which would else lie a multiple of 4 KiB apart: a load then waits for a store to the
 // same place of another page, and all compete for the same lines of the L1 cache.
@@ -59,6 +60,8 @@ bool TileKernel::can_write_directly(const TileTransfer& store, int slot) const {
 TileKernel::TileKernel(const TileProgram& program, std::span<const Operand> inputs,
                        std::span<const Operand> outputs, int landing)
     : program_(&program), tile_(kTileElements) {
+  invariant(inputs.size() <= kMaxOperands && outputs.size() <= kMaxOperands, "a tile program of ",
+            inputs.size(), " inputs and ", outputs.size(), " outputs");
   for (const TileTransfer& load : program.loads_) {
     const Operand& input = inputs[static_cast<size_t>(load.operand)];
     load_paths_.push_back(path_of(input, program.shape_, load.type, true));

@@ -9,8 +9,6 @@
 namespace brrr {
 namespace {
 
-constexpr int kMaxOperands = 64;
-
 TileFn tile_of(const Node& node, ComputeType type) {
   const TileKernels tiles = node.op->tiles();
   const TileFn tile = type == ComputeType::f32   ? tiles.f32
@@ -230,8 +228,6 @@ TileProgram::TileProgram(const Graph& graph, std::span<const NodeId> nodes,
                          const TileProgramEnds& ends)
     : shape_(graph.type(graph.node(nodes.front()).outputs[0]).shape) {
   const auto& [inputs, outputs, given, captured] = ends;
-  invariant(inputs.size() <= kMaxOperands && outputs.size() <= kMaxOperands, "a tile program of ",
-            inputs.size(), " inputs and ", outputs.size(), " outputs");
   TileProgramBuilder builder(graph, *this);
   for (size_t i = 0; i < inputs.size(); ++i) builder.add_input(inputs[i], static_cast<int>(i));
   if (given.valid()) builder.add_given(given);

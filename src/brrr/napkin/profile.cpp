@@ -43,17 +43,26 @@ std::vector<ProfileRow> longest_first(std::vector<ProfileRow> rows) {
   return rows;
 }
 
+// "mul+mul+mul+add+add x 76" becomes "mul+mul+mul+..2 more x 76".
+std::string shortened(const std::string& name) {
+  constexpr size_t kMostNamed = 4;
+  const size_t end = std::min(name.find(' '), name.size());
+  const auto ops = static_cast<size_t>(
+      1 + std::count(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(end), '+'));
+  if (ops <= kMostNamed) return name;
+  size_t kept = 0;
+  for (size_t i = 0; i + 1 < kMostNamed; ++i) kept = name.find('+', kept) + 1;
+  return join_text(name.substr(0, kept), "..", ops - kMostNamed + 1, " more", name.substr(end));
+}
+
 }  // namespace
 
 std::string kernel_label(const Kernel& kernel) {
-  constexpr size_t kMostNamed = 4;
-  std::string name = kernel.name;
-  if (kernel.parts.size() > kMostNamed) {
-    name.clear();
-    for (size_t i = 0; i < kMostNamed - 1; ++i) name += join_text(kernel.parts[i].op->name, "+");
-    name += join_text("..", kernel.parts.size() - kMostNamed + 1, " more");
-  }
-  return kernel.outputs.empty() ? name : join_text(name, " ", kernel.outputs[0].layout.shape);
+  const bool is_group = !kernel.members.empty() || (!kernel.op && !kernel.program);
+  std::string name = shortened(kernel.name);
+  // Those of a group have shapes of their own.
+  if (is_group || kernel.outputs.empty()) return name;
+  return join_text(name, " ", kernel.outputs[0].layout.shape);
 }
 
 StepTimes measure_steps(Executable& program, std::span<const Tensor> inputs,

@@ -1,5 +1,6 @@
 // The gradients of layer_norm and rms_norm, all inputs in one walk over the rows. Neither has a rule
-// of its own: where gradients of gradients are wanted the compositions are recorded instead.
+// of its own: where gradients of gradients are wanted the compositions are recorded instead. A tensor like x may
+// follow dy: it is added to dx, as the gradient that goes around the norm is (compiler/epilogues.h).
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
@@ -13,7 +14,9 @@
 namespace brrr {
 namespace {
 
-// Inputs x, weight, `statistics` numbers a row, dy.
+constexpr size_t kLayerNormInputs = 5, kRmsNormInputs = 4;
+
+// Inputs x, weight, `statistics` numbers a row, dy, and what is added to dx or nothing.
 void require_operands(const InferCall& call, int statistics) {
   const Shape& x = call.shape(0);
   const int dy = 2 + statistics;
@@ -25,6 +28,10 @@ void require_operands(const InferCall& call, int statistics) {
   check(call.shape(dy) == x && call.dtype(dy) == call.dtype(0), call.op.name, ": the input is ",
         call.dtype(0), x, " and the gradient of the result ", call.dtype(dy), call.shape(dy),
         "; they must be alike");
+  if (call.size() > dy + 1)
+    check(call.shape(dy + 1) == x && call.dtype(dy + 1) == call.dtype(0), call.op.name,
+          ": the input is ", call.dtype(0), x, " and what is added to its gradient ",
+          call.dtype(dy + 1), call.shape(dy + 1), "; they must be alike");
   const Shape rows = row_statistic_type(x, call.dtype(0)).shape;
   for (int i = 2; i < dy; ++i) {
     check(call.shape(i) == rows && is_float(call.dtype(i)), call.op.name, ": a statistic is ",
@@ -43,6 +50,10 @@ TensorTypes infer_rms_norm_backward(const InferCall& call) {
   return {{call.shape(0), call.dtype(0)}, {call.shape(1), call.dtype(1)}};
 }
 
+Tensor with_addend(const ComposeCall& call, const Tensor& dx, size_t inputs) {
+  return call.inputs.size() > inputs ? dx + call.inputs.back() : dx;
+}
+
 // dx = (g - mean(g) - x_hat * mean(g * x_hat)) / std     (means over the row, g = dy * weight)
 Tensors layer_norm_backward_compose(const ComposeCall& call) {
   const DType dtype = call.input(0).dtype(), wide = wide_dtype(dtype);
@@ -51,8 +62,9 @@ Tensors layer_norm_backward_compose(const ComposeCall& call) {
   const Tensor x_hat = (operand(0) - unsqueeze(operand(2), -1)) * inverse_std;
   const Tensor g = dy * operand(1);
   const Tensor along = x_hat * mean(g * x_hat, {-1}, KeepDims::yes);
-  return {cast((g - mean(g, {-1}, KeepDims::yes) - along) * inverse_std, dtype),
-          reduce_like(dy * x_hat, call.input(1)), reduce_like(dy, call.input(1))};
+  const Tensor dx = cast((g - mean(g, {-1}, KeepDims::yes) - along) * inverse_std, dtype);
+  return {with_addend(call, dx, kLayerNormInputs), reduce_like(dy * x_hat, call.input(1)),
+          reduce_like(dy, call.input(1))};
 }
 
 // dx = (g - x_hat * mean(g * x_hat)) / rms
@@ -62,7 +74,20 @@ Tensors rms_norm_backward_compose(const ComposeCall& call) {
   const Tensor inverse_rms = unsqueeze(operand(2), -1), dy = operand(3);
   const Tensor x_hat = operand(0) * inverse_rms, g = dy * operand(1);
   const Tensor along = x_hat * mean(g * x_hat, {-1}, KeepDims::yes);
-  return {cast((g - along) * inverse_rms, dtype), reduce_like(dy * x_hat, call.input(1))};
+  return {with_addend(call, cast((g - along) * inverse_rms, dtype), kRmsNormInputs),
+          reduce_like(dy * x_hat, call.input(1))};
+}
+
+// Every operand once; one addition more where something is added.
+template <int64_t kFlops, size_t kInputs>
+Cost backward_cost(const CostCall& call) {
+  const bool adds = call.call.inputs.size() > kInputs;
+  Cost cost{.flops = (kFlops + (adds ? 1 : 0)) * numel(call.outputs[0].shape)};
+  for (int i = 0; i < call.call.size(); ++i)
+    cost.bytes_read += storage_bytes(call.call.dtype(i), numel(call.call.shape(i)));
+  for (const TensorType& type : call.outputs)
+    cost.bytes_written += storage_bytes(type.dtype, numel(type.shape));
+  return cost;
 }
 
 template <int kStatistics>
@@ -77,6 +102,8 @@ std::vector<Sample> backward_samples() {
     sample.inputs.push_back(sample_values(rows, 173, 0.5, 1.5));
     sample.inputs.push_back(sample_values(shape, 174));
     samples.push_back(sample);
+    sample.inputs.push_back(sample_values(shape, 175));
+    samples.push_back(sample);
   }
   return samples;
 }
@@ -88,8 +115,8 @@ const OpDef layer_norm_backward_op{
     .formula =
         "g = dy weight: dx = (g - mean(g) - x_hat mean(g x_hat)) / std, sums of dy x_hat, dy",
     .kind = OpKind::reduce,
-    .flops_per_element = 14,
     .infer = infer_layer_norm_backward,
+    .cost = backward_cost<14, kLayerNormInputs>,
     .compose = layer_norm_backward_compose,
     .cpu = [](const KernelCall& call) { run_norm_backward(call, Norm::layer); },
     .workspace = norm_backward_workspace,
@@ -102,8 +129,8 @@ const OpDef rms_norm_backward_op{
     .name = "rms_norm_backward",
     .formula = "g = dy weight: dx = (g - x_hat mean(g x_hat)) / rms, sum of dy x_hat",
     .kind = OpKind::reduce,
-    .flops_per_element = 11,
     .infer = infer_rms_norm_backward,
+    .cost = backward_cost<11, kRmsNormInputs>,
     .compose = rms_norm_backward_compose,
     .cpu = [](const KernelCall& call) { run_norm_backward(call, Norm::rms); },
     .workspace = norm_backward_workspace,

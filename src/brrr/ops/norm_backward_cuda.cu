@@ -10,7 +10,7 @@ namespace brrr {
 namespace {
 
 struct BackwardRows {
-  RowStarts x, dy, dx;
+  RowStarts x, dy, dx, addend;  // addend: unused where nothing is added to dx
   NormColumns weight;
   const float *means, *inverses;  // means: null for rms_norm
   float* partials;                // [blocks][2][cols]: sums of dy x_hat, and of dy
@@ -23,6 +23,8 @@ struct BackwardRows {
 // has at most 16, the next row is under way while this one is worked on.
 template <typename Row>
 constexpr bool kReadsAhead = Row::kPlaces <= 16;
+template <typename Row>
+constexpr bool kHoldsAddend = sizeof(typename Row::Element) == 2 || Row::kPlaces <= 8;
 constexpr int kMostThreads = 512;
 template <typename Row>
 constexpr int kBackwardThreads =
@@ -57,8 +59,18 @@ __device__ void write_sums(const float (&own)[Row::kSteps][kChunk<typename Row::
   }
 }
 
+// values = what is stored of them, + addend: the bits of an addition behind the norm
+template <typename T>
+__device__ void add_rounded(float (&values)[kChunk<T>], const uint4& addend) {
+  float own[kChunk<T>];
+  unpack_chunk<T>(addend, own);
+#pragma unroll
+  for (int i = 0; i < kChunk<T>; ++i)
+    values[i] = convert_fast<float>(convert_fast<T>(values[i])) + own[i];
+}
+
 // dx = (g - mean(g) - x_hat mean(g x_hat)) inverse,  g = dy weight; without mean(g) for rms_norm
-template <typename Row, bool Centered>
+template <typename Row, bool Centered, bool Adds>
 __global__ void __launch_bounds__(kBackwardThreads<Row>, kMostThreads / kBackwardThreads<Row>)
     norm_backward_rows_kernel(BackwardRows call) {
   using T = typename Row::Element;
@@ -100,6 +112,9 @@ __global__ void __launch_bounds__(kBackwardThreads<Row>, kMostThreads / kBackwar
         if constexpr (Centered) sums[1] += g[s][i], bias_sums[s][i] += d;
       }
     });
+    Row addend;  // under way during the sum, where registers hold it
+    const uint4* const added = Adds ? call.addend.of<T>(r) : nullptr;
+    if constexpr (Adds && kHoldsAddend<Row>) addend.load(added, chunks);
     team.sum(sums);
     const float along = sums[0] * call.one_over_cols;
     const float shift = Centered ? sums[Centered ? 1 : 0] * call.one_over_cols : 0;
@@ -108,6 +123,7 @@ __global__ void __launch_bounds__(kBackwardThreads<Row>, kMostThreads / kBackwar
 #pragma unroll
       for (int i = 0; i < kEach; ++i)
         g[s][i] = fmaf(-x_hat[s][i], along, Centered ? g[s][i] - shift : g[s][i]) * inverse;
+      if constexpr (Adds) add_rounded<T>(g[s], kHoldsAddend<Row> ? addend.words[s] : added[chunk]);
       to[chunk] = pack_chunk<T>(g[s]);
     });
   }
@@ -119,7 +135,8 @@ __global__ void __launch_bounds__(kBackwardThreads<Row>, kMostThreads / kBackwar
 }
 
 struct BackwardPlain {
-  RowsOf x, dy, dx;
+  RowsOf x, dy, dx, addend;
+  bool adds;
   NormColumns weight;
   Elements means, inverses;
   Walk mean_walk, inverse_walk;
@@ -132,7 +149,8 @@ __global__ void norm_backward_plain_kernel(BackwardPlain call) {
   BlockTeam team;
   C* const partials = static_cast<C*>(call.partials) + team.index() * 2 * call.cols;
   for (int64_t r = team.index(); r < call.rows; r += team.count()) {
-    const PlainRow<C> x(call.x, r, call.cols), dy(call.dy, r, call.cols), dx(call.dx, r, call.cols);
+    const PlainRow<C> x(call.x, r, call.cols), dy(call.dy, r, call.cols), dx(call.dx, r, call.cols),
+        addend(call.addend, r, call.cols);
     const C mean = Centered ? call.means.template load<C>(call.mean_walk.position(r)) : C(0);
     const C inverse = call.inverses.template load<C>(call.inverse_walk.position(r));
     const bool starts = r == team.index();
@@ -151,6 +169,7 @@ __global__ void norm_backward_plain_kernel(BackwardPlain call) {
     x.for_each_column([&](int64_t col) {
       const C x_hat = (x.at(col) - mean) * inverse, g = dy.at(col) * call.weight.at<C>(col);
       dx.set(col, (g - shift - x_hat * along) * inverse);
+      if (call.adds) dx.set(col, dx.at(col) + addend.at(col));  // of what was rounded
     });
   }
 }
@@ -214,12 +233,13 @@ struct Launched {
   int64_t blocks = 0;  // none: rows are not whole chunks, or too long for registers
 };
 
-template <bool Centered>
+template <bool Centered, bool Adds>
 Launched run_backward_rows(const CudaCall& call, const Operand& dy, const Operand& inverse) {
   const Operand &x = call.input(0), &dx = call.output(0), &mean = call.input(2);
+  const Operand& addend = Adds ? call.inputs.back() : x;
   const std::optional<RowStarts> x_starts = row_starts(x), dy_starts = row_starts(dy),
-                                 dx_starts = row_starts(dx);
-  if (!x_starts || !dy_starts || !dx_starts || !mean.layout->is_contiguous() ||
+                                 dx_starts = row_starts(dx), addend_starts = row_starts(addend);
+  if (!x_starts || !dy_starts || !dx_starts || !addend_starts || !mean.layout->is_contiguous() ||
       !inverse.layout->is_contiguous())
     return {};
   const int64_t cols = x.shape().back(), rows = norm_row_count(x);
@@ -229,6 +249,7 @@ Launched run_backward_rows(const CudaCall& call, const Operand& dy, const Operan
     BackwardRows rows_call{.x = *x_starts,
                            .dy = *dy_starts,
                            .dx = *dx_starts,
+                           .addend = *addend_starts,
                            .weight = NormColumns(call.input(1)),
                            .means = Elements(mean).as<float>(),
                            .inverses = Elements(inverse).as<float>(),
@@ -242,7 +263,7 @@ Launched run_backward_rows(const CudaCall& call, const Operand& dy, const Operan
       const int64_t at_once = Row::kPlaces <= 8 ? 1024 : 512;  // threads, by their registers
       launched.blocks = backward_blocks(
           rows, launch.teams, std::clamp<int64_t>(at_once / launch.threads, 1, kMostEach));
-      norm_backward_rows_kernel<Row, Centered>
+      norm_backward_rows_kernel<Row, Centered, Adds>
           <<<static_cast<unsigned>(launched.blocks), launch.threads, shared_bytes, call.stream>>>(
               rows_call);
       return true;
@@ -257,14 +278,19 @@ void run_norm_backward(const CudaCall& call) {
                 &inverse = call.input(Centered ? 3 : 2), &mean = call.input(2);
   const int64_t cols = x.shape().back(), rows = norm_row_count(x);
   if (cols == 0) return;
+  const bool adds = call.inputs.size() > (Centered ? 5 : 4);
   Launched launched;
-  if (rows > 0) launched = run_backward_rows<Centered>(call, dy, inverse);
+  if (rows > 0)
+    launched = adds ? run_backward_rows<Centered, true>(call, dy, inverse)
+                    : run_backward_rows<Centered, false>(call, dy, inverse);
   if (rows > 0 && launched.blocks == 0) {
     const int threads = plain_row_threads(cols);
     launched.blocks = backward_blocks(rows, 1, kPlainEach);
     const BackwardPlain plain{.x = RowsOf(x),
                               .dy = RowsOf(dy),
                               .dx = RowsOf(call.output(0)),
+                              .addend = RowsOf(adds ? call.inputs.back() : x),
+                              .adds = adds,
                               .weight = NormColumns(call.input(1)),
                               .means = Elements(mean),
                               .inverses = Elements(inverse),

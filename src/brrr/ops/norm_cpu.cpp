@@ -1,5 +1,6 @@
 #include "brrr/ops/norm_cpu.h"
 
+#include <optional>
 #include <vector>
 
 #include "brrr/ops/norm_rows.h"
@@ -63,6 +64,8 @@ struct Backward {
   Weights weight;
   std::vector<double> centers, scales;  // of every row; no centers: 0
   int sums;                             // of columns: dweight and, for layer, dbias
+  DType dtype;                          // of dx
+  std::optional<Rows> addend;           // what is added to dx behind its rounding
 
   NormStatistics statistics(int64_t row) const {
     const auto r = static_cast<size_t>(row);
@@ -82,7 +85,27 @@ Backward backward_of(const KernelCall& call, Norm norm) {
           .weight = Weights(call.input(1), type),
           .centers = layer ? read_statistics(call.input(2), x.rows()) : std::vector<double>(),
           .scales = read_statistics(call.input(layer ? 3 : 2), x.rows()),
-          .sums = layer ? 2 : 1};
+          .sums = layer ? 2 : 1,
+          .dtype = call.output(0).dtype,
+          .addend = call.inputs.size() > (layer ? 5U : 4U) ? std::optional(Rows(call.inputs.back()))
+                                                           : std::nullopt};
+}
+
+// Rows of scratch of a block: x, dy, dx, and for the addition what is added and what is rounded.
+int64_t scratch_rows(const Backward& b) { return b.addend ? 5 : 3; }
+
+// dx as it is stored, + the addend. `scratch` has two rows.
+void add_addend(const Rows& addend, const Backward& b, int64_t row, void* dx, double* scratch) {
+  const int64_t cols = b.x.cols();
+  if (b.dtype != natural_dtype(b.type)) {
+    auto* const rounded = reinterpret_cast<std::byte*>(scratch + cols);
+    store_elements(b.type, dx, b.dtype, rounded, 0, 1, cols);
+    load_elements(b.dtype, rounded, 0, 1, cols, b.type, dx);
+  }
+  const void* const added = addend.view(row, b.type, scratch);
+  visit_compute(b.type, [&]<typename T>() {
+    for (int64_t i = 0; i < cols; ++i) static_cast<T*>(dx)[i] += static_cast<const T*>(added)[i];
+  });
 }
 
 // Adds up rows [begin, end) into `sums`: dweight, then dbias, in the compute type.
@@ -102,7 +125,8 @@ void run_block(const Backward& b, int64_t begin, int64_t end, std::byte* sums, d
             .bias_sums = sums + cols * compute_bytes(b.type),
             .count = cols,
             .statistics = b.statistics(row),
-            .store = b.dx.store(b.type)});
+            .store = b.addend ? RowStore::cached : b.dx.store(b.type)});
+    if (b.addend) add_addend(*b.addend, b, row, out, buffer + 3 * cols);
     b.dx.deliver(row, b.type, out);
   }
   finish_stream();
@@ -146,11 +170,12 @@ void run_norm_backward(const KernelCall& call, Norm norm) {
   if (cols == 0) return;
   const int64_t block = rows_a_block(rows, cols), blocks = blocks_of(rows, cols);
   const int64_t sums_bytes = b.sums * cols * compute_bytes(b.type);
-  const bool in_place = b.x.is_direct(b.type) && b.dy.is_direct(b.type) && b.dx.is_direct(b.type);
+  const bool in_place =
+      b.x.is_direct(b.type) && b.dy.is_direct(b.type) && b.dx.is_direct(b.type) && !b.addend;
   if (blocks > 0) {
     call.pool.for_each_piece(blocks, [&](int64_t i) {
-      const auto buffer =
-          std::make_unique_for_overwrite<double[]>(static_cast<size_t>(in_place ? 1 : 3 * cols));
+      const auto buffer = std::make_unique_for_overwrite<double[]>(
+          static_cast<size_t>(in_place ? 1 : scratch_rows(b) * cols));
       run_block(b, i * block, std::min(rows, (i + 1) * block),
                 call.workspace.data() + i * sums_bytes, buffer.get());
     });

@@ -15,11 +15,85 @@ void copy_into(const CudaCall& call, const Operand& from, const Layout& place) {
   copy_elements_cuda(call, from, {output.base, &place, output.dtype});
 }
 
+// Small parts by one launch for as many as fit its parameters: the norms of all gradients as one tensor.
+constexpr int kPartsOfLaunch = 240;
+constexpr int64_t kSmallConcat = int64_t{1}
+                                 << 20;  // elements; larger parts have wide copies of their own
+
+template <typename Bits>
+struct JoinSmallParts {
+  const Bits* from[kPartsOfLaunch] = {};
+  int32_t ends[kPartsOfLaunch] = {};  // in a row of these parts; the first begins at 0
+  int32_t parts = 0;
+  Bits* to = nullptr;        // where the first part goes
+  int64_t row_elements = 0;  // of the output
+
+  __device__ void operator()(int64_t i) const {
+    const int32_t width = ends[parts - 1];
+    const auto row = static_cast<int32_t>(i / width), col = static_cast<int32_t>(i % width);
+    int first = 0, behind = parts - 1;  // the first part that ends behind the column
+    while (first < behind) {
+      const int middle = (first + behind) / 2;
+      if (ends[middle] > col) {
+        behind = middle;
+      } else {
+        first = middle + 1;
+      }
+    }
+    const int32_t begin = first == 0 ? 0 : ends[first - 1];
+    to[row * row_elements + col] = from[first][row * (ends[first] - begin) + col - begin];
+  }
+};
+
+template <typename Bits>
+void join_small_parts(const CudaCall& call, int64_t rows) {
+  Bits* to = Elements(call.output(0)).as<Bits>();
+  JoinSmallParts<Bits> join;
+  join.row_elements = call.output(0).count() / rows;
+  const auto launch = [&] {
+    if (join.parts == 0) return;
+    const int32_t width = join.ends[join.parts - 1];
+    join.to = to;
+    launch_for_each(call, rows * width, join);
+    to += width;
+    join.parts = 0;
+  };
+  for (const Operand& part : call.inputs) {
+    if (part.count() == 0) continue;
+    if (join.parts == kPartsOfLaunch) launch();
+    const int32_t begin = join.parts == 0 ? 0 : join.ends[join.parts - 1];
+    join.from[join.parts] = Elements(part).as<const Bits>();
+    join.ends[join.parts++] = begin + static_cast<int32_t>(part.count() / rows);
+  }
+  launch();
+}
+
+bool has_many_small_parts(const CudaCall& call) {
+  constexpr size_t kFew = 4;
+  const Operand& output = call.output(0);
+  if (call.inputs.size() <= kFew || output.count() == 0 || output.count() > kSmallConcat ||
+      is_packed(output.dtype) || !output.layout->is_contiguous())
+    return false;
+  return std::all_of(call.inputs.begin(), call.inputs.end(), [&](const Operand& part) {
+    return part.dtype == output.dtype && part.layout->is_contiguous();
+  });
+}
+
 }  // namespace
 
 void concat_cuda(const CudaCall& call) {
   const Operand& output = call.output(0);
   const int axis = normalize_axis(call.attrs.integer("axis"), output.shape().size(), "concat");
+  if (has_many_small_parts(call)) {
+    int64_t rows = 1;
+    for (int a = 0; a < axis; ++a) rows *= output.shape()[a];
+    switch (bit_size(output.dtype)) {
+      case 8: return join_small_parts<uint8_t>(call, rows);
+      case 16: return join_small_parts<uint16_t>(call, rows);
+      case 32: return join_small_parts<uint32_t>(call, rows);
+      default: return join_small_parts<uint64_t>(call, rows);
+    }
+  }
   int64_t start = 0;
   for (const Operand& part : call.inputs) {
     const int64_t stop = start + part.shape()[axis];

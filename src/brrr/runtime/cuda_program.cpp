@@ -155,7 +155,8 @@ void CudaProgram::add_step(const Kernel& kernel, std::byte* arena) {
   } else if (kernel.generated) {
     for (const GeneratedLaunch& launch : kernel.generated->launches) {
       step.code.push_back(&cuda::generated_kernel(kernel.generated->source, launch.entry, device_));
-      if (launch.is_table) step.table = device_bytes(device_, table_bytes(launch));
+      step.tables.push_back(launch.is_table ? device_bytes(device_, table_bytes(launch))
+                                            : Ref<Storage>());
     }
   } else {
     check(kernel.op && kernel.op->cuda, kernel.name,
@@ -208,12 +209,14 @@ void* CudaProgram::address_of(const Step& step, const KernelPointer& pointer) co
 void CudaProgram::upload_tables() {
   if (!addresses_changed_) return;
   for (Step& step : steps_) {
-    if (!step.table) continue;
-    std::vector<void*> pointers;
-    for (const KernelPointer& pointer : step.kernel->generated->launches[0].pointers)
-      pointers.push_back(address_of(step, pointer));
-    cuda::copy_to_device(step.table->data(), static_cast<const void*>(pointers.data()),
-                         pointers.size() * sizeof(void*), stream_);
+    for (size_t l = 0; l < step.tables.size(); ++l) {
+      if (!step.tables[l]) continue;
+      std::vector<void*> pointers;
+      for (const KernelPointer& pointer : step.kernel->generated->launches[l].pointers)
+        pointers.push_back(address_of(step, pointer));
+      cuda::copy_to_device(step.tables[l]->data(), static_cast<const void*>(pointers.data()),
+                           pointers.size() * sizeof(void*), stream_);
+    }
   }
   addresses_changed_ = false;
 }
@@ -224,7 +227,7 @@ void CudaProgram::launch_generated(Step& step) {
     const GeneratedLaunch& launch = kernel.launches[l];
     std::vector<void*> pointers, more, arguments;
     if (launch.is_table) {
-      pointers.push_back(step.table->data());
+      pointers.push_back(step.tables[l]->data());
     } else {
       for (const KernelPointer& pointer : launch.pointers)
         pointers.push_back(address_of(step, pointer));

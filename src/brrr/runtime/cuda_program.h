@@ -48,7 +48,7 @@ class CudaProgram {
     std::span<std::byte> workspace;
     std::unique_ptr<Loop> loop;             // of a repeat
     std::vector<const cuda::Kernel*> code;  // of a generated kernel, by launch
-    Ref<Storage> table;  // pointers in device memory, where a launch reads them there
+    std::vector<Ref<Storage>> tables;       // by launch: pointers in device memory, or null
   };
   // Steps that run without the host in between: [begin, end), captured once; or one loop.
   struct Section {

@@ -145,6 +145,11 @@ int64_t pieces_of(const Kernel& kernel) {
 
 KernelWork work_of(const Kernel& kernel) {
   KernelWork work{.parts = {}, .pieces = pieces_of(kernel)};
+  for (const Member& member : kernel.members) {
+    const KernelWork own = work_of(alone(kernel, member));
+    work.parts.insert(work.parts.end(), own.parts.begin(), own.parts.end());
+  }
+  if (!kernel.members.empty()) return work;
   const bool copy = kernel.parts.size() == 1 && kernel.parts[0].op == &copy_op;
   if (!copy) add_tiles(kernel, work.parts);
   for (const KernelPart& part : kernel.parts) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "brrr/compiler/codegen_cuda.h"
 #include "brrr/runtime/kernel_family.h"
 #include "brrr/runtime/traffic.h"
 
@@ -56,7 +57,8 @@ void price_arithmetic(const Kernel& kernel, const Rates& rates, KernelPrediction
     if (seconds > largest) price.family = part.family;
     largest = std::max(largest, seconds);
   }
-  price.overhead = rates.number("launch");
+  const size_t launches = kernel.generated ? kernel.generated->launches.size() : 1;
+  price.overhead = static_cast<double>(launches) * rates.number("launch");
   if (work.pieces > 1 && rates.threads > 1) price.overhead += rates.number("fork_join");
 }
 

@@ -19,7 +19,7 @@ constexpr GraphStage kStages[] = {
     {"join_losses", "on a GPU: losses with their gradients, logits read once"},
     {"gelu_epilogue", "on a GPU: GELU and its gradient by the products before them"},
     {"sum_epilogue", "on a GPU: bias gradients by the products of the weights' gradients"},
-    {"add_epilogue", "on a GPU: additions by the products before them"},
+    {"add_epilogue", "on a GPU: additions by the products and gradients of norms before them"},
 };
 
 // The same settings on the null device, where replaying a graph takes no memory.
