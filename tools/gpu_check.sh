@@ -85,13 +85,22 @@ if wants bench; then
 fi
 if wants train; then
   step train 120 "$bin/brrr" train --device cuda --steps 50 --out "$out/run"
-  step profile_124m 120 "$bin/brrr" profile --model gpt2-124m --batch 64 --seq 1024 --vocab 50304 \
-    --precision bf16 --device cuda --no-batch-test
+  for sizes in "gpt2-124m 64 1024" "gpt2-350m 32 1024" "gpt2-char 12 256"; do
+    read -r model batch seq <<<"$sizes"
+    step "profile_$model" 120 "$bin/brrr" profile --model "$model" --batch "$batch" --seq "$seq" \
+      --precision bf16 --recompute selective --device cuda --no-batch-test --steps 20
+    note "step_$model" ok "$(grep -m 1 '^step' "$out/profile_$model.log")"
+  done
 fi
 if wants peers; then
   peer=${BRRR_PEER:-../shared/peers/torch_train.py}
   if [ -f "$peer" ] && python3 -c 'import torch' 2>/dev/null; then
     step torch_124m 240 python3 "$peer" --shape gpt2-124m --batch 64 --seq 1024
+    step torch_350m 240 python3 "$peer" --shape gpt2-350m --batch 32 --seq 1024
+    step torch_char 240 python3 "$peer" --shape char --batch 12 --seq 256 --mode reduce-overhead
+    for shape in 124m 350m char; do
+      note "torch_$shape" ok "$(grep -o '"ms": [0-9.]*\|"peak_bytes": [0-9]*' "$out/torch_$shape.log" | tr '\n' ' ')"
+    done
   else
     note peers skipped "no PyTorch here, or no $peer (set BRRR_PEER)"
   fi
