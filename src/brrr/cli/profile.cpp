@@ -96,8 +96,10 @@ void run_profile(const Options& options) {
   const StepTimes times = measure_steps(program, inputs, measure);
   const std::optional<GpuLoad> load = watch ? std::optional(watch->finish()) : std::nullopt;
   const Rates rates = calibrator                    ? calibrator->rates()
-                      : options.calibrate && is_gpu ? calibrate_cuda(default_device())
-                                                    : find_rates(options.rates);
+                      : options.calibrate && is_gpu
+                          ? calibrate_cuda(default_device(), {.programs = {&program.kernels()},
+                                                              .programs_name = "this step"})
+                          : find_rates(options.rates);
   const PlannedProgram in_bf16 = plan_in(Precision::bf16_mixed, options.model);
   ProfileReport report{
       .title = fmt::format("{}, batch {}, seq {}: {} parameters, {} kernels", options.model.model,
