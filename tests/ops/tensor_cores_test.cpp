@@ -15,7 +15,8 @@ Layout rows(int64_t m, int64_t k) { return contiguous_layout({m, k}); }
 Layout columns(int64_t m, int64_t k) { return {{m, k}, {1, m}, 0}; }
 
 ProductOperands product(DType dtype, int64_t m, int64_t n, int64_t k) {
-  return {.a = rows(m, k), .b = columns(k, n), .a_dtype = dtype, .b_dtype = dtype, .c_dtype = dtype};
+  return {
+      .a = rows(m, k), .b = columns(k, n), .a_dtype = dtype, .b_dtype = dtype, .c_dtype = dtype};
 }
 
 TEST(TensorCores, TakeSixteenBits) {

@@ -46,8 +46,8 @@ TEST(GpuStep, SplitsTheStep) {
 
 TEST(GpuStep, TellsPinnedFromPageable) {
   const std::string text = gpu_step_text(profile());
-  for (const char* part : {"host to device", "device to host", "pinned", "pageable", "1,000,000",
-                           "50.0", "8.0"})
+  for (const char* part :
+       {"host to device", "device to host", "pinned", "pageable", "1,000,000", "50.0", "8.0"})
     EXPECT_THAT(text, HasSubstr(part));
   Profile none = profile();
   none.gpu->copies.clear();

@@ -52,9 +52,8 @@ TEST(CudaFamilies, AreFoundWhereTheyAreStored) {
 }
 
 TEST(CudaFamilies, PointsRunWithTheLastAxisFastest) {
-  const CudaFamily family{.name = "x",
-                          .grid = {.unit = "s", .axes = {{"m", {1, 2}}, {"n", {3, 4, 5}}}},
-                          .make = {}};
+  const CudaFamily family{
+      .name = "x", .grid = {.unit = "s", .axes = {{"m", {1, 2}}, {"n", {3, 4, 5}}}}, .make = {}};
   EXPECT_EQ(family.point(0), (std::vector<double>{1, 3}));
   EXPECT_EQ(family.point(2), (std::vector<double>{1, 5}));
   EXPECT_EQ(family.point(3), (std::vector<double>{2, 3}));
@@ -84,7 +83,8 @@ TEST(CudaFamilies, MultiplyOnTensorCoresInSixteenBits) {
 }
 
 Kernel product(DType dtype, int64_t m) {
-  return make_kernel(matmul_op, {operand(dtype, Shape{m, 1000}), operand(dtype, Shape{1000, 1000})});
+  return make_kernel(matmul_op,
+                     {operand(dtype, Shape{m, 1000}), operand(dtype, Shape{1000, 1000})});
 }
 
 double price(const Kernel& kernel, const Rates& rates) {
@@ -103,12 +103,13 @@ TEST(Predict, TakesTheRateOfTheArithmetic) {
   EXPECT_DOUBLE_EQ(price(product(DType::f32, 1000), rates), 2e9 / 100e9);
   rates.grids["scale.matmul.bf16"] = constant_rate("ratio", 4);
   EXPECT_DOUBLE_EQ(price(product(DType::bf16, 1000), rates), 2e9 / 400e9);
-  rates.grids["matmul.nn.bf16"] = {.unit = "flop/s",
-                                   .axes = {{"m", {1}}, {"n", {1}}, {"k", {1}}},
-                                   .values = {800e9}};
-  EXPECT_DOUBLE_EQ(price(product(DType::bf16, 1000), rates), 2e9 / 800e9) << "its own grid goes first";
+  rates.grids["matmul.nn.bf16"] = {
+      .unit = "flop/s", .axes = {{"m", {1}}, {"n", {1}}, {"k", {1}}}, .values = {800e9}};
+  EXPECT_DOUBLE_EQ(price(product(DType::bf16, 1000), rates), 2e9 / 800e9)
+      << "its own grid goes first";
   EXPECT_DOUBLE_EQ(price(product(DType::f32, 1000), rates), 2e9 / 100e9);
-  EXPECT_DOUBLE_EQ(price(product(DType::f16, 1000), rates), 2e9 / 100e9) << "nothing is known of it";
+  EXPECT_DOUBLE_EQ(price(product(DType::f16, 1000), rates), 2e9 / 100e9)
+      << "nothing is known of it";
 }
 
 TEST(Predict, TakesTheTimeOfAKernelThatWasMeasured) {
@@ -119,8 +120,9 @@ TEST(Predict, TakesTheTimeOfAKernelThatWasMeasured) {
   rates.grids[kernel_signature(known)] = constant_rate("s", 0.25);
   EXPECT_DOUBLE_EQ(price(known, rates), 0.25);
   EXPECT_LT(price(other, rates), 0.1);
-  const Kernel norm = make_kernel(
-      rms_norm_op, {operand(DType::f32, Shape{4, 8}), operand(DType::f32, Shape{8})}, {{"eps", 1e-5}});
+  const Kernel norm =
+      make_kernel(rms_norm_op, {operand(DType::f32, Shape{4, 8}), operand(DType::f32, Shape{8})},
+                  {{"eps", 1e-5}});
   EXPECT_EQ(kernel_signature(norm), "") << "families price what is no product";
 }
 

@@ -132,8 +132,9 @@ void add_calibrate(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print what is written");
   add_model_options(*command, options->model)
-      ->description("On a GPU: measure the products and attention of this model's step too, each "
-                    "by itself");
+      ->description(
+          "On a GPU: measure the products and attention of this model's step too, each "
+          "by itself");
   add_device_option(*command, options->device);
   command->footer(
       "Leave the machine alone meanwhile (about 20 s; on a GPU a minute).\nExamples:\n"

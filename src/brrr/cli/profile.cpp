@@ -95,7 +95,7 @@ void run_profile(const Options& options) {
   const std::vector<Tensor> inputs = host_inputs(step);
   const StepTimes times = measure_steps(program, inputs, measure);
   const std::optional<GpuLoad> load = watch ? std::optional(watch->finish()) : std::nullopt;
-  const Rates rates = calibrator                    ? calibrator->rates()
+  const Rates rates = calibrator ? calibrator->rates()
                       : options.calibrate && is_gpu
                           ? calibrate_cuda(default_device(), {.programs = {&program.kernels()},
                                                               .programs_name = "this step"})

@@ -205,9 +205,10 @@ Rates own_gpu_rates(const GpuSpec& gpu) {
   for (const char* move : {"tile.convert", "tile.cast", "tile.copy", "tile.spread", "tile.gather"})
     rates.grids[move] = constant_rate("element/s", instructions);
   add_arithmetics(gpu, rates);
-  rates.source = join_text("hardware table: ", gpu.name,
-                           ", shares of its peaks that products, brrr's attention and copies reached "
-                           "on an H200");
+  rates.source =
+      join_text("hardware table: ", gpu.name,
+                ", shares of its peaks that products, brrr's attention and copies reached "
+                "on an H200");
   return rates;
 }
 

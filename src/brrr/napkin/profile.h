@@ -15,7 +15,8 @@ namespace brrr {
 // What only a step on a GPU has.
 struct GpuStepTimes {
   GpuGeneration generation;
-  double device_seconds = 0;     // of a replayed step by the GPU's clock, copies included, host ahead; the median
+  double device_seconds =
+      0;  // of a replayed step by the GPU's clock, copies included, host ahead; the median
   std::vector<HostCopy> copies;  // medians
   int64_t launches = 0;          // by the host, for a replayed step
 };
@@ -73,7 +74,7 @@ struct ProfileRow {
   int calls = 0;
   int64_t flops = 0, bytes = 0;
   double seconds = 0, predicted = 0, roof = 0;
-  double in_regime[kRegimes] = {};  // predicted seconds by what bounds them
+  double in_regime[kRegimes] = {};                 // predicted seconds by what bounds them
   std::optional<TensorCoreUse> tensor_cores = {};  // of kernels of this label, the worst of them
   Regime regime() const;
 };

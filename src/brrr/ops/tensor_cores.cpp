@@ -1,5 +1,9 @@
 #include "brrr/ops/tensor_cores.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
 #include "brrr/base/error.h"
 #include "brrr/ops/product_factors.h"
 
@@ -115,8 +119,9 @@ TensorCoreUse product_tensor_cores(const ProductOperands& product, GpuGeneration
 
 bool is_chunked_head(const Layout& heads) {
   const auto whole = [](int64_t elements) { return elements % 8 == 0; };  // of 16 bits
+  const int64_t reach = std::abs(heads.strides[2]) * std::max<int64_t>(heads.shape[2], 1);
   return heads.strides[3] == 1 && whole(heads.strides[0]) && whole(heads.strides[1]) &&
-         whole(heads.strides[2]) && whole(heads.offset);
+         whole(heads.strides[2]) && whole(heads.offset) && reach < std::numeric_limits<int>::max();
 }
 
 TensorCoreUse attention_tensor_cores(const AttentionOperands& heads) {
@@ -134,7 +139,7 @@ TensorCoreUse attention_tensor_cores(const AttentionOperands& heads) {
     return plain("more than 65535 sequences or heads");
   if (!(heads.scale > 0)) return plain("the scale of scores is not positive");
   if (!is_chunked_head(heads.q) || !is_chunked_head(heads.k) || !is_chunked_head(heads.v))
-    return plain("rows of heads are not whole chunks of 16 bytes");
+    return plain("rows of heads are not whole chunks of 16 bytes, or reach over 2^31 elements");
   return {TensorCores::full, to_text(heads.dtype), {}};
 }
 

@@ -48,6 +48,7 @@ struct AttentionOperands {
   double scale = 1;
 };
 TensorCoreUse attention_tensor_cores(const AttentionOperands& heads);
-bool is_chunked_head(const Layout& heads);  // contiguous numbers, rows of whole 16-byte chunks
+// Contiguous numbers in rows of whole 16-byte chunks, the last of which begins within 2^31 elements.
+bool is_chunked_head(const Layout& heads);
 
 }  // namespace brrr

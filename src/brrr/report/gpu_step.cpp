@@ -80,9 +80,9 @@ std::string tensor_cores_table(const Profile& p) {
     table.row(row.label, row.calls, milliseconds(row.seconds), row.tensor_cores->mark(),
               row.tensor_cores->reason);
   }
-  const std::string sum = fmt::format(
-      "Tensor cores in full: {:.1f} % of the time of products and attention.\n",
-      100 * part(full, all));
+  const std::string sum =
+      fmt::format("Tensor cores in full: {:.1f} % of the time of products and attention.\n",
+                  100 * part(full, all));
   return has_rows ? table.text() + sum : sum;
 }
 

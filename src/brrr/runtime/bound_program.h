@@ -15,7 +15,8 @@ namespace brrr {
 // A copy between the host and a device.
 struct HostCopy {
   bool is_to_device = true;
-  bool is_pinned = false;  // of host memory that the device reads and writes itself; else the driver stages it
+  bool is_pinned =
+      false;  // of host memory that the device reads and writes itself; else the driver stages it
   int64_t bytes = 0;
   double seconds = 0;
 };

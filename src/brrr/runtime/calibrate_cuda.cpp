@@ -72,10 +72,10 @@ class GpuCalibration {
     }
     check(measured.contains("matmul.nn"), "calibrate: ", machine_name(),
           " multiplied no f32 matrices; is cuBLASLt there?");
-    Rates rates = rates_from_peaks(machine_name(),
-                                   {.flops_per_second = measured["matmul.nn"].largest(),
-                                    .bytes_per_second = bandwidth.values.back(),
-                                    .launch_seconds = launch_});
+    Rates rates =
+        rates_from_peaks(machine_name(), {.flops_per_second = measured["matmul.nn"].largest(),
+                                          .bytes_per_second = bandwidth.values.back(),
+                                          .launch_seconds = launch_});
     rates.grids["bandwidth"] = rates.grids["optimizer"] = bandwidth;
     for (auto& [family, grid] : measured) rates.grids[family] = std::move(grid);
     add_arithmetics(rates);
@@ -170,8 +170,7 @@ class GpuCalibration {
       const RateGrid* products =
           rates.find(is_f32 ? std::string("matmul.nt") : join_text("matmul.nt.", each.name));
       if (!products) continue;
-      const std::optional<FlopsPerSecond> promised =
-          promised_product_rate(known_name(), each.kind);
+      const std::optional<FlopsPerSecond> promised = promised_product_rate(known_name(), each.kind);
       rates.grids[join_text("peak.", each.name)] =
           constant_rate("flop/s", promised ? promised->value() : products->largest());
       if (!is_f32)
@@ -237,9 +236,9 @@ class GpuCalibration {
                         " each by itself at its own shape");
     const std::set<std::string> left_out(left_out_.begin(), left_out_.end());
     for (const std::string& name : left_out)
-      text += join_text(name == *left_out.begin() ? "; not measured, for want of memory or of a kernel: "
-                                                  : ", ",
-                        name);
+      text += join_text(
+          name == *left_out.begin() ? "; not measured, for want of memory or of a kernel: " : ", ",
+          name);
     return text;
   }
 

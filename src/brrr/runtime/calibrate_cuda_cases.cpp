@@ -25,10 +25,8 @@ struct FactorKind {
   bool tf32 = false;
 };
 constexpr FactorKind kBf16{".bf16", DType::bf16};
-constexpr FactorKind kOtherKinds[] = {{"", DType::f32},
-                                      {".tf32", DType::f32, true},
-                                      {".f16", DType::f16},
-                                      {".fp8", DType::f8e4m3}};
+constexpr FactorKind kOtherKinds[] = {
+    {"", DType::f32}, {".tf32", DType::f32, true}, {".f16", DType::f16}, {".fp8", DType::f8e4m3}};
 constexpr FactorKind kRowKinds[] = {{"", DType::f32}, {".bf16", DType::bf16}};
 
 class FamilyList {
@@ -127,9 +125,10 @@ class FamilyList {
         });
     add("matmul_sums.bf16", "flop/s", {{"m", all}, {"n", all}, {"k", tokens}}, [](Where where) {
       const int64_t m = size_at(where, 0), n = size_at(where, 1), k = size_at(where, 2);
-      return make_kernel(matmul_sums_op,
-                         {operand(DType::bf16, transposed(m, k)), operand(DType::bf16, Shape{k, n})},
-                         {{"dtype", DType::f32}});
+      return make_kernel(
+          matmul_sums_op,
+          {operand(DType::bf16, transposed(m, k)), operand(DType::bf16, Shape{k, n})},
+          {{"dtype", DType::f32}});
     });
   }
 
@@ -172,15 +171,13 @@ class FamilyList {
   }
 
   void add_norms(const FactorKind& kind) {
-    const std::vector<RateAxis> axes =
-        row_axes({1 << 20, 1 << 23, 1 << 26}, {256, 1024, 4096});
+    const std::vector<RateAxis> axes = row_axes({1 << 20, 1 << 23, 1 << 26}, {256, 1024, 4096});
     const auto add_norm = [&](const OpDef& op, int weights, int statistics) {
       add(join_text(op.name, kind.ending), "element/s", axes, [=, &op](Where where) {
         const Shape shape = rows_of(where);
         std::vector<OperandRef> inputs{operand(kind.dtype, shape)};
         for (int i = 0; i < weights; ++i) inputs.push_back(operand(DType::f32, Shape{shape[1]}));
-        for (int i = 0; i < statistics; ++i)
-          inputs.push_back(operand(DType::f32, Shape{shape[0]}));
+        for (int i = 0; i < statistics; ++i) inputs.push_back(operand(DType::f32, Shape{shape[0]}));
         if (statistics > 0) {  // the gradient that arrives
           inputs.push_back(operand(kind.dtype, shape));
           return make_kernel(op, std::move(inputs));
@@ -198,20 +195,22 @@ class FamilyList {
     constexpr int64_t kClasses = 4096;  // of the shortest rows: every id names one
     const std::vector<RateAxis> axes =
         row_axes({1 << 20, 1 << 23, 1 << 26}, {double{kClasses}, 32768, 131072});
-    add(join_text("cross_entropy", kind.ending), "element/s", axes,
+    add(
+        join_text("cross_entropy", kind.ending), "element/s", axes,
         [=](Where where) {
           const Shape shape = rows_of(where);
-          return make_kernel(cross_entropy_op, {operand(kind.dtype, shape),
-                                                operand(DType::i64, Shape{shape[0]})});
+          return make_kernel(cross_entropy_op,
+                             {operand(kind.dtype, shape), operand(DType::i64, Shape{shape[0]})});
         },
         kClasses);
-    add(join_text("cross_entropy_backward", kind.ending), "element/s", axes,
+    add(
+        join_text("cross_entropy_backward", kind.ending), "element/s", axes,
         [=](Where where) {
           const Shape shape = rows_of(where);
           const OperandRef per_row = operand(DType::f32, Shape{shape[0]});
-          return make_kernel(cross_entropy_backward_op,
-                             {operand(kind.dtype, shape), operand(DType::i64, Shape{shape[0]}),
-                              per_row, per_row});
+          return make_kernel(
+              cross_entropy_backward_op,
+              {operand(kind.dtype, shape), operand(DType::i64, Shape{shape[0]}), per_row, per_row});
         },
         kClasses);
   }
@@ -219,14 +218,16 @@ class FamilyList {
   void add_embeddings(const FactorKind& kind) {
     constexpr int64_t kRows = 32768;
     const std::vector<RateAxis> axes = row_axes({1 << 20, 1 << 23, 1 << 26}, {256, 1024, 4096});
-    add(join_text("embedding", kind.ending), "element/s", axes,
+    add(
+        join_text("embedding", kind.ending), "element/s", axes,
         [=](Where where) {
           const Shape shape = rows_of(where);
           return make_kernel(embedding_op, {operand(kind.dtype, Shape{kRows, shape[1]}),
                                             operand(DType::i64, Shape{shape[0]})});
         },
         kRows);
-    add(join_text("embedding_grad", kind.ending), "element/s", axes,
+    add(
+        join_text("embedding_grad", kind.ending), "element/s", axes,
         [=](Where where) {
           const Shape shape = rows_of(where);
           return make_kernel(embedding_grad_op,

@@ -13,8 +13,8 @@
 namespace brrr {
 
 struct CudaFamily {
-  std::string name;   // "matmul.nt.bf16"
-  RateGrid grid;      // with axes, without values
+  std::string name;  // "matmul.nt.bf16"
+  RateGrid grid;     // with axes, without values
   std::function<Kernel(std::span<const double> where)> make;
   int64_t ids_below = 1;
 

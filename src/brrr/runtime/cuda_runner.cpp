@@ -104,9 +104,8 @@ Tensors CudaRunner::results_with_memory(bool for_slots_too) {
 
 std::shared_ptr<HostSlot> CudaRunner::fetch_results(CopyClock* clock) {
   std::shared_ptr<HostSlot> slot = fetched_.take(outputs_.bytes());
-  const HostCopy copy{.is_to_device = false,
-                      .is_pinned = true,
-                      .bytes = static_cast<int64_t>(outputs_.bytes())};
+  const HostCopy copy{
+      .is_to_device = false, .is_pinned = true, .bytes = static_cast<int64_t>(outputs_.bytes())};
   copy_with(clock, copy, [&] {
     cuda::copy_to_host(slot->memory.data(), outputs_.data(), outputs_.bytes(), stream_);
   });

@@ -176,7 +176,8 @@ std::string_view arithmetic_name(const Kernel& kernel) {
 }
 
 std::string kernel_signature(const Kernel& kernel) {
-  if (!kernel.op || kernel.op->kind != OpKind::contraction || !kernel.core_inputs.empty()) return {};
+  if (!kernel.op || kernel.op->kind != OpKind::contraction || !kernel.core_inputs.empty())
+    return {};
   std::string text = join_text("kernel.", kernel.op->name);
   for (const OperandRef& ref : kernel.inputs)
     text += join_text(" ", ref.dtype, ref.layout.shape, "/", ref.layout.strides);
