@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <string_view>
 
 #include "brrr/base/error.h"
 #include "brrr/ops/product_factors.h"
@@ -126,7 +127,7 @@ bool is_chunked_head(const Layout& heads) {
 
 TensorCoreUse attention_tensor_cores(const AttentionOperands& heads) {
   const int64_t dim = heads.q.shape[3], value_dim = heads.v.shape[3];
-  const auto plain = [&](std::string reason) {
+  const auto plain = [&](std::string_view reason) {
     return none_for(to_text(heads.dtype), join_text("plain arithmetic: ", reason));
   };
   if (heads.dtype != DType::bf16 && heads.dtype != DType::f16)

@@ -28,7 +28,7 @@ double gap_per_kernel(const Profile& p) {
   return p.kernels.empty() ? 0 : p.gap_seconds() / static_cast<double>(p.kernels.size());
 }
 
-std::string split_table(const Profile& p) {
+std::string split_table(const Profile& p, const GpuStepTimes& gpu) {
   Table table({"where the step goes", "ms", "%", "predicted", ""});
   const auto line = [&](const char* what, double seconds, const std::string& predicted,
                         const std::string& note) {
@@ -38,13 +38,12 @@ std::string split_table(const Profile& p) {
   line("kernels", p.kernel_seconds, milliseconds(p.predicted_seconds - p.predicted_overhead),
        fmt::format("{} kernels", p.kernels.size()));
   line("copies between host and device", p.copy_seconds(), "",
-       fmt::format("{} copies", p.gpu->copies.size()));
+       fmt::format("{} copies", gpu.copies.size()));
   line("overhead: gaps between them on the GPU", p.gap_seconds(),
        milliseconds(p.predicted_overhead),
        fmt::format("{:.2f} us a kernel", 1e6 * gap_per_kernel(p)));
   line("overhead: the host, before and behind", p.host_seconds(), "",
-       fmt::format("{} launches of captured graphs; hidden where the host is ahead",
-                   p.gpu->launches));
+       fmt::format("{} launches of captured graphs; hidden where the host is ahead", gpu.launches));
   table.rule();
   line("step, waited for", p.step_seconds, milliseconds(p.predicted_seconds), "");
   std::string text = table.text();
@@ -54,11 +53,11 @@ std::string split_table(const Profile& p) {
   return text;
 }
 
-std::string copies_table(const Profile& p) {
-  if (p.gpu->copies.empty())
+std::string copies_table(const GpuStepTimes& gpu) {
+  if (gpu.copies.empty())
     return "No copy between host and device: inputs were on the device and stay there.\n";
   Table table({"copies between host and device", "host memory", "bytes", "ms", "GB/s"});
-  for (const HostCopy& copy : p.gpu->copies)
+  for (const HostCopy& copy : gpu.copies)
     table.row(direction(copy), memory(copy), with_commas(copy.bytes), milliseconds(copy.seconds),
               fmt::format("{:.1f}", bytes_per_second(copy) / 1e9));
   return table.text();
@@ -89,24 +88,26 @@ std::string tensor_cores_table(const Profile& p) {
 }  // namespace
 
 std::string gpu_step_text(const Profile& profile) {
-  return split_table(profile) + "\n" + copies_table(profile) + "\n" + tensor_cores_table(profile);
+  const GpuStepTimes gpu = profile.gpu.value_or(GpuStepTimes{});
+  return split_table(profile, gpu) + "\n" + copies_table(gpu) + "\n" + tensor_cores_table(profile);
 }
 
 json gpu_step_json(const Profile& profile) {
+  const GpuStepTimes gpu = profile.gpu.value_or(GpuStepTimes{});
   json copies = json::array();
-  for (const HostCopy& copy : profile.gpu->copies)
+  for (const HostCopy& copy : gpu.copies)
     copies.push_back({{"direction", direction(copy)},
                       {"host_memory", memory(copy)},
                       {"bytes", copy.bytes},
                       {"seconds", copy.seconds},
                       {"bytes_per_second", bytes_per_second(copy)}});
-  return {{"device_seconds", profile.gpu->device_seconds},
+  return {{"device_seconds", gpu.device_seconds},
           {"copies", copies},
           {"copy_seconds", profile.copy_seconds()},
           {"gap_seconds", profile.gap_seconds()},
           {"gap_seconds_per_kernel", gap_per_kernel(profile)},
           {"host_seconds", profile.host_seconds()},
-          {"host_launches", profile.gpu->launches},
+          {"host_launches", gpu.launches},
           {"predicted_overhead_seconds", profile.predicted_overhead}};
 }
 
