@@ -76,6 +76,10 @@ TEST(GpuStep, HasAllOfItForPrograms) {
   EXPECT_DOUBLE_EQ(json["copies"][1]["bytes_per_second"], 8e9);
   EXPECT_NEAR(json["gap_seconds"].get<double>(), 0.478e-3, 1e-12);
   EXPECT_EQ(json["host_launches"], 1);
+  EXPECT_FALSE(json["copies"][0].contains("predicted_seconds")) << "the rates have no bus";
+  Profile priced = profile();
+  priced.predicted_copies = {1e-6, 2e-6, 3e-6};
+  EXPECT_DOUBLE_EQ(gpu_step_json(priced)["copies"][2]["predicted_seconds"], 3e-6);
 }
 
 }  // namespace

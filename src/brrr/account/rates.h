@@ -12,6 +12,7 @@
 //   matmul_gelu, matmul_sums, .. flop/s      products with an epilogue, by m, n, k
 //   FAMILY.bf16 .f16 .fp8 .tf32              the same in another arithmetic than f32; it goes before FAMILY
 //   scale.matmul.bf16, ...       ratio       products of that type over those of f32, where they have no grid
+//   transfer.to_device.pinned .. byte/s      copies between host and device, pinned or pageable
 //   kernel.OP operands           s           one product or attention of a model, measured by itself
 #pragma once
 

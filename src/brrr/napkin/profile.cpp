@@ -98,6 +98,19 @@ GpuStepTimes gpu_times(const Executable& program, WholeSteps& steps,
           .launches = program.launches_of_last_run()};
 }
 
+// Empty where one of them has no rate.
+std::vector<double> predict_copies(const std::vector<HostCopy>& copies, const Rates& rates) {
+  std::vector<double> seconds;
+  for (const HostCopy& copy : copies) {
+    const RateGrid* rate =
+        rates.find(join_text("transfer.", copy.is_to_device ? "to_device" : "to_host", ".",
+                             copy.is_pinned ? "pinned" : "pageable"));
+    if (!rate) return {};
+    seconds.push_back(rates.number("launch") + static_cast<double>(copy.bytes) / rate->at({}));
+  }
+  return seconds;
+}
+
 // The roof of the arithmetic that a kernel computes in.
 double peak_of(const Kernel& kernel, const Rates& rates) {
   const std::string_view arithmetic =
@@ -173,6 +186,7 @@ Profile make_profile(const KernelList& list, const MemoryPlan& plan, const StepT
                   .calibrated = rates.calibrated,
                   .rates_source = rates.source,
                   .gpu = times.gpu};
+  if (times.gpu) profile.predicted_copies = predict_copies(times.gpu->copies, rates);
   for (size_t k = 0; k < list.kernels.size(); ++k) {
     const Kernel& kernel = list.kernels[k];
     const KernelPrediction& price = prediction.kernels[k];

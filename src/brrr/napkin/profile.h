@@ -58,6 +58,8 @@ struct Profile {
   std::string rates_source;
   std::optional<GpuStepTimes> gpu = {};
   double predicted_overhead = 0;  // launches, part of predicted_seconds
+  std::vector<double> predicted_copies =
+      {};  // seconds of gpu->copies, where the rates have the bus
 
   double copy_seconds() const;
   // On a GPU: of the time in which the replayed step was on the device, what is neither kernel nor copy.

@@ -53,13 +53,17 @@ std::string split_table(const Profile& p, const GpuStepTimes& gpu) {
   return text;
 }
 
-std::string copies_table(const GpuStepTimes& gpu) {
+std::string copies_table(const GpuStepTimes& gpu, const std::vector<double>& predicted) {
   if (gpu.copies.empty())
     return "No copy between host and device: inputs were on the device and stay there.\n";
-  Table table({"copies between host and device", "host memory", "bytes", "ms", "GB/s"});
-  for (const HostCopy& copy : gpu.copies)
+  Table table(
+      {"copies between host and device", "host memory", "bytes", "ms", "GB/s", "predicted"});
+  for (size_t i = 0; i < gpu.copies.size(); ++i) {
+    const HostCopy& copy = gpu.copies[i];
     table.row(direction(copy), memory(copy), with_commas(copy.bytes), milliseconds(copy.seconds),
-              fmt::format("{:.1f}", bytes_per_second(copy) / 1e9));
+              fmt::format("{:.1f}", bytes_per_second(copy) / 1e9),
+              i < predicted.size() ? milliseconds(predicted[i]) : "");
+  }
   return table.text();
 }
 
@@ -89,18 +93,23 @@ std::string tensor_cores_table(const Profile& p) {
 
 std::string gpu_step_text(const Profile& profile) {
   const GpuStepTimes gpu = profile.gpu.value_or(GpuStepTimes{});
-  return split_table(profile, gpu) + "\n" + copies_table(gpu) + "\n" + tensor_cores_table(profile);
+  return split_table(profile, gpu) + "\n" + copies_table(gpu, profile.predicted_copies) + "\n" +
+         tensor_cores_table(profile);
 }
 
 json gpu_step_json(const Profile& profile) {
   const GpuStepTimes gpu = profile.gpu.value_or(GpuStepTimes{});
   json copies = json::array();
-  for (const HostCopy& copy : gpu.copies)
+  const std::vector<double>& predicted = profile.predicted_copies;
+  for (size_t i = 0; i < gpu.copies.size(); ++i) {
+    const HostCopy& copy = gpu.copies[i];
     copies.push_back({{"direction", direction(copy)},
                       {"host_memory", memory(copy)},
                       {"bytes", copy.bytes},
                       {"seconds", copy.seconds},
                       {"bytes_per_second", bytes_per_second(copy)}});
+    if (i < predicted.size()) copies.back()["predicted_seconds"] = predicted[i];
+  }
   return {{"device_seconds", gpu.device_seconds},
           {"copies", copies},
           {"copy_seconds", profile.copy_seconds()},
