@@ -6,6 +6,7 @@
 
 #include "brrr/brrr.h"
 #include "brrr/data/stories.h"
+#include "brrr/device/default_device.h"
 
 namespace examples {
 
@@ -15,11 +16,13 @@ struct Sizes {
   int64_t layers, heads, width, context, batch, steps;
 };
 
+// On the default device, where rows are drawn from it.
 inline brrr::Tensor story_characters(int64_t stories, brrr::StorySplit split) {
   std::string text;
   for (int64_t i = 0; i < stories; ++i) text += brrr::story(i, {.split = split}) + "\n";
-  return brrr::from_values(std::vector<int64_t>(text.begin(), text.end()),
-                           {static_cast<int64_t>(text.size())});
+  const brrr::Tensor characters = brrr::from_values(std::vector<int64_t>(text.begin(), text.end()),
+                                                    {static_cast<int64_t>(text.size())});
+  return brrr::to(characters, brrr::default_device());
 }
 
 // Stretches of the text from random places, [batch, context + 1].

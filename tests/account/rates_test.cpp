@@ -112,14 +112,5 @@ TEST(Rates, RefusesFilesThatAreCutOff) {
               HasSubstr("run `brrr calibrate`"));
 }
 
-TEST(Rates, FromTheHardwareTableAreMarked) {
-  const Rates rates = rates_from_hardware("H100");
-  EXPECT_FALSE(rates.calibrated);
-  EXPECT_THAT(rates.source, HasSubstr("hardware table"));
-  EXPECT_DOUBLE_EQ(rates.number("peak.f32"), 67.5e12);
-  EXPECT_NEAR(rates.number("scale.matmul.bf16"), 989.5 / 67.5, 1e-9);
-  EXPECT_THAT(error_of([] { rates_from_hardware("abacus"); }), HasSubstr("known are"));
-}
-
 }  // namespace
 }  // namespace brrr

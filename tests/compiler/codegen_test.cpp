@@ -12,6 +12,7 @@
 #include "brrr/compiler/pipeline.h"
 #include "brrr/graph/trace.h"
 #include "brrr/napkin/model_step.h"
+#include "brrr/nn/module.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/elementwise_text.h"
@@ -131,6 +132,25 @@ TEST_F(Codegen, TheStepOfGpt2Compiles) {
     EXPECT_GE(generated, 8);
     compile_all(program.kernels);
   }
+}
+
+// Parameters, gradients and moments in bf16, without a policy.
+TEST_F(Codegen, AStepInPureBf16Compiles) {
+  SKIP_WITHOUT_COMPILER();
+  StepOptions options{.device = Device::null(), .pipeline = on_gpu()};
+  options.layers = 1;
+  const ParameterScope low({.dtype = DType::bf16, .device = Device::null()});
+  const ModelStep step("gpt2-124m", options);
+  const PlannedProgram program = plan_program(step.trace_step(), options.pipeline);
+  int products = 0;
+  for (const Kernel& kernel : program.kernels.kernels) {
+    EXPECT_TRUE(kernel.generated || kernel.body || kernel.op->cuda) << kernel.name;
+    if (!kernel.op || kernel.op->kind != OpKind::contraction) continue;
+    ++products;
+    EXPECT_EQ(kernel.inputs[0].dtype, DType::bf16) << kernel.name;
+  }
+  EXPECT_GT(products, 10);
+  compile_all(program.kernels);
 }
 
 TEST_F(Codegen, AChainIsOneKernelWithWideAccesses) {

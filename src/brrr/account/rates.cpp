@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "brrr/account/hardware.h"
 #include "brrr/base/error.h"
 
 namespace brrr {
@@ -93,19 +92,6 @@ Rates rates_from_peaks(std::string machine, const PlainRates& peaks) {
   // A primitive is taken for eight multiply-adds an element: between an addition and an exponential.
   rates.grids["tile.other"] = constant_rate("element/s", peaks.flops_per_second / 16);
   rates.grids["scale.matmul.bf16"] = constant_rate("ratio", peaks.bf16_speedup);
-  return rates;
-}
-
-Rates rates_from_hardware(std::string_view device, DType dtype) {
-  constexpr double kGpuLaunchSeconds = 3e-6;  // of one kernel in a captured graph, about
-  const GpuSpec& gpu = find_gpu(device);
-  const PeakRate& peak = gpu.peak(arithmetic_of(dtype));
-  const PeakRate* low = gpu.find(Arithmetic::bf16);
-  Rates rates = rates_from_peaks(gpu.name, {.flops_per_second = peak.dense.value(),
-                                            .bytes_per_second = gpu.bandwidth.value(),
-                                            .launch_seconds = kGpuLaunchSeconds,
-                                            .bf16_speedup = low ? low->dense / peak.dense : 1});
-  rates.source = join_text("hardware table: ", peak.source);
   return rates;
 }
 

@@ -3,12 +3,17 @@
 //
 // Families by name; kernels find theirs in runtime/kernel_family.h.
 //   launch, fork_join            s           one kernel call; waking the other threads and waiting for them
-//   peak.f32                     flop/s      multiply-adds between registers: the roof of arithmetic
+//   peak.f32, peak.bf16, ...     flop/s      the roof of arithmetic: multiply-adds between registers, tensor cores
 //   bandwidth, bandwidth.fused, optimizer  byte/s  by the bytes touched since the data was last used
 //   matmul.nn .nt .tn            flop/s      by m, n, k; the letters say which operand is transposed
 //   attention, attention_backward flop/s     by keys and head size
 //   tile.OP                      element/s   one tile primitive on one thread, data in the L1 cache
 //   OP, OP.row, OP.column        element/s   any other kernel, by elements and length of a row
+//   matmul_gelu, matmul_sums, .. flop/s      products with an epilogue, by m, n, k
+//   FAMILY.bf16 .f16 .fp8 .tf32              the same in another arithmetic than f32; it goes before FAMILY
+//   scale.matmul.bf16, ...       ratio       products of that type over those of f32, where they have no grid
+//   transfer.to_device.pinned .. byte/s      copies between host and device, pinned or pageable
+//   kernel.OP operands           s           one product or attention of a model, measured by itself
 #pragma once
 
 #include <map>
@@ -16,8 +21,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "brrr/tensor/dtype.h"
 
 namespace brrr {
 
@@ -68,8 +71,6 @@ struct PlainRates {
   double bf16_speedup = 1;  // of contractions
 };
 Rates rates_from_peaks(std::string machine, const PlainRates& peaks);
-// From the hardware table ("H100"); contractions in `dtype`. Marked uncalibrated.
-Rates rates_from_hardware(std::string_view device, DType dtype = DType::f32);
 
 // The JSON form. `parse_rates` takes text from outside: it throws Error, naming `origin`, on anything
 // but a complete file of this version.

@@ -9,15 +9,18 @@
 #include "brrr/base/units.h"
 #include "brrr/cli/commands.h"
 #include "brrr/cli/device_option.h"
+#include "brrr/cli/model_options.h"
 #include "brrr/cli/rates_option.h"
 #include "brrr/report/progress.h"
 #include "brrr/report/table.h"
 #include "brrr/runtime/calibrate_cuda.h"
+#include "brrr/runtime/stages.h"
 
 namespace brrr::cli {
 namespace {
 
 struct Options {
+  ModelOptions model;
   std::string out;
   int rounds = 7;
   bool json = false;
@@ -43,16 +46,52 @@ std::string axes_text(const RateGrid& grid) {
 void print_table(const Rates& rates) {
   Table table({"family", "slowest", "fastest", "over"}, rates.machine + ", " + rates.source);
   for (const auto& [family, grid] : rates.grids) {
-    if (family.starts_with("tile.")) continue;
+    if (family.starts_with("tile.") || family.starts_with("kernel.")) continue;
     const auto [least, most] = std::minmax_element(grid.values.begin(), grid.values.end());
     table.row(family, value_text(grid, *least), value_text(grid, *most), axes_text(grid));
   }
   std::fputs(table.text().c_str(), stdout);
+  Table kernels({"product or attention by itself", "seconds"});
+  bool has_kernels = false;
+  for (const auto& [family, grid] : rates.grids) {
+    if (!family.starts_with("kernel.")) continue;
+    kernels.row(family.substr(7), value_text(grid, grid.values[0]));
+    has_kernels = true;
+  }
+  if (has_kernels) std::printf("\n%s", kernels.text().c_str());
   Table tiles({"tile primitive", "elements a second, one thread"});
   for (const auto& [family, grid] : rates.grids) {
     if (family.starts_with("tile.")) tiles.row(family.substr(5), value_text(grid, grid.values[0]));
   }
   std::printf("\n%s", tiles.text().c_str());
+}
+
+// The kernels of a model's step, planned and not run.
+PlannedProgram plan_model(const ModelOptions& model, Device device) {
+  StepOptions step = model.on(Device::null());
+  step.pipeline.device = device;
+  const DeviceScope scope(Device::null());
+  return plan_program(ModelStep(model.model, step).trace_step(), step.pipeline);
+}
+
+Rates measure_gpu(const Options& options, Device device) {
+  std::unique_ptr<Progress> progress;
+  CalibrateCudaOptions calibrate{.rounds = options.rounds, .on_case = [&](int number, int cases) {
+                                   if (!progress)
+                                     progress = std::make_unique<Progress>(cases, stderr);
+                                   progress->update(number, "cases");
+                                 }};
+  std::optional<PlannedProgram> program;
+  if (!options.model.model.empty()) {
+    program = plan_model(options.model, device);
+    calibrate.programs = {&program->kernels};
+    calibrate.programs_name =
+        fmt::format("{}, batch {}, seq {}, {}", options.model.model, options.model.step.batch,
+                    options.model.step.seq, options.model.precision);
+  }
+  Rates rates = calibrate_cuda(device, calibrate);
+  progress->finish();
+  return rates;
 }
 
 Rates measure(const Options& options, Device device) {
@@ -63,18 +102,13 @@ Rates measure(const Options& options, Device device) {
     progress.finish();
     return rates;
   }
-  std::unique_ptr<Progress> progress;
-  Rates rates =
-      calibrate_cuda(device, {.rounds = options.rounds, .on_case = [&](int number, int cases) {
-                                if (!progress) progress = std::make_unique<Progress>(cases, stderr);
-                                progress->update(number, "cases");
-                              }});
-  progress->finish();
-  return rates;
+  return measure_gpu(options, device);
 }
 
 void run_calibrate(const Options& options) {
   const DeviceScope scope(options.device.device());
+  check(options.model.model.empty() || default_device().kind == DeviceKind::cuda,
+        "calibrate: --model is for a GPU; on the cpu families alone are measured");
   const std::string path = options.out.empty() ? machine_rates_path() : options.out;
   const Rates rates = measure(options, default_device());
   save_rates(rates, path);
@@ -97,10 +131,15 @@ void add_calibrate(CLI::App& app) {
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print what is written");
+  add_model_options(*command, options->model)
+      ->description(
+          "On a GPU: measure the products and attention of this model's step too, each "
+          "by itself");
   add_device_option(*command, options->device);
   command->footer(
-      "Leave the machine alone meanwhile (about 20 s).\nExamples:\n"
+      "Leave the machine alone meanwhile (about 20 s; on a GPU a minute).\nExamples:\n"
       "  brrr calibrate\n"
+      "  brrr calibrate --device cuda --model gpt2-124m --batch 64 --seq 1024 --precision bf16\n"
       "  brrr calibrate --out rates.json && brrr profile --model char-gpt --rates rates.json");
   command->callback([options] { run_calibrate(*options); });
 }

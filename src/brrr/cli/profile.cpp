@@ -10,6 +10,7 @@
 #include "brrr/cli/rates_option.h"
 #include "brrr/device/gpu_info.h"
 #include "brrr/device/gpu_watch.h"
+#include "brrr/ops/copy.h"
 #include "brrr/report/profile_report.h"
 #include "brrr/runtime/calibrate.h"
 #include "brrr/runtime/calibrate_cuda.h"
@@ -27,17 +28,26 @@ struct Options {
   std::string what_if, trace;
 };
 
+// As a data loader hands them over: on the host, so that a GPU has them copied in every step.
+std::vector<Tensor> host_inputs(const ModelStep& step) {
+  NoGrad nothing_is_recorded;
+  std::vector<Tensor> inputs;
+  for (const Tensor& x : step.inputs()) inputs.push_back(to(x, Device::cpu()));
+  return inputs;
+}
+
 BatchTest test_batch(const Options& options, Executable& once, std::span<const Tensor> inputs,
                      const Profile& profile) {
   StepOptions doubled = options.model.on(options.device.device());
   doubled.batch *= 2;
   ModelStep twice(options.model.model, doubled);
   Executable& program = twice.executable();
+  const std::vector<Tensor> twice_inputs = host_inputs(twice);
   // In turn, so that both meet the same machine.
   std::vector<double> first, second;
   for (int i = 0; i < std::max(3, options.steps); ++i) {
     first.push_back(measure_steps(once, inputs, {.steps = 1}).step_seconds);
-    second.push_back(measure_steps(program, twice.inputs(), {.steps = 1}).step_seconds);
+    second.push_back(measure_steps(program, twice_inputs, {.steps = 1}).step_seconds);
   }
   const auto median = [](std::vector<double>& all) {
     std::sort(all.begin(), all.end());
@@ -82,11 +92,14 @@ void run_profile(const Options& options) {
   if (is_gpu)
     watch = std::make_unique<GpuWatch>(
         list_gpus().gpus[static_cast<size_t>(default_device().index)].bus_id);
-  const StepTimes times = measure_steps(program, step.inputs(), measure);
+  const std::vector<Tensor> inputs = host_inputs(step);
+  const StepTimes times = measure_steps(program, inputs, measure);
   const std::optional<GpuLoad> load = watch ? std::optional(watch->finish()) : std::nullopt;
-  const Rates rates = calibrator                    ? calibrator->rates()
-                      : options.calibrate && is_gpu ? calibrate_cuda(default_device())
-                                                    : find_rates(options.rates);
+  const Rates rates = calibrator ? calibrator->rates()
+                      : options.calibrate && is_gpu
+                          ? calibrate_cuda(default_device(), {.programs = {&program.kernels()},
+                                                              .programs_name = "this step"})
+                          : find_rates(options.rates);
   const PlannedProgram in_bf16 = plan_in(Precision::bf16_mixed, options.model);
   ProfileReport report{
       .title = fmt::format("{}, batch {}, seq {}: {} parameters, {} kernels", options.model.model,
@@ -98,7 +111,7 @@ void run_profile(const Options& options) {
       .batch_test = {},
       .what_if = {}};
   if (!options.no_batch_test)
-    report.batch_test = test_batch(options, program, step.inputs(), report.profile);
+    report.batch_test = test_batch(options, program, inputs, report.profile);
   if (!options.what_if.empty())
     report.what_if = {options.what_if, price(what_if, program, options.model, rates)};
   if (!options.trace.empty()) write_file(options.trace, profile_trace(report.profile));

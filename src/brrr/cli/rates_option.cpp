@@ -8,6 +8,7 @@
 #include "brrr/base/thread_pool.h"
 #include "brrr/device/default_device.h"
 #include "brrr/device/gpu_info.h"
+#include "brrr/napkin/gpu_rates.h"
 #include "brrr/runtime/calibrate.h"
 
 namespace brrr::cli {
@@ -19,7 +20,7 @@ bool is_gpu() { return default_device().kind == DeviceKind::cuda; }
 std::string gpu_name() { return list_gpus().gpus[default_device().index].name; }
 
 // By the name that the driver gives; throws Error where the table does not have it.
-Rates rates_of_gpu() { return rates_from_hardware(device_from_driver_name(gpu_name())); }
+Rates rates_of_gpu() { return own_gpu_rates(find_gpu(device_from_driver_name(gpu_name()))); }
 
 }  // namespace
 
@@ -45,7 +46,7 @@ std::string machine_rates_path() {
 }
 
 Rates find_rates(const RatesOption& option) {
-  if (!option.hardware.empty()) return rates_from_hardware(option.hardware);
+  if (!option.hardware.empty()) return own_gpu_rates(find_gpu(option.hardware));
   if (!option.file.empty()) return load_rates(option.file);
   const std::string path = machine_rates_path();
   if (std::filesystem::exists(path)) return load_rates(path);

@@ -4,6 +4,7 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/graph/interpret.h"
+#include "brrr/ops/copy.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/tensor/dtype.h"
 
@@ -30,7 +31,8 @@ Tensors wide_results(const Node& node, const Tensors& operands) {
 }
 
 RangeLoss compare(const Tensor& stored, const Tensor& exact) {
-  const std::vector<float> low = stored.to_vector<float>(), wide = exact.to_vector<float>();
+  const std::vector<float> low = to(stored, Device::cpu()).to_vector<float>(),
+                           wide = to(exact, Device::cpu()).to_vector<float>();
   const double largest = finfo(stored.dtype()).max;
   RangeLoss loss{.stored = static_cast<int64_t>(low.size())};
   for (size_t i = 0; i < low.size(); ++i) {

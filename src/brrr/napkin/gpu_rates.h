@@ -28,6 +28,10 @@ std::vector<std::string> gpu_rate_assumptions(const GpuSpec& gpu, Precision prec
 Rates gpu_rates(const GpuSpec& gpu, Precision precision,
                 AttentionKernel attention = AttentionKernel::current);
 
+// For programs of brrr itself on a device that was not calibrated: products, and attention by its own kernels, in
+// every arithmetic that the table has for the device.
+Rates own_gpu_rates(const GpuSpec& gpu);
+
 // How far predictions from gpu_rates were from published runs of tuned systems (napkin check): the band that
 // is stated with them.
 inline constexpr double kUncalibratedBand = 0.15;

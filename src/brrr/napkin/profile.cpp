@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
+
+#include "brrr/device/cuda/runtime.h"
 
 namespace brrr {
 namespace {
@@ -23,6 +26,97 @@ void add_to(ProfileRow& row, const KernelProfile& kernel) {
   row.predicted += kernel.predicted.seconds();
   row.roof += kernel.roof_seconds;
   row.in_regime[static_cast<size_t>(kernel.predicted.regime())] += kernel.predicted.seconds();
+  const std::optional<TensorCoreUse>& use = kernel.tensor_cores;
+  if (use && (!row.tensor_cores || row.tensor_cores->how < use->how)) row.tensor_cores = use;
+}
+
+// Whole steps as training runs them: inputs from where they are, results on their way to the host.
+class WholeSteps {
+ public:
+  explicit WholeSteps(Executable& program) : program_(program) {
+    if (program.device().kind == DeviceKind::cuda) stream_ = cuda::stream(program.device().index);
+  }
+
+  void run(std::span<const Tensor> inputs) {
+    const Clock::time_point start = Clock::now();
+    if (stream_) {
+      program_.enqueue(inputs).take();
+    } else {
+      program_.run(inputs);
+    }
+    whole_.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    if (stream_) run_behind_another(inputs);
+  }
+
+  // Two steps that nobody waits for. While a GPU runs them the host launches what comes next, so that clocks
+  // around short kernels show the kernels and not the host.
+  void keep_device_busy(std::span<const Tensor> inputs) {
+    for (int i = 0; stream_ && i < 2; ++i) program_.run(inputs);
+  }
+
+  bool is_gpu() const { return stream_ != nullptr; }
+  double step_seconds() { return median(whole_); }
+  double device_seconds() { return median(device_); }
+
+ private:
+  // The host has enqueued all of a step while the one before it runs: between its first and its last event the
+  // GPU waits for nobody.
+  void run_behind_another(std::span<const Tensor> inputs) {
+    cuda::Event begin, end;
+    PendingResults first = program_.enqueue(inputs);
+    begin.record(stream_);
+    PendingResults second = program_.enqueue(inputs);
+    end.record(stream_);
+    first.take();
+    second.take();
+    end.wait();
+    device_.push_back(cuda::seconds_between(begin, end));
+  }
+
+  Executable& program_;
+  cuda::Stream stream_ = nullptr;
+  std::vector<double> whole_, device_;
+};
+
+// The median of each over the steps; copies come in the same order in all of them.
+std::vector<HostCopy> median_copies(const std::vector<std::vector<HostCopy>>& by_step) {
+  std::vector<HostCopy> copies = by_step.front();
+  for (size_t c = 0; c < copies.size(); ++c) {
+    std::vector<double> seconds;
+    for (const std::vector<HostCopy>& step : by_step) seconds.push_back(step[c].seconds);
+    copies[c].seconds = median(seconds);
+  }
+  return copies;
+}
+
+GpuStepTimes gpu_times(const Executable& program, WholeSteps& steps,
+                       const std::vector<std::vector<HostCopy>>& copies) {
+  const cuda::DeviceFacts& facts = cuda::device_facts(program.device().index);
+  return {.generation = {facts.major, facts.minor},
+          .device_seconds = steps.device_seconds(),
+          .copies = median_copies(copies),
+          .launches = program.launches_of_last_run()};
+}
+
+// Empty where one of them has no rate.
+std::vector<double> predict_copies(const std::vector<HostCopy>& copies, const Rates& rates) {
+  std::vector<double> seconds;
+  for (const HostCopy& copy : copies) {
+    const RateGrid* rate =
+        rates.find(join_text("transfer.", copy.is_to_device ? "to_device" : "to_host", ".",
+                             copy.is_pinned ? "pinned" : "pageable"));
+    if (!rate) return {};
+    seconds.push_back(rates.number("launch") + static_cast<double>(copy.bytes) / rate->at({}));
+  }
+  return seconds;
+}
+
+// The roof of the arithmetic that a kernel computes in.
+double peak_of(const Kernel& kernel, const Rates& rates) {
+  const std::string_view arithmetic =
+      class_of(kernel) == KernelClass::contraction ? arithmetic_name(kernel) : std::string_view();
+  const RateGrid* own = arithmetic.empty() ? nullptr : rates.find(join_text("peak.", arithmetic));
+  return own ? own->at({}) : rates.number("peak.f32");
 }
 
 template <typename Name>
@@ -69,21 +163,24 @@ StepTimes measure_steps(Executable& program, std::span<const Tensor> inputs,
                         const MeasureOptions& options) {
   check(options.steps >= 1, "profile: ", options.steps, " steps; use at least one");
   StepTimes times;
-  program.run(inputs);
-  program.wait();
-  std::vector<std::vector<double>> by_kernel(program.kernels().kernels.size());
-  std::vector<double> whole;
-  for (int i = 0; i < options.steps; ++i) {
-    if (options.between) options.between();
-    program.run_timed(inputs, times.last);
-    for (size_t k = 0; k < by_kernel.size(); ++k) by_kernel[k].push_back(times.last.seconds[k]);
-    const Clock::time_point start = Clock::now();
+  for (int i = 0; i < 2; ++i) {  // the second is captured on a GPU
     program.run(inputs);
     program.wait();
-    whole.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  std::vector<std::vector<double>> by_kernel(program.kernels().kernels.size());
+  std::vector<std::vector<HostCopy>> copies;
+  WholeSteps whole(program);
+  for (int i = 0; i < options.steps; ++i) {
+    if (options.between) options.between();
+    whole.keep_device_busy(inputs);
+    program.run_timed(inputs, times.last);
+    for (size_t k = 0; k < by_kernel.size(); ++k) by_kernel[k].push_back(times.last.seconds[k]);
+    copies.push_back(times.last.copies);
+    whole.run(inputs);
   }
   for (std::vector<double>& seconds : by_kernel) times.kernel_seconds.push_back(median(seconds));
-  times.step_seconds = median(whole);
+  times.step_seconds = whole.step_seconds();
+  if (whole.is_gpu()) times.gpu = gpu_times(program, whole, copies);
   return times;
 }
 
@@ -92,12 +189,13 @@ Profile make_profile(const KernelList& list, const MemoryPlan& plan, const StepT
   invariant(times.kernel_seconds.size() == list.kernels.size(), "a profile of ",
             list.kernels.size(), " kernels needs as many times, not ", times.kernel_seconds.size());
   const Prediction prediction = predict(list, plan, rates);
-  const double peak = rates.number("peak.f32");
   Profile profile{.kernels = {},
                   .step_seconds = times.step_seconds,
                   .predicted_seconds = prediction.seconds(),
                   .calibrated = rates.calibrated,
-                  .rates_source = rates.source};
+                  .rates_source = rates.source,
+                  .gpu = times.gpu};
+  if (times.gpu) profile.predicted_copies = predict_copies(times.gpu->copies, rates);
   for (size_t k = 0; k < list.kernels.size(); ++k) {
     const Kernel& kernel = list.kernels[k];
     const KernelPrediction& price = prediction.kernels[k];
@@ -111,11 +209,27 @@ Profile make_profile(const KernelList& list, const MemoryPlan& plan, const StepT
          .begin = times.last.begin[k],
          .measured_once = times.last.seconds[k],
          .predicted = price,
-         .roof_seconds = std::max(static_cast<double>(kernel.cost.flops) / peak, price.memory)});
+         .roof_seconds = std::max(static_cast<double>(kernel.cost.flops) / peak_of(kernel, rates),
+                                  price.memory),
+         .tensor_cores = times.gpu ? tensor_cores_of(kernel, times.gpu->generation)
+                                   : std::optional<TensorCoreUse>()});
     profile.kernel_seconds += times.kernel_seconds[k];
+    profile.predicted_overhead += price.overhead;
   }
   return profile;
 }
+
+double Profile::copy_seconds() const {
+  double seconds = 0;
+  for (const HostCopy& copy : gpu ? gpu->copies : std::vector<HostCopy>()) seconds += copy.seconds;
+  return seconds;
+}
+
+double Profile::gap_seconds() const {
+  return gpu ? gpu->device_seconds - kernel_seconds - copy_seconds() : 0;
+}
+
+double Profile::host_seconds() const { return gpu ? step_seconds - gpu->device_seconds : 0; }
 
 Regime ProfileRow::regime() const {
   const auto* largest = std::max_element(std::begin(in_regime), std::end(in_regime));

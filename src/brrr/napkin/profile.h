@@ -8,13 +8,24 @@
 #include "brrr/runtime/executable.h"
 #include "brrr/runtime/kernel_family.h"
 #include "brrr/runtime/predict.h"
+#include "brrr/runtime/tensor_core_mark.h"
 
 namespace brrr {
+
+// What only a step on a GPU has.
+struct GpuStepTimes {
+  GpuGeneration generation;
+  double device_seconds =
+      0;  // of a replayed step by the GPU's clock, copies included, host ahead; the median
+  std::vector<HostCopy> copies;  // medians
+  int64_t launches = 0;          // by the host, for a replayed step
+};
 
 struct StepTimes {
   std::vector<double> kernel_seconds;  // medians over the steps
   KernelTimes last;                    // of one step, for a timeline
   double step_seconds = 0;             // median of whole steps without clocks inside
+  std::optional<GpuStepTimes> gpu = {};
 };
 
 struct MeasureOptions {
@@ -35,6 +46,7 @@ struct KernelProfile {
   KernelPrediction predicted;
   double roof_seconds =
       0;  // at the machine's peak of arithmetic, and at the bandwidth of its bytes
+  std::optional<TensorCoreUse> tensor_cores = {};  // of products and attention on a GPU
 };
 
 struct Profile {
@@ -44,6 +56,16 @@ struct Profile {
   double predicted_seconds = 0;
   bool calibrated = false;
   std::string rates_source;
+  std::optional<GpuStepTimes> gpu = {};
+  double predicted_overhead = 0;  // launches, part of predicted_seconds
+  std::vector<double> predicted_copies =
+      {};  // seconds of gpu->copies, where the rates have the bus
+
+  double copy_seconds() const;
+  // On a GPU: of the time in which the replayed step was on the device, what is neither kernel nor copy.
+  double gap_seconds() const;
+  // What the host took before and behind that.
+  double host_seconds() const;
 };
 Profile make_profile(const KernelList& list, const MemoryPlan& plan, const StepTimes& times,
                      const Rates& rates);
@@ -54,7 +76,8 @@ struct ProfileRow {
   int calls = 0;
   int64_t flops = 0, bytes = 0;
   double seconds = 0, predicted = 0, roof = 0;
-  double in_regime[kRegimes] = {};  // predicted seconds by what bounds them
+  double in_regime[kRegimes] = {};                 // predicted seconds by what bounds them
+  std::optional<TensorCoreUse> tensor_cores = {};  // of kernels of this label, the worst of them
   Regime regime() const;
 };
 // The longest first.

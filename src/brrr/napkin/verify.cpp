@@ -113,7 +113,8 @@ Verification verify_step(std::string_view model, const StepOptions& options,
   result.driver = driver_memory(device);
   const Rates rates = calibrator     ? calibrator->rates()
                       : verify.rates ? *verify.rates
-                                     : calibrate_cuda(device);
+                                     : calibrate_cuda(device, {.programs = {&program.kernels()},
+                                                               .programs_name = "this step"});
   result.profile = make_profile(program.kernels(), program.plan(), times, rates);
   result.predicted_seconds = result.profile.predicted_seconds;
   result.measured_seconds = times.step_seconds;

@@ -1,5 +1,6 @@
 // Attention forward on tensor cores, and which calls they take.
 #include "brrr/ops/attention_mma.cuh"
+#include "brrr/ops/tensor_cores.h"
 
 namespace brrr {
 namespace {
@@ -102,24 +103,20 @@ __global__ void __launch_bounds__(kThreads, D == 64 && Engine::kUnitRows == 64 ?
 
 // Rows of 16-byte chunks: contiguous heads, strides and addresses of whole chunks.
 bool is_chunked(const Operand& x) {
-  const Layout& layout = *x.layout;
-  const auto whole = [](int64_t elements) { return elements % 8 == 0; };
-  return layout.strides[3] == 1 && whole(layout.strides[0]) && whole(layout.strides[1]) &&
-         whole(layout.strides[2]) && whole(layout.offset) &&
-         std::abs(layout.strides[2]) * std::max<int64_t>(layout.shape[2], 1) <
-             std::numeric_limits<int>::max() &&
-         reinterpret_cast<uintptr_t>(x.base) % 16 == 0;
+  return is_chunked_head(*x.layout) && reinterpret_cast<uintptr_t>(x.base) % 16 == 0;
 }
 
 }  // namespace
 
 bool is_mma_attention(const CudaCall& call) {
   const Operand &q = call.input(0), &k = call.input(1), &v = call.input(2);
-  const int64_t dim = q.shape()[3];
-  const bool usual = (q.dtype == DType::bf16 || q.dtype == DType::f16) && v.shape()[3] == dim &&
-                     (dim == 32 || dim == 64 || dim == 128) && q.shape()[0] <= 65535 &&
-                     q.shape()[1] <= 65535 && call.attrs.number("scale") > 0;
-  if (!usual || !is_chunked(q) || !is_chunked(k) || !is_chunked(v)) return false;
+  const TensorCoreUse use = attention_tensor_cores({.q = *q.layout,
+                                                    .k = *k.layout,
+                                                    .v = *v.layout,
+                                                    .dtype = q.dtype,
+                                                    .scale = call.attrs.number("scale")});
+  if (use.how == TensorCores::none || !is_chunked(q) || !is_chunked(k) || !is_chunked(v))
+    return false;
   if (call.inputs.size() <= 4) return true;  // forward
   const Operand& logsumexp = call.input(4);
   return is_chunked(call.input(3)) && is_chunked(call.input(5)) && logsumexp.dtype == DType::f32 &&

@@ -12,6 +12,7 @@
 #include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/loop_nest.h"
 #include "brrr/ops/product_factors.h"
+#include "brrr/ops/tensor_cores.h"
 
 namespace brrr {
 namespace {
@@ -117,15 +118,13 @@ class Products {
     factor.operand.base = scratch_.take(storage_bytes(dtype, numel(factor.layout.shape)));
   }
 
-  // 8-bit tensor cores want sizes of 16 and both factors along k.
   bool takes_f8() const {
-    const Layout &a = a_.layout, &b = plain_b_;
-    const int ra = a.rank(), rb = b.rank();
-    const bool both_e5m2 =
-        call_.input(0).dtype == DType::f8e5m2 && call_.input(1).dtype == DType::f8e5m2;
-    return !both_e5m2 && a.strides[ra - 1] == 1 && b.strides[rb - 2] == 1 &&
-           a.shape[ra - 2] % 16 == 0 && a.shape[ra - 1] % 16 == 0 && b.shape[rb - 1] % 16 == 0 &&
-           is_library_matrix(a) && is_library_matrix(b);
+    return f8_refusal({.a = a_.layout,
+                       .b = plain_b_,
+                       .a_dtype = call_.input(0).dtype,
+                       .b_dtype = call_.input(1).dtype,
+                       .c_dtype = call_.output(0).dtype})
+        .empty();
   }
 
   void place_result() {

@@ -8,6 +8,7 @@
 
 #include "brrr/base/units.h"
 #include "brrr/report/gpu_state.h"
+#include "brrr/report/gpu_step.h"
 #include "brrr/report/table.h"
 
 namespace brrr {
@@ -40,36 +41,62 @@ const std::vector<std::string> kColumns = {"",       "calls",     "ms",       "%
                                            "MFLOP",  "MB",        "GFLOP/s",  "GB/s",
                                            "% roof", "predicted", "residual", "bound by"};
 
-void add_row(Table& table, const ProfileRow& row, double all_seconds) {
-  table.row(row.label, row.calls, milliseconds(row.seconds),
-            percent(part(row.seconds, all_seconds)),
-            fmt::format("{:.2f}", static_cast<double>(row.flops) / 1e6),
-            fmt::format("{:.2f}", static_cast<double>(row.bytes) / 1e6),
-            giga(static_cast<double>(row.flops), row.seconds),
-            giga(static_cast<double>(row.bytes), row.seconds), percent(part(row.roof, row.seconds)),
-            milliseconds(row.predicted),
-            fmt::format("{:+.3f}", 1e3 * (row.seconds - row.predicted)), regime_name(row.regime()));
+std::vector<std::string> cells_of(const ProfileRow& row, double all_seconds) {
+  return {row.label,
+          std::to_string(row.calls),
+          milliseconds(row.seconds),
+          percent(part(row.seconds, all_seconds)),
+          fmt::format("{:.2f}", static_cast<double>(row.flops) / 1e6),
+          fmt::format("{:.2f}", static_cast<double>(row.bytes) / 1e6),
+          giga(static_cast<double>(row.flops), row.seconds),
+          giga(static_cast<double>(row.bytes), row.seconds),
+          percent(part(row.roof, row.seconds)),
+          milliseconds(row.predicted),
+          fmt::format("{:+.3f}", 1e3 * (row.seconds - row.predicted)),
+          std::string(regime_name(row.regime()))};
 }
+
+// Kernels of one label, on a GPU with how their products are multiplied.
+class KernelsTable {
+ public:
+  KernelsTable(std::string title, bool has_tensor_cores)
+      : table_(columns(has_tensor_cores), std::move(title)), has_tensor_cores_(has_tensor_cores) {}
+  void add(const ProfileRow& row, double all_seconds) {
+    std::vector<std::string> cells = cells_of(row, all_seconds);
+    if (has_tensor_cores_) cells.push_back(row.tensor_cores ? row.tensor_cores->mark() : "");
+    table_.add_row(std::move(cells));
+  }
+  void rule() { table_.rule(); }
+  std::string text() const { return table_.text(); }
+
+ private:
+  static std::vector<std::string> columns(bool has_tensor_cores) {
+    std::vector<std::string> names = kColumns;
+    if (has_tensor_cores) names.emplace_back("tensor cores");
+    return names;
+  }
+  Table table_;
+  bool has_tensor_cores_;
+};
 
 std::string kernels_table(const Profile& profile, int most) {
   const std::vector<ProfileRow> rows = rows_by_label(profile);
   const auto shown = std::min(rows.size(), static_cast<size_t>(std::max(1, most)));
-  Table table(kColumns, "kernels, the longest first (times in ms)");
-  for (size_t i = 0; i < shown; ++i) add_row(table, rows[i], profile.kernel_seconds);
+  KernelsTable table("kernels, the longest first (times in ms)", profile.gpu.has_value());
+  for (size_t i = 0; i < shown; ++i) table.add(rows[i], profile.kernel_seconds);
   if (shown < rows.size()) {
     const std::vector<ProfileRow> others(rows.begin() + static_cast<std::ptrdiff_t>(shown),
                                          rows.end());
-    add_row(table, total_of(others, join_text(others.size(), " other kinds")),
-            profile.kernel_seconds);
+    table.add(total_of(others, join_text(others.size(), " other kinds")), profile.kernel_seconds);
   }
   table.rule();
-  add_row(table, total_of(rows, "all kernels"), profile.kernel_seconds);
+  table.add(total_of(rows, "all kernels"), profile.kernel_seconds);
   return table.text();
 }
 
 std::string regimes_table(const Profile& profile) {
-  Table table(kColumns, "by what bounds them");
-  for (const ProfileRow& row : rows_by_regime(profile)) add_row(table, row, profile.kernel_seconds);
+  KernelsTable table("by what bounds them", false);
+  for (const ProfileRow& row : rows_by_regime(profile)) table.add(row, profile.kernel_seconds);
   return table.text();
 }
 
@@ -111,10 +138,16 @@ std::string batch_text(const BatchTest& test) {
 }
 
 json row_json(const ProfileRow& row) {
-  return {{"name", row.label},        {"calls", row.calls},
-          {"seconds", row.seconds},   {"predicted_seconds", row.predicted},
-          {"flops", row.flops},       {"bytes", row.bytes},
-          {"roof_seconds", row.roof}, {"regime", regime_name(row.regime())}};
+  json item{{"name", row.label},        {"calls", row.calls},
+            {"seconds", row.seconds},   {"predicted_seconds", row.predicted},
+            {"flops", row.flops},       {"bytes", row.bytes},
+            {"roof_seconds", row.roof}, {"regime", regime_name(row.regime())}};
+  if (const std::optional<TensorCoreUse>& use = row.tensor_cores)
+    item["tensor_cores"] = {{"used", use->how != TensorCores::none},
+                            {"in_full", use->how == TensorCores::full},
+                            {"arithmetic", use->arithmetic},
+                            {"reason", use->reason}};
+  return item;
 }
 
 json rows_json(const std::vector<ProfileRow>& rows) {
@@ -140,7 +173,8 @@ std::string profile_text(const ProfileReport& report, const ProfileTextOptions& 
                      100 * (part(p.predicted_seconds, p.step_seconds) - 1),
                      p.calibrated ? "" : ", uncalibrated", to_text(Seconds(p.kernel_seconds)));
   out += kernels_table(p, options.rows) + "\n" + regimes_table(p) + "\n" + classes_table(p) + "\n" +
-         residuals_table(p) + "\n" + to_text(report.advice);
+         residuals_table(p) + "\n" + (p.gpu ? gpu_step_text(p) + "\n" : "") +
+         to_text(report.advice);
   if (report.gpu_load) out += join_text("\n", gpu_load_text(*report.gpu_load));
   if (report.batch_test) out += join_text("\n", batch_text(*report.batch_test));
   if (report.what_if)
@@ -167,6 +201,7 @@ std::string profile_json(const ProfileReport& report) {
             {"fusions", counterfactuals_json(report.advice.fusions)},
             {"resources", counterfactuals_json(report.advice.resources)}};
   if (report.gpu_load) file["gpu"] = gpu_load_json(*report.gpu_load);
+  if (p.gpu) file["gpu_step"] = gpu_step_json(p);
   if (report.batch_test)
     file["batch_test"] = {{"batch", report.batch_test->batch},
                           {"seconds", report.batch_test->once},

@@ -12,9 +12,22 @@
 
 namespace brrr {
 
+// A copy between the host and a device.
+struct HostCopy {
+  bool is_to_device = true;
+  bool is_pinned =
+      false;  // of host memory that the device reads and writes itself; else the driver stages it
+  int64_t bytes = 0;
+  double seconds = 0;
+};
+
 // When each kernel of one call began, in seconds from the first, and how long it took.
 struct KernelTimes {
   std::vector<double> begin, seconds;
+  // On a GPU: copies of inputs and results, and what two readings of its clock are apart with nothing between
+  // them, which is taken off `seconds`.
+  std::vector<HostCopy> copies = {};
+  double clock_seconds = 0;
 };
 
 class BoundProgram {

@@ -2,18 +2,21 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "brrr/account/hardware.h"
+#include "brrr/account/measure_cuda.h"
 #include "brrr/base/error.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/default_device.h"
 #include "brrr/device/gpu_info.h"
-#include "brrr/ops/attention.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/creation.h"
-#include "brrr/ops/matmul.h"
 #include "brrr/ops/reduce.h"
-#include "brrr/ops/views.h"
+#include "brrr/runtime/calibrate_cuda_cases.h"
 #include "brrr/runtime/compile.h"
+#include "brrr/runtime/kernel_alone.h"
+#include "brrr/runtime/kernel_family.h"
 
 namespace brrr {
 namespace {
@@ -30,7 +33,7 @@ double seconds_of(const std::function<void()>& work, cuda::Stream stream, int ro
     end.wait();
     return cuda::seconds_between(begin, end) / calls;
   };
-  for (int i = 0; i < 3; ++i) work();  // loads code, chooses algorithms, captures
+  for (int i = 0; i < 3; ++i) work();  // loads code, captures
   const double once = run(1);
   const int calls = static_cast<int>(std::clamp(kLongEnough / once, 1.0, double{kMostCalls}));
   std::vector<double> all;
@@ -39,41 +42,64 @@ double seconds_of(const std::function<void()>& work, cuda::Stream stream, int ro
   return all[all.size() / 2];
 }
 
+// Rows of the largest cases: their operands take some gigabytes.
+int64_t most_tokens(int device) {
+  constexpr int64_t kRoomForMany = int64_t{12} << 30;
+  return cuda::memory_state(device).free >= kRoomForMany ? 65536 : 8192;
+}
+
 class GpuCalibration {
  public:
   GpuCalibration(Device device, const CalibrateCudaOptions& options)
-      : device_(device), stream_(cuda::stream(device.index)), options_(options) {}
+      : device_(device),
+        stream_(cuda::stream(device.index)),
+        options_(options),
+        families_(cuda_families(most_tokens(device.index))),
+        kernels_(own_kernels()) {
+    cases_ = 1 + kBandwidthPoints + static_cast<int>(kernels_.size());
+    for (const CudaFamily& family : families_) cases_ += static_cast<int>(family.grid.points());
+  }
 
   Rates run() {
     const DeviceScope scope(device_);
     NoGrad nothing_is_recorded;
-    const double launch = launch_seconds();
+    launch_ = launch_seconds();
     const RateGrid bandwidth = measure_bandwidth();
-    std::map<std::string, RateGrid> products;
-    for (const char* layout : {"nn", "nt", "tn"})
-      products[join_text("matmul.", layout)] = measure_products(layout);
-    const double f32 = products["matmul.nn"].largest();
-    Rates rates = rates_from_peaks(machine_name(), {.flops_per_second = f32,
-                                                    .bytes_per_second = bandwidth.values.back(),
-                                                    .launch_seconds = launch,
-                                                    .bf16_speedup = bf16_speedup()});
+    std::map<std::string, RateGrid> measured;
+    for (const CudaFamily& family : families_) {
+      if (std::optional<RateGrid> grid = measure_family(family))
+        measured[family.name] = std::move(*grid);
+    }
+    check(measured.contains("matmul.nn"), "calibrate: ", machine_name(),
+          " multiplied no f32 matrices; is cuBLASLt there?");
+    Rates rates =
+        rates_from_peaks(machine_name(), {.flops_per_second = measured["matmul.nn"].largest(),
+                                          .bytes_per_second = bandwidth.values.back(),
+                                          .launch_seconds = launch_});
     rates.grids["bandwidth"] = rates.grids["optimizer"] = bandwidth;
-    for (auto& [family, grid] : products) rates.grids[family] = std::move(grid);
-    measure_attention(rates);
+    for (auto& [family, grid] : measured) rates.grids[family] = std::move(grid);
+    add_arithmetics(rates);
+    add_transfers(rates);
+    measure_kernels(rates);
     rates.calibrated = true;
-    rates.source = "measured by `brrr calibrate --device cuda`";
+    rates.source = source_text();
     return rates;
   }
 
  private:
+  static constexpr int kBandwidthPoints = 6;
+
+  void count_case() {
+    if (options_.on_case) options_.on_case(++case_, cases_);
+  }
   double seconds(const std::function<void()>& work) {
-    if (options_.on_case) options_.on_case(++case_, kCases);
+    count_case();
     return seconds_of(work, stream_, options_.rounds);
   }
 
   std::string machine_name() const {
     const GpuList gpus = list_gpus();
-    return gpus.gpus[device_.index].name;
+    return gpus.gpus[static_cast<size_t>(device_.index)].name;
   }
 
   // Of one small kernel among many in a captured program: sums cannot be fused with each other.
@@ -93,7 +119,8 @@ class GpuCalibration {
   // By bytes touched between two uses: x + 1 over tensors of these sizes, again and again.
   RateGrid measure_bandwidth() {
     RateGrid grid{.unit = "byte/s", .axes = {{.name = "distance", .points = {}}}, .values = {}};
-    for (int64_t bytes = int64_t{1} << 20; bytes <= int64_t{1} << 30; bytes *= 4) {
+    int64_t bytes = int64_t{1} << 20;
+    for (int i = 0; i < kBandwidthPoints; ++i, bytes *= 4) {
       const Tensor x = ones({bytes / 4});
       const double once = seconds([&] { x + 1.0; });
       grid.axes[0].points.push_back(2 * static_cast<double>(bytes));
@@ -102,56 +129,127 @@ class GpuCalibration {
     return grid;
   }
 
-  Tensor operand(int64_t rows, int64_t columns, bool transposed, DType dtype) const {
-    const TensorOptions options{.dtype = dtype};
-    return transposed ? transpose(ones({columns, rows}, options), 0, 1)
-                      : ones({rows, columns}, options);
+  // What predictions add comes off again: the launch. Nothing where this GPU or library has no such kernel.
+  std::optional<double> time_alone(const Kernel& kernel, int64_t ids_below) {
+    count_case();
+    try {
+      const std::optional<double> whole =
+          seconds_alone(kernel, device_, {.rounds = options_.rounds, .ids_below = ids_below});
+      if (whole) return std::max(*whole - launch_, 0.1 * *whole);
+    } catch (const Error&) {
+      return {};
+    }
+    return {};
   }
 
-  double product_rate(double m, double n, double k, std::string_view layout, DType dtype) {
-    const auto size = [](double x) { return static_cast<int64_t>(x); };
-    const Tensor a = operand(size(m), size(k), layout[0] == 't', dtype);
-    const Tensor b = operand(size(k), size(n), layout[1] == 't', dtype);
-    return 2 * m * n * k / seconds([&] { matmul(a, b); });
-  }
-
-  RateGrid measure_products(std::string_view layout) {
-    const std::vector<double> points{256, 1024, 4096};
-    RateGrid grid{
-        .unit = "flop/s", .axes = {{"m", points}, {"n", points}, {"k", points}}, .values = {}};
-    for (double m : points) {
-      for (double n : points) {
-        for (double k : points) grid.values.push_back(product_rate(m, n, k, layout, DType::f32));
+  std::optional<RateGrid> measure_family(const CudaFamily& family) {
+    RateGrid grid = family.grid;
+    for (size_t i = 0; i < grid.points(); ++i) {
+      const Kernel kernel = family.make(family.point(i));
+      const std::optional<double> once = time_alone(kernel, family.ids_below);
+      if (!once) {
+        left_out_.push_back(family.name);
+        return {};
       }
+      grid.values.push_back(work_of(kernel).parts.back().amount / *once);
     }
     return grid;
   }
 
-  double bf16_speedup() {
-    constexpr double kSize = 4096;
-    return product_rate(kSize, kSize, kSize, "nn", DType::bf16) /
-           product_rate(kSize, kSize, kSize, "nn", DType::f32);
+  // Roofs: the data sheet's where the device is known, else the best that was seen.
+  void add_arithmetics(Rates& rates) const {
+    const double f32 = rates.grid("matmul.nn").largest();
+    struct Named {
+      const char* name;
+      ProductKind kind;
+    };
+    for (const Named& each : {Named{"f32", ProductKind::f32}, Named{"tf32", ProductKind::tf32},
+                              Named{"f16", ProductKind::f16}, Named{"bf16", ProductKind::bf16},
+                              Named{"fp8", ProductKind::f8}}) {
+      const bool is_f32 = each.kind == ProductKind::f32;
+      const RateGrid* products =
+          rates.find(is_f32 ? std::string("matmul.nt") : join_text("matmul.nt.", each.name));
+      if (!products) continue;
+      const std::optional<FlopsPerSecond> promised = promised_product_rate(known_name(), each.kind);
+      rates.grids[join_text("peak.", each.name)] =
+          constant_rate("flop/s", promised ? promised->value() : products->largest());
+      if (!is_f32)
+        rates.grids[join_text("scale.matmul.", each.name)] =
+            constant_rate("ratio", products->largest() / f32);
+    }
+    // Bringing an operand into place is an instruction of many that hide behind memory.
+    const double instructions = rates.number("peak.f32") / 2;
+    for (const char* move :
+         {"tile.convert", "tile.cast", "tile.copy", "tile.spread", "tile.gather"})
+      rates.grids[move] = constant_rate("element/s", instructions);
+    rates.grids["tile.other"] = constant_rate("element/s", instructions / 2);
   }
 
-  void measure_attention(Rates& rates) {
-    const std::vector<double> keys{256, 1024}, sizes{64, 128};
-    RateGrid forward{.unit = "flop/s", .axes = {{"keys", keys}, {"head_dim", sizes}}, .values = {}};
-    for (double t : keys) {
-      for (double d : sizes) {
-        const auto length = static_cast<int64_t>(t), size = static_cast<int64_t>(d);
-        const Tensor q = ones({8, 12, length, size}, {.dtype = DType::bf16});
-        const double flops = 4 * 8 * 12 * t * t * d;
-        forward.values.push_back(flops / seconds([&] { attention(q, q, q); }));
+  // Empty where the table does not have what the driver reports.
+  std::string known_name() const {
+    const std::string reported = machine_name();
+    for (const GpuSpec& gpu : known_gpus()) {
+      const std::vector<std::string>& names = gpu.driver_names;
+      if (std::find(names.begin(), names.end(), reported) != names.end()) return gpu.name;
+    }
+    return {};
+  }
+
+  void add_transfers(Rates& rates) const {
+    const TransferRates transfers = measure_transfers(device_.index);
+    const auto add = [&](const char* family, BytesPerSecond rate) {
+      rates.grids[family] = constant_rate("byte/s", rate.value());
+    };
+    add("transfer.to_device.pinned", transfers.to_device_pinned);
+    add("transfer.to_device.pageable", transfers.to_device_pageable);
+    add("transfer.to_host.pinned", transfers.to_host_pinned);
+    add("transfer.to_host.pageable", transfers.to_host_pageable);
+  }
+
+  // Products and attentions of the given programs, each once.
+  std::map<std::string, const Kernel*> own_kernels() const {
+    std::map<std::string, const Kernel*> kernels;
+    for (const KernelList* list : options_.programs) {
+      for (const Kernel& kernel : list->kernels) {
+        std::string signature = kernel_signature(kernel);
+        if (!signature.empty()) kernels.emplace(std::move(signature), &kernel);
       }
     }
-    rates.grids["attention"] = rates.grids["attention_backward"] = forward;
+    return kernels;
   }
 
-  static constexpr int kCases = 1 + 6 + 3 * 27 + 2 + 4;
+  void measure_kernels(Rates& rates) {
+    for (const auto& [signature, kernel] : kernels_) {
+      const std::optional<double> once = time_alone(*kernel, 1);
+      if (once) {
+        rates.grids[signature] = constant_rate("s", *once);
+      } else {
+        left_out_.emplace_back(kernel->op->name);
+      }
+    }
+  }
+
+  std::string source_text() const {
+    std::string text = "measured by `brrr calibrate --device cuda`";
+    if (!kernels_.empty())
+      text += join_text("; products and attention of ", options_.programs_name,
+                        " each by itself at its own shape");
+    const std::set<std::string> left_out(left_out_.begin(), left_out_.end());
+    for (const std::string& name : left_out)
+      text += join_text(
+          name == *left_out.begin() ? "; not measured, for want of memory or of a kernel: " : ", ",
+          name);
+    return text;
+  }
+
   const Device device_;
   const cuda::Stream stream_;
   const CalibrateCudaOptions& options_;
-  int case_ = 0;
+  const std::vector<CudaFamily> families_;
+  const std::map<std::string, const Kernel*> kernels_;
+  std::vector<std::string> left_out_;
+  double launch_ = 0;
+  int case_ = 0, cases_ = 0;
 };
 
 }  // namespace

@@ -1,10 +1,13 @@
-// Measures how fast a GPU runs what predictions are made of: launches inside a captured program, memory by
-// how long ago it was touched, products and attention by their sizes.
+// Measures how fast a GPU runs what predictions are made of: launches inside a captured program, memory by how long ago
+// it was touched, copies between host and device, and the families of runtime/calibrate_cuda_cases.h. Where programs are
+// given, their products and attentions are measured too, each by itself at its own shape.
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "brrr/account/rates.h"
+#include "brrr/compiler/kernel_list.h"
 #include "brrr/device/device.h"
 
 namespace brrr {
@@ -12,6 +15,8 @@ namespace brrr {
 struct CalibrateCudaOptions {
   int rounds = 5;                                                // medians count
   std::function<void(int case_number, int cases)> on_case = {};  // before each
+  std::vector<const KernelList*> programs = {};
+  std::string programs_name = {};  // for people: "gpt2-124m, batch 64, seq 1024"
 };
 Rates calibrate_cuda(Device device, const CalibrateCudaOptions& options = {});
 

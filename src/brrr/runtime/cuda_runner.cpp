@@ -1,6 +1,7 @@
 #include "brrr/runtime/cuda_runner.h"
 
 #include <cstring>
+#include <functional>
 
 #include "brrr/ops/copy.h"
 
@@ -21,6 +22,10 @@ std::vector<TensorType> input_types(const Graph& graph) {
   std::vector<TensorType> types;
   for (const GraphInput& input : graph.inputs) types.push_back(graph.type(input.value));
   return types;
+}
+
+void copy_with(CopyClock* clock, const HostCopy& copy, const std::function<void()>& enqueue) {
+  clock ? clock->time(copy, enqueue) : enqueue();
 }
 
 }  // namespace
@@ -46,19 +51,24 @@ CudaRunner::CudaRunner(const CompiledProgram& program, std::byte* arena, Device 
 
 void CudaRunner::wait() const { cuda::wait(stream_); }
 
-void CudaRunner::give_in_place(size_t i, const Tensor& x) {
+void CudaRunner::give_in_place(size_t i, const Tensor& x, CopyClock* clock) {
   NoGrad nothing_is_recorded;
-  held_.push_back(x.device() == device_ ? x : to(x.detach(), device_));
+  if (x.device() == device_) {
+    held_.push_back(x);
+  } else {
+    copy_with(clock, {.bytes = static_cast<int64_t>(bytes_of(x))},
+              [&] { held_.push_back(to(x.detach(), device_)); });
+  }
   bound_.set_address(Place::input, static_cast<int>(i), first_byte(held_.back()));
 }
 
 // Those from the host go over together; those that are there already are then put beside them.
-void CudaRunner::give_inputs(std::span<const Tensor> inputs) {
+void CudaRunner::give_inputs(std::span<const Tensor> inputs, CopyClock* clock) {
   held_.clear();
   HostSlot* staged = nullptr;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs_.has_slot(i)) {
-      give_in_place(i, inputs[i]);
+      give_in_place(i, inputs[i], clock);
     } else if (inputs[i].device() != device_) {
       if (!staged) staged = &staged_.next(inputs_.bytes(), kStaged);
       std::memcpy(staged->memory.data() + inputs_.offset(i), first_byte(inputs[i]),
@@ -66,7 +76,9 @@ void CudaRunner::give_inputs(std::span<const Tensor> inputs) {
     }
   }
   if (staged) {
-    cuda::copy_to_device(inputs_.data(), staged->memory.data(), inputs_.bytes(), stream_);
+    copy_with(clock, {.is_pinned = true, .bytes = static_cast<int64_t>(inputs_.bytes())}, [&] {
+      cuda::copy_to_device(inputs_.data(), staged->memory.data(), inputs_.bytes(), stream_);
+    });
     staged->settled.record(stream_);
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -90,11 +102,27 @@ Tensors CudaRunner::results_with_memory(bool for_slots_too) {
   return results;
 }
 
+std::shared_ptr<HostSlot> CudaRunner::fetch_results(CopyClock* clock) {
+  std::shared_ptr<HostSlot> slot = fetched_.take(outputs_.bytes());
+  const HostCopy copy{
+      .is_to_device = false, .is_pinned = true, .bytes = static_cast<int64_t>(outputs_.bytes())};
+  copy_with(clock, copy, [&] {
+    cuda::copy_to_host(slot->memory.data(), outputs_.data(), outputs_.bytes(), stream_);
+  });
+  slot->settled.record(stream_);
+  return slot;
+}
+
 Tensors CudaRunner::run(std::span<const Tensor> inputs, KernelTimes* times) {
-  give_inputs(inputs);
+  CopyClock clock(stream_);
+  give_inputs(inputs, times ? &clock : nullptr);
   const Tensors results = results_with_memory(true);
   const bool is_fixed = inputs_.holds_all() && outputs_.holds_all();
   times ? bound_.run_timed(*times) : bound_.run(is_fixed);
+  if (times) {  // results go to the host as behind `enqueue`
+    if (outputs_.bytes() > 0) fetch_results(&clock);
+    times->copies = clock.finish();
+  }
   for (int i = 0; i < results.size(); ++i) {
     const auto index = static_cast<size_t>(i);
     if (outputs_.has_slot(index))
@@ -105,14 +133,11 @@ Tensors CudaRunner::run(std::span<const Tensor> inputs, KernelTimes* times) {
 }
 
 PendingResults CudaRunner::enqueue(std::span<const Tensor> inputs) {
-  give_inputs(inputs);
+  give_inputs(inputs, nullptr);
   Tensors results = results_with_memory(false);
   bound_.run(inputs_.holds_all() && outputs_.holds_all());
   if (outputs_.bytes() == 0) return PendingResults(std::move(results));
-  std::shared_ptr<HostSlot> slot = fetched_.take(outputs_.bytes());
-  cuda::copy_to_host(slot->memory.data(), outputs_.data(), outputs_.bytes(), stream_);
-  slot->settled.record(stream_);
-  return {std::move(results), outputs_, std::move(slot)};
+  return {std::move(results), outputs_, fetch_results(nullptr)};
 }
 
 }  // namespace brrr

@@ -21,8 +21,10 @@ class CudaRunner {
   int64_t launches_of_last_run() const { return bound_.launches_of_last_run(); }
 
  private:
-  void give_inputs(std::span<const Tensor> inputs);
-  void give_in_place(size_t i, const Tensor& x);
+  // `clock` may be null.
+  void give_inputs(std::span<const Tensor> inputs, CopyClock* clock);
+  void give_in_place(size_t i, const Tensor& x, CopyClock* clock);
+  std::shared_ptr<HostSlot> fetch_results(CopyClock* clock);
   Tensors results_with_memory(bool for_slots_too);
   const std::vector<TensorType>& result_types() const { return program_.kernels.list.outputs; }
 

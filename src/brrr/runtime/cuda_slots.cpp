@@ -63,6 +63,25 @@ HostSlot& HostSlots::next(size_t bytes, size_t count) {
   return slot;
 }
 
+void CopyClock::time(const HostCopy& copy, const std::function<void()>& enqueue) {
+  Timed& timed = all_.emplace_back();
+  timed.copy = copy;
+  timed.begin.record(stream_);
+  enqueue();
+  timed.end.record(stream_);
+}
+
+std::vector<HostCopy> CopyClock::finish() {
+  std::vector<HostCopy> copies;
+  for (Timed& timed : all_) {
+    timed.end.wait();
+    timed.copy.seconds = cuda::seconds_between(timed.begin, timed.end);
+    copies.push_back(timed.copy);
+  }
+  all_.clear();
+  return copies;
+}
+
 PendingResults::PendingResults(Tensors results, const SlotBlock& block,
                                std::shared_ptr<HostSlot> slot)
     : results_(std::move(results)), block_(&block), slot_(std::move(slot)) {}

@@ -3,11 +3,13 @@
 // the GPU reads and writes while the host goes on. Tensors of some megabytes have no slot.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "brrr/device/cuda/runtime.h"
+#include "brrr/runtime/bound_program.h"
 #include "brrr/tensor/tensor.h"
 
 namespace brrr {
@@ -50,6 +52,22 @@ class HostSlots {
  private:
   std::vector<std::shared_ptr<HostSlot>> slots_;
   size_t turn_ = 0;
+};
+
+// Times of copies between host and device, by events around each; nothing waits before `finish`.
+class CopyClock {
+ public:
+  explicit CopyClock(cuda::Stream stream) : stream_(stream) {}
+  void time(const HostCopy& copy, const std::function<void()>& enqueue);
+  std::vector<HostCopy> finish();
+
+ private:
+  struct Timed {
+    HostCopy copy;
+    cuda::Event begin, end;
+  };
+  cuda::Stream stream_;
+  std::vector<Timed> all_;
 };
 
 // Results of a run that the device may still be working on. The host goes on in the meantime.

@@ -44,7 +44,8 @@ FamilyWork contraction_work(const Kernel& kernel, const OpDef& op) {
     const Shape& keys = inputs[1].layout.shape;
     return {.family = std::string(op.name),
             .where = {static_cast<double>(keys[2]), static_cast<double>(keys[3])},
-            .amount = flops};
+            .amount = flops,
+            .arithmetic = arithmetic_name(kernel)};
   }
   const Shape& result = outputs[0].layout.shape;
   const auto results = static_cast<double>(std::max<int64_t>(1, numel(result)));
@@ -60,7 +61,9 @@ FamilyWork contraction_work(const Kernel& kernel, const OpDef& op) {
                                    : "matmul.nn",
           .where = {m, n, k},
           .amount = flops,
-          .per_thread = is_batch && 2 * m * n * k < 2 * kContractionPieceFlops};
+          .per_thread = is_batch && 2 * m * n * k < 2 * kContractionPieceFlops,
+          .own = op.name.starts_with("matmul_") ? std::string(op.name) : std::string(),
+          .arithmetic = arithmetic_name(kernel)};
 }
 
 FamilyWork tile_work(std::string_view primitive, int64_t elements, bool wide) {
@@ -129,7 +132,10 @@ FamilyWork other_work(const Kernel& kernel, const KernelPart& part) {
     const OperandRef& moved = part.op == &embedding_grad_op ? kernel.inputs[0] : kernel.outputs[0];
     elements = static_cast<double>(std::max<int64_t>(1, numel(moved.layout.shape)));
   }
-  return {.family = std::move(family), .where = {elements, row}, .amount = elements};
+  return {.family = std::move(family),
+          .where = {elements, row},
+          .amount = elements,
+          .arithmetic = arithmetic_name(kernel)};
 }
 
 int64_t pieces_of(const Kernel& kernel) {
@@ -160,6 +166,30 @@ KernelWork work_of(const Kernel& kernel) {
     }
   }
   return work;
+}
+
+std::string_view arithmetic_name(const Kernel& kernel) {
+  if (kernel.inputs.empty()) return {};
+  switch (kernel.inputs[0].dtype) {
+    case DType::bf16: return "bf16";
+    case DType::f16: return "f16";
+    case DType::f8e4m3:
+    case DType::f8e5m2: return "fp8";
+    case DType::f32: return kernel.attrs.has("tf32") && kernel.attrs.flag("tf32") ? "tf32" : "";
+    default: return {};
+  }
+}
+
+std::string kernel_signature(const Kernel& kernel) {
+  if (!kernel.op || kernel.op->kind != OpKind::contraction || !kernel.core_inputs.empty())
+    return {};
+  std::string text = join_text("kernel.", kernel.op->name);
+  for (const OperandRef& ref : kernel.inputs)
+    text += join_text(" ", ref.dtype, ref.layout.shape, "/", ref.layout.strides);
+  text += " ->";
+  for (const OperandRef& ref : kernel.outputs) text += join_text(" ", ref.dtype, ref.layout.shape);
+  const std::string attrs = to_text(kernel.attrs);
+  return attrs.empty() ? text : join_text(text, " ", attrs);
 }
 
 std::string_view class_name(KernelClass kernel_class) {

@@ -11,6 +11,9 @@ struct FamilyWork {
   SmallVector<double, 3> where{};  // coordinates in its grid
   double amount = 0;               // FLOPs of contractions, elements of the others
   bool per_thread = false;         // the rate is that of one thread
+  // Families that go before `family`, where the rates have them.
+  std::string own{};              // of a product with an epilogue: "matmul_gelu"
+  std::string_view arithmetic{};  // what its factors or rows are, f32 apart: "matmul.nt.bf16"
 };
 
 struct KernelWork {
@@ -19,6 +22,13 @@ struct KernelWork {
 };
 
 KernelWork work_of(const Kernel& kernel);
+
+// "bf16", "f16", "fp8" by the first operand of a kernel, "tf32" where products of f32 are; empty: f32, or none.
+std::string_view arithmetic_name(const Kernel& kernel);
+
+// The name in a set of rates under which this very product or attention was measured by itself: op, attributes
+// and how its operands lie. Empty for kernels of other kinds.
+std::string kernel_signature(const Kernel& kernel);
 
 // What a kernel is for people: where FLOPs and time go.
 enum class KernelClass : uint8_t { contraction, normalisation, elementwise, other };

@@ -13,45 +13,53 @@ namespace {
 constexpr size_t kManyStreams =
     5;  // operands of an optimizer update: p, m, v, g and what is written
 
-// The grid of a family, or of the one that is nearest to it.
-const RateGrid* grid_for(const Rates& rates, const FamilyWork& work, bool& is_measured) {
-  if (const RateGrid* own = rates.find(work.family)) return own;
+// How much faster products of this type are than those of f32, where they have no grid of their own.
+double matmul_scale(std::string_view arithmetic, const Rates& rates) {
+  if (arithmetic.empty()) return 1;
+  const RateGrid* scale = rates.find(join_text("scale.matmul.", arithmetic));
+  return scale ? scale->at({}) : 1;
+}
+
+struct FamilyGrid {
+  const RateGrid* grid = nullptr;
+  double scale = 1;
+};
+
+// The grid of a family in the arithmetic of the work, or of the family that is nearest to it.
+FamilyGrid grid_for(const Rates& rates, const FamilyWork& work, bool& is_measured) {
+  const std::string ending = work.arithmetic.empty() ? "" : join_text(".", work.arithmetic);
+  for (const std::string& family : {work.own, work.family}) {
+    const RateGrid* grid = family.empty() ? nullptr : rates.find(family + ending);
+    if (grid) return {grid};
+  }
+  const bool is_product = work.family.starts_with("matmul");
+  if (const RateGrid* grid = rates.find(work.family))
+    return {grid, is_product ? matmul_scale(work.arithmetic, rates) : 1};
   is_measured = false;
   for (std::string_view side : {".row", ".column"}) {
     if (std::string_view(work.family).ends_with(side)) {
-      if (const RateGrid* sum = rates.find(join_text("sum", side))) return sum;
+      if (const RateGrid* sum = rates.find(join_text("sum", side))) return {sum};
     }
   }
-  return nullptr;
+  return {};
 }
 
 double seconds_of(const FamilyWork& work, const KernelWork& kernel, const Rates& rates,
                   bool& is_measured) {
   if (work.amount == 0) return 0;
   const auto shared = static_cast<double>(std::min<int64_t>(rates.threads, kernel.pieces));
-  const RateGrid* grid = grid_for(rates, work, is_measured);
+  const auto [grid, scale] = grid_for(rates, work, is_measured);
   if (!grid) return work.amount / (rates.number("tile.other") * shared);
   const std::span<const double> where(work.where.begin(), work.where.end());
   const double rate = grid->at(grid->axes.empty() ? std::span<const double>() : where);
-  return work.amount / (rate * (work.per_thread ? shared : 1));
-}
-
-// How much faster products of this type are than those of f32.
-double matmul_scale(DType dtype, const Rates& rates) {
-  if (dtype == DType::bf16) return rates.number("scale.matmul.bf16");
-  const RateGrid* scale = nullptr;
-  if (dtype == DType::f16) scale = rates.find("scale.matmul.f16");
-  if (dtype == DType::f8e4m3 || dtype == DType::f8e5m2) scale = rates.find("scale.matmul.fp8");
-  return scale ? scale->at({}) : 1;
+  return work.amount / (rate * scale * (work.per_thread ? shared : 1));
 }
 
 void price_arithmetic(const Kernel& kernel, const Rates& rates, KernelPrediction& price) {
   const KernelWork work = work_of(kernel);
   double largest = -1;
   for (const FamilyWork& part : work.parts) {
-    double seconds = seconds_of(part, work, rates, price.is_measured);
-    if (part.family.starts_with("matmul") && !kernel.inputs.empty())
-      seconds /= matmul_scale(kernel.inputs[0].dtype, rates);
+    const double seconds = seconds_of(part, work, rates, price.is_measured);
     price.compute += seconds;
     if (part.family.starts_with("matmul")) price.overlaps = !rates.packs_operands;
     if (seconds > largest) price.family = part.family;
@@ -75,6 +83,21 @@ void price_memory(const Kernel& kernel, const std::vector<Touch>& touches, const
     const double distance[] = {std::max(1.0, touch.distance)};
     price.memory += touch.bytes / bandwidth.at(distance);
   }
+}
+
+// A product or attention that was measured by itself, its bytes with it.
+void price_as_measured(const Kernel& kernel, const Rates& rates, KernelPrediction& price) {
+  const std::string signature = kernel_signature(kernel);
+  const RateGrid* measured = signature.empty() ? nullptr : rates.find(signature);
+  if (!measured) return;
+  price.compute = measured->at({});
+  price.memory = std::min(price.memory, price.compute);
+  price.is_measured = price.overlaps = true;
+}
+
+bool has_kernels(const Rates& rates) {
+  const auto first = rates.grids.lower_bound("kernel.");
+  return first != rates.grids.end() && first->first.starts_with("kernel.");
 }
 
 double parse_factor(std::string_view name, std::string_view text) {
@@ -148,11 +171,13 @@ WhatIf parse_what_if(std::string_view text) {
 Prediction predict(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
                    const WhatIf& what_if) {
   const std::vector<std::vector<Touch>> traffic = trace_traffic(list, plan);
+  const bool are_kernels_known = has_kernels(rates);
   Prediction prediction{.kernels = {}, .calibrated = rates.calibrated};
   for (size_t k = 0; k < list.kernels.size(); ++k) {
     KernelPrediction price;
     price_arithmetic(list.kernels[k], rates, price);
     price_memory(list.kernels[k], traffic[k], rates, price);
+    if (are_kernels_known) price_as_measured(list.kernels[k], rates, price);
     price.compute /= what_if.flops;
     price.memory /= what_if.bandwidth;
     price.overhead *= what_if.overhead;

@@ -1,0 +1,16 @@
+// What a profile of a step on a GPU has besides kernels: gaps between them, copies between host and device, and which
+// products run on tensor cores.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "brrr/napkin/profile.h"
+
+namespace brrr {
+
+// Both of a profile that has a `gpu`.
+std::string gpu_step_text(const Profile& profile);
+nlohmann::json gpu_step_json(const Profile& profile);
+
+}  // namespace brrr

@@ -1,0 +1,28 @@
+// What a GPU is calibrated on: families of kernels at the points of their grids, each a kernel by itself. Products and
+// attention in every arithmetic, with and without epilogues, norms, losses and embeddings. No model is among them;
+// sizes are those around which transformers lie.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "brrr/account/rates.h"
+#include "brrr/compiler/kernel_list.h"
+
+namespace brrr {
+
+struct CudaFamily {
+  std::string name;  // "matmul.nt.bf16"
+  RateGrid grid;     // with axes, without values
+  std::function<Kernel(std::span<const double> where)> make;
+  int64_t ids_below = 1;
+
+  // The point of the grid with this number, the last axis fastest.
+  std::vector<double> point(size_t index) const;
+};
+
+// `most_tokens` rows at most in products, rows and attention: what memory allows.
+std::vector<CudaFamily> cuda_families(int64_t most_tokens);
+
+}  // namespace brrr

@@ -1,0 +1,14 @@
+// Whether the product or attention of a kernel runs on tensor cores.
+#pragma once
+
+#include <optional>
+
+#include "brrr/compiler/kernel_list.h"
+#include "brrr/ops/tensor_cores.h"
+
+namespace brrr {
+
+// Nothing for kernels that multiply no matrices.
+std::optional<TensorCoreUse> tensor_cores_of(const Kernel& kernel, GpuGeneration gpu);
+
+}  // namespace brrr

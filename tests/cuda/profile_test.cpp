@@ -1,0 +1,143 @@
+// Profiles on a GPU: times of kernels, copies and gaps, and kernels that are timed by themselves.
+#include "brrr/napkin/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "brrr/napkin/gpu_rates.h"
+#include "brrr/napkin/model_step.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/report/gpu_step.h"
+#include "brrr/runtime/calibrate_cuda.h"
+#include "brrr/runtime/kernel_alone.h"
+#include "cuda/gpu.h"
+
+namespace brrr {
+namespace {
+
+const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
+
+StepOptions small_step(Precision precision) {
+  StepOptions options{.batch = 4, .seq = 256, .device = kGpu};
+  options.layers = 2;
+  options.pipeline.precision.policy = precision;
+  return options;
+}
+
+std::vector<Tensor> on_host(std::span<const Tensor> tensors) {
+  std::vector<Tensor> moved;
+  for (const Tensor& x : tensors) moved.push_back(to(x, Device::cpu()));
+  return moved;
+}
+
+TEST(CudaProfile, SplitsTheStepIntoKernelsCopiesAndGaps) {
+  BRRR_NEEDS_GPU();
+  ModelStep step("gpt2-124m", small_step(Precision::bf16_mixed));
+  Executable& program = step.executable();
+  const StepTimes times = measure_steps(program, on_host(step.inputs()), {.steps = 5});
+  ASSERT_TRUE(times.gpu.has_value());
+  const Profile profile =
+      make_profile(program.kernels(), program.plan(), times, own_gpu_rates(find_gpu("h200")));
+  ASSERT_EQ(profile.gpu->copies.size(), 2U) << "inputs in one block, the loss in another";
+  const HostCopy &in = profile.gpu->copies[0], &out = profile.gpu->copies[1];
+  EXPECT_TRUE(in.is_to_device && in.is_pinned && !out.is_to_device && out.is_pinned);
+  EXPECT_GE(in.bytes, 2 * 4 * 256 * 8) << "tokens and targets";
+  EXPECT_GT(in.seconds, 0);
+  EXPECT_LT(in.seconds, 1e-3);
+  EXPECT_GT(times.last.clock_seconds, 0);
+  EXPECT_LT(times.last.clock_seconds, 20e-6) << "of two events with nothing between them";
+  EXPECT_EQ(profile.gpu->launches, 1) << "the whole step is one captured graph";
+  EXPECT_GT(profile.gpu->device_seconds, 0);
+  EXPECT_LE(profile.gpu->device_seconds, 1.05 * profile.step_seconds);
+  EXPECT_LT(profile.kernel_seconds, 1.5 * profile.gpu->device_seconds) << "the host was ahead";
+  EXPECT_THAT(gpu_step_text(profile), testing::HasSubstr("gaps between them"));
+}
+
+// Inputs that have no slot are copied by the driver out of pageable memory.
+TEST(CudaProfile, TellsLargeInputsAsPageable) {
+  BRRR_NEEDS_GPU();
+  constexpr int64_t kCount = int64_t{4} << 20;
+  auto twice = compile([](const Tensor& x) { return x + x; });
+  const Tensor here = ones({kCount}, {.device = Device::cpu()});
+  const Tensor there[] = {to(here, kGpu)};
+  Executable& program = twice.function().executable(there);
+  KernelTimes times;
+  program.run_timed({&here, 1}, times);
+  ASSERT_GE(times.copies.size(), 1U);
+  EXPECT_FALSE(times.copies[0].is_pinned);
+  EXPECT_TRUE(times.copies[0].is_to_device);
+  EXPECT_EQ(times.copies[0].bytes, kCount * 4);
+}
+
+TEST(CudaProfile, MarksProducts) {
+  BRRR_NEEDS_GPU();
+  if (cuda::device_facts(0).major < 8) GTEST_SKIP() << "tensor cores take bf16 since Ampere";
+  for (const Precision precision : {Precision::f32, Precision::bf16_mixed}) {
+    ModelStep step("gpt2-124m", small_step(precision));
+    Executable& program = step.executable();
+    const StepTimes times = measure_steps(program, step.inputs(), {.steps = 1});
+    const Profile profile =
+        make_profile(program.kernels(), program.plan(), times, own_gpu_rates(find_gpu("h200")));
+    int marked = 0, full = 0;
+    for (const KernelProfile& kernel : profile.kernels) {
+      EXPECT_EQ(kernel.tensor_cores.has_value(), kernel.kernel_class == KernelClass::contraction)
+          << kernel.label;
+      marked += kernel.tensor_cores.has_value() ? 1 : 0;
+      full += kernel.tensor_cores && kernel.tensor_cores->how == TensorCores::full ? 1 : 0;
+    }
+    EXPECT_GT(marked, 20);
+    // GPT-2's own vocabulary of 50257 leaves the head's products with odd rows.
+    EXPECT_EQ(full > 0, precision == Precision::bf16_mixed);
+    EXPECT_LT(full, marked);
+  }
+}
+
+TEST(CudaCalibrate, TimesAKernelByItself) {
+  BRRR_NEEDS_GPU();
+  const auto product = [](int64_t n) {
+    return make_kernel(matmul_op,
+                       {operand(DType::bf16, Shape{4096, n}), operand(DType::bf16, Shape{n, n})});
+  };
+  const std::optional<double> small = seconds_alone(product(1024), kGpu),
+                              large = seconds_alone(product(4096), kGpu);
+  ASSERT_TRUE(small && large);
+  EXPECT_GT(*large, 4 * *small) << "16 times the FLOPs";
+  EXPECT_LT(*large, 64 * *small);
+  const Kernel huge =
+      make_kernel(matmul_op, {operand(DType::bf16, Shape{int64_t{1} << 20, int64_t{1} << 20}),
+                              operand(DType::bf16, Shape{int64_t{1} << 20, 8})});
+  EXPECT_FALSE(seconds_alone(huge, kGpu)) << "2 TB fit nowhere";
+}
+
+// After calibration with its own products a step takes what was predicted, within the band of `napkin verify`. A small
+// model is launched more than it is computed, so the band here is twice as wide.
+TEST(CudaCalibrate, PredictsAStep) {
+  BRRR_NEEDS_GPU();
+  StepOptions options = small_step(Precision::bf16_mixed);
+  options.batch = 16, options.seq = 1024;
+  options.vocab = 50304;
+  ModelStep step("gpt2-124m", options);
+  Executable& program = step.executable();
+  const StepTimes times = measure_steps(program, step.inputs(), {.steps = 5});
+  const Rates rates = calibrate_cuda(
+      kGpu, {.rounds = 3, .programs = {&program.kernels()}, .programs_name = "this step"});
+  EXPECT_TRUE(rates.calibrated);
+  for (const char* family :
+       {"matmul.nt.bf16", "attention.bf16", "attention_backward.bf16", "matmul_sums.bf16",
+        "layer_norm.bf16", "transfer.to_device.pinned", "peak.bf16", "scale.matmul.bf16"})
+    EXPECT_NE(rates.find(family), nullptr) << family;
+  const Rates read = parse_rates(to_json(rates), "what was measured");
+  const Profile profile = make_profile(program.kernels(), program.plan(), times, read);
+  EXPECT_NEAR(profile.predicted_seconds, profile.step_seconds, 0.2 * profile.step_seconds);
+  for (const KernelProfile& kernel : profile.kernels) {
+    if (kernel.kernel_class != KernelClass::contraction) continue;
+    EXPECT_NEAR(kernel.predicted.seconds(), kernel.seconds, 0.3 * kernel.seconds + 20e-6)
+        << kernel.label;
+  }
+}
+
+}  // namespace
+}  // namespace brrr

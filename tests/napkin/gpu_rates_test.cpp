@@ -1,0 +1,76 @@
+// Rates of GPUs that nobody calibrated, and how near they come to a step that was measured.
+#include "brrr/napkin/gpu_rates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "brrr/napkin/model_step.h"
+#include "brrr/napkin/profile.h"
+#include "brrr/runtime/stages.h"
+#include "support/cuda_build.h"
+#include "support/error_of.h"
+
+namespace brrr {
+namespace {
+
+using testing::HasSubstr;
+
+double largest(const Rates& rates, const char* family) { return rates.grid(family).largest(); }
+
+TEST(OwnGpuRates, HaveEachArithmetic) {
+  const Rates rates = own_gpu_rates(find_gpu("h100"));
+  EXPECT_FALSE(rates.calibrated);
+  EXPECT_THAT(rates.source, HasSubstr("hardware table: h100-sxm"));
+  EXPECT_DOUBLE_EQ(rates.number("peak.f32"), 67.5e12);
+  EXPECT_DOUBLE_EQ(rates.number("peak.bf16"), 989.5e12);
+  EXPECT_DOUBLE_EQ(rates.number("peak.tf32"), 494.5e12);
+  // The same share of every peak.
+  const double share = largest(rates, "matmul.nt.bf16") / 989.5e12;
+  EXPECT_GT(share, 0.6);
+  EXPECT_LT(share, 1);
+  EXPECT_NEAR(largest(rates, "matmul.tn.tf32") / 494.5e12, share, 1e-9);
+  EXPECT_NEAR(largest(rates, "matmul.nn") / 67.5e12, share, 1e-9);
+  EXPECT_LT(largest(rates, "attention_backward.bf16"), largest(rates, "attention.bf16"));
+  EXPECT_THAT(error_of([] { find_gpu("abacus"); }), HasSubstr("known are"));
+}
+
+TEST(OwnGpuRates, LeaveOutWhatADeviceHasNot) {
+  const Rates rates = own_gpu_rates(find_gpu("a100-80"));
+  EXPECT_EQ(rates.find("matmul.nt.fp8"), nullptr);
+  EXPECT_NE(rates.find("matmul.nt.bf16"), nullptr);
+}
+
+// Times of kinds of kernels in a step of GPT-2 124M (64 x 1024 tokens, bf16, vocabulary 50304) on an H200, in ms.
+TEST(OwnGpuRates, ComeNearAMeasuredStep) {
+  BRRR_NEEDS_CUDA_BUILD();  // which ops have kernels decides what the step is made of
+  const std::map<std::string, double> measured = {{"matmul [65536, 768]", 16.3},
+                                                  {"matmul_gelu_backward [64, 1024, 3072]", 7.1},
+                                                  {"linear [64, 1024, 50304]", 7.0},
+                                                  {"matmul_sums [3072, 768]", 6.9},
+                                                  {"matmul_add [64, 1024, 768]", 6.9},
+                                                  {"matmul_gelu [64, 1024, 3072]", 6.6},
+                                                  {"matmul [50304, 768]", 6.4},
+                                                  {"linear [64, 1024, 2304]", 4.1},
+                                                  {"cross_entropy_backward [65536, 50304]", 3.2}};
+  StepOptions options{.batch = 64, .seq = 1024, .device = Device::null()};
+  options.vocab = 50304;
+  options.pipeline.precision.policy = Precision::bf16_mixed;
+  options.pipeline.device = Device::cuda(0);
+  const ModelStep step("gpt2-124m", options);
+  const PlannedProgram program = plan_program(step.trace_step(), options.pipeline);
+  const Prediction prediction =
+      predict(program.kernels, program.plan, own_gpu_rates(find_gpu("h200")));
+  EXPECT_NEAR(1e3 * prediction.seconds(), 126.6, 0.15 * 126.6);
+  std::map<std::string, double> predicted;
+  for (size_t k = 0; k < program.kernels.kernels.size(); ++k)
+    predicted[kernel_label(program.kernels.kernels[k])] += 1e3 * prediction.kernels[k].seconds();
+  for (const auto& [label, milliseconds] : measured) {
+    ASSERT_TRUE(predicted.contains(label)) << label;
+    EXPECT_NEAR(predicted[label] / milliseconds, 1, 0.3) << label;
+  }
+}
+
+}  // namespace
+}  // namespace brrr
