@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "brrr/autodiff/grad.h"
@@ -33,6 +34,8 @@ namespace {
 // Of which nothing more is known: no library is asked.
 constexpr Device kSomeGpu{.kind = DeviceKind::cuda, .index = 255};
 constexpr const char* kAllEpilogues = "gelu_epilogue,sum_epilogue,add_epilogue";
+constexpr EpilogueOptions kAnySize{.fewest_gelus = 0,
+                                   .most_summed_bytes = std::numeric_limits<int64_t>::max()};
 
 using Counts = std::map<std::string, int>;
 Counts kernel_counts(const KernelList& list) {
@@ -52,22 +55,28 @@ PlannedProgram gpt2_step(Precision precision, std::string_view left_out = "",
                          MatmulPrecision products = MatmulPrecision::ieee) {
   StepOptions options{.batch = 8, .seq = 128, .layers = kLayers, .device = Device::null()};
   options.pipeline.device = kSomeGpu;
+  options.pipeline.epilogues = kAnySize;
   options.pipeline.precision.policy = precision;
   options.pipeline.precision.matmul = products;
   options.pipeline = without(options.pipeline, left_out);
   return plan_program(ModelStep("gpt2-124m", options).trace_step(), options.pipeline);
 }
 
-// Sums of many rows are a kernel of their own: a product with sums would take longer than both.
-TEST(Epilogues, LeaveTheSumsOfLongColumns) {
+TEST(Epilogues, AreTakenForSizesThatGain) {
   BRRR_NEEDS_CUDA_BUILD();
-  StepOptions options;
-  options.batch = 64, options.seq = 1024, options.layers = 1, options.device = Device::null();
-  options.pipeline.device = kSomeGpu;
-  options.pipeline.precision.policy = Precision::bf16_mixed;
-  const PlannedProgram step =
-      plan_program(ModelStep("gpt2-124m", options).trace_step(), options.pipeline);
-  EXPECT_EQ(kernel_counts(step.kernels)["matmul_sums"], 0);
+  const auto counts = [](int64_t batch, int64_t seq) {
+    StepOptions options;
+    options.batch = batch, options.seq = seq, options.layers = 1, options.device = Device::null();
+    options.pipeline.device = kSomeGpu;
+    options.pipeline.precision.policy = Precision::bf16_mixed;
+    return kernel_counts(
+        plan_program(ModelStep("gpt2-124m", options).trace_step(), options.pipeline).kernels);
+  };
+  Counts large = counts(64, 1024), small = counts(12, 256);
+  EXPECT_EQ(large["matmul_gelu"] + large["matmul_gelu_backward"], 2);
+  EXPECT_EQ(small["matmul_gelu"] + small["matmul_gelu_backward"], 0);
+  EXPECT_EQ(large["matmul_sums"] + small["matmul_sums"], 0);
+  EXPECT_GT(small["matmul_add"], 0);
 }
 
 // What has no kernel on a GPU is expanded into what has: nothing may be in the way of that.
@@ -155,6 +164,7 @@ TEST(Epilogues, EveryLowPrecisionOfGptTinyHasThem) {
                                          std::pair{Precision::f16_mixed, MatmulPrecision::ieee}}) {
     StepOptions options{.batch = 4, .seq = 32, .device = Device::null()};
     options.pipeline.device = kSomeGpu;
+    options.pipeline.epilogues = kAnySize;
     options.pipeline.precision.policy = policy;
     options.pipeline.precision.matmul = products;
     const PlannedProgram plan =
@@ -177,6 +187,7 @@ TEST(Epilogues, MicroBatchesAddToTheirSumsInPlace) {
       return grad(sum(square(linear(part, w, b))), {w, b});
     });
     PipelineOptions options;
+    options.epilogues = kAnySize;
     options.device = kSomeGpu;
     options.precision.policy = policy;
     const PlannedProgram plan = plan_program(tracer.finish(sums), options);
@@ -265,6 +276,7 @@ write "sum" %5
 return
 )");
   PipelineOptions options;
+  options.epilogues = kAnySize;
   options.device = kSomeGpu;
   const KernelList list = plan_program(graph, options).kernels;
   ASSERT_EQ(list.kernels.size(), 1U);
@@ -320,8 +332,9 @@ TEST(Epilogues, ChangeNothingButRounding) {
   for (const auto& [dtype, tolerance] :
        {std::pair{DType::f32, 2e-6}, std::pair{DType::bf16, 2e-2}, std::pair{DType::f16, 2e-3}}) {
     const Graph before = mlp_step(dtype);
-    const Graph after = take_add_epilogues(
-        take_sum_epilogues(take_gelu_epilogues(before, kSomeGpu), kSomeGpu), kSomeGpu);
+    const Graph gelus_taken = take_gelu_epilogues(before, kSomeGpu, kAnySize);
+    const Graph after = take_add_epilogues(take_sum_epilogues(gelus_taken, kSomeGpu, kAnySize),
+                                           kSomeGpu, kAnySize);
     verify(after, "epilogues");
     Counts ops;
     for (const Node& node : after.nodes) ++ops[std::string(node.op->name)];
@@ -350,6 +363,7 @@ TEST(Epilogues, Gpt2HasTheSameGradients) {
     ModelStep step("gpt2-tiny", options);
     PipelineOptions pipeline;
     pipeline.device = kSomeGpu;
+    pipeline.epilogues = kAnySize;
     pipeline.precision.policy = policy;
     const PlannedProgram plan = plan_program(step.trace_step(), pipeline);
     ASSERT_NE(plan.find("rematerialize"), nullptr);

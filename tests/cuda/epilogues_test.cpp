@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <cmath>
 #include <string>
 
@@ -56,6 +57,8 @@ PipelineOptions options_of(const Mode& mode) {
   PipelineOptions options;
   options.precision.policy = mode.policy;
   options.precision.matmul = mode.products;
+  options.epilogues = {.fewest_gelus = 0,
+                       .most_summed_bytes = std::numeric_limits<int64_t>::max()};
   return options;
 }
 

@@ -56,7 +56,7 @@ class Training {
               optimizer_.update(grads, 3e-3);
               return {loss.detach()};
             },
-            {.precision = mode.precision}) {
+            {.precision = mode.precision, .device = device}) {
     std::vector<int64_t> tokens, targets;
     for (int64_t i = 0; i < kBatch * kSeq; ++i) {
       tokens.push_back(i * i % 61);
@@ -64,6 +64,7 @@ class Training {
     }
     for (const std::vector<int64_t>& ids : {tokens, targets})
       inputs_.push_back(to(from_values(ids, {kBatch, kSeq}), device));
+    EXPECT_EQ(to_text(inputs_[0].device()), to_text(device));
   }
 
   double step() { return program().run(inputs_)[0].item<double>(); }

@@ -14,8 +14,12 @@ namespace {
 
 class Matcher {
  public:
-  Matcher(const Graph& graph, Device device)
-      : graph_(graph), device_(device), products_(graph), taken_(graph.nodes.size(), false) {}
+  Matcher(const Graph& graph, Device device, const EpilogueOptions& options)
+      : graph_(graph),
+        device_(device),
+        options_(options),
+        products_(graph),
+        taken_(graph.nodes.size(), false) {}
 
   Graph take_gelus() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -95,6 +99,7 @@ class Matcher {
   // Nobody promises the last bits of the library's tanh: f32 keeps its own unless tf32 gave them away.
   bool may_take_gelu(const Product& product) const {
     const Attrs& attrs = graph_.node(product.node).attrs;
+    if (numel(type(product.result).shape) < options_.fewest_gelus) return false;
     return type(product.a).dtype != DType::f32 || (attrs.has("tf32") && attrs.flag("tf32"));
   }
 
@@ -150,11 +155,6 @@ class Matcher {
 
   // ---- Column sums.
 
-  // For long columns the library's algorithms with sums are slower than without by more than a pass over dY takes: on
-  // an H200 465 to 645 TFLOP/s instead of 630 to 734 for the weights of GPT-2 124M (64 x 1024 rows), 4.8 ms a step for
-  // 1.9. Short ones save a kernel.
-  static constexpr int64_t kMostSummedBytes = int64_t{32} << 20;
-
   // A node that sums a value of rows, as it is or wider, over all axes but the last into this type.
   std::optional<size_t> column_sums(ValueId id, const TensorType& wanted) const {
     for (NodeId user : products_.uses(id)) {
@@ -190,7 +190,7 @@ class Matcher {
     const std::optional<Product> product = product_at(n);
     if (!product || product->transposed || product->bias.valid()) return;
     const Shape& a = type(product->a).shape;
-    if (storage_bytes(type(product->a).dtype, numel(a)) > kMostSummedBytes) return;
+    if (storage_bytes(type(product->a).dtype, numel(a)) > options_.most_summed_bytes) return;
     const ValueId dy = products_.source_of(product->a);
     if (a.size() != 2 ||
         products_.layout_of(product->a) !=
@@ -299,6 +299,7 @@ class Matcher {
 
   const Graph& graph_;
   const Device device_;
+  const EpilogueOptions options_;
   const ProductGraph products_;
   std::vector<bool> taken_;  // by node: part of a replacement
   std::vector<Replacement> found_;
@@ -306,14 +307,14 @@ class Matcher {
 
 }  // namespace
 
-Graph take_gelu_epilogues(const Graph& graph, Device device) {
-  return Matcher(graph, device).take_gelus();
+Graph take_gelu_epilogues(const Graph& graph, Device device, const EpilogueOptions& options) {
+  return Matcher(graph, device, options).take_gelus();
 }
-Graph take_sum_epilogues(const Graph& graph, Device device) {
-  return Matcher(graph, device).take_sums();
+Graph take_sum_epilogues(const Graph& graph, Device device, const EpilogueOptions& options) {
+  return Matcher(graph, device, options).take_sums();
 }
-Graph take_add_epilogues(const Graph& graph, Device device) {
-  return Matcher(graph, device).take_adds();
+Graph take_add_epilogues(const Graph& graph, Device device, const EpilogueOptions& options) {
+  return Matcher(graph, device, options).take_adds();
 }
 
 }  // namespace brrr

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "brrr/compiler/chunk_head.h"
+#include "brrr/compiler/epilogues.h"
 #include "brrr/compiler/plan_memory.h"
 #include "brrr/compiler/precision.h"
 #include "brrr/compiler/rematerialize.h"
@@ -25,6 +26,7 @@ struct PipelineOptions {
   bool join_losses = true;  // on a GPU: a loss and its gradient in one kernel
   // On a GPU: what products do to their results (compiler/epilogues.h).
   bool gelu_epilogue = true, sum_epilogue = true, add_epilogue = true;
+  EpilogueOptions epilogues = {};
   bool fuse = true;
   bool group_kernels = true;     // false: kernels that do not depend on each other run one by one
   bool plan_memory = true;       // false: every temporary has bytes of its own
