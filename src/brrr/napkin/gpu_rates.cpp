@@ -71,10 +71,10 @@ RateGrid unfused_attention_grid(double product_rate, double bandwidth, bool is_f
   return grid;
 }
 
-// What brrr's own attention on tensor cores reached on an H200 (docs/gpu.md), by head size: 0.51 and 1.77 ms for
-// 64 x 12 heads of 64 and 1024 tokens, 2.0 and 5.2 ms for 8 x 16 heads of 128 and 4096 tokens.
+// What brrr's own attention on tensor cores reached on an H200 (docs/gpu.md), by head size: 0.45 and 1.26 ms for
+// 64 x 12 heads of 64 and 1024 tokens in a step, 1.6 and 4.3 ms for 8 x 16 heads of 128 and 4096 tokens.
 RateGrid own_attention_grid(double peak, bool is_forward) {
-  const double narrow = is_forward ? 0.20 : 0.147, wide = is_forward ? 0.28 : 0.27;
+  const double narrow = is_forward ? 0.23 : 0.207, wide = is_forward ? 0.34 : 0.32;
   return {.unit = "flop/s",
           .axes = {{"keys", {1}}, {"head_dim", {64, 128}}},
           .values = {peak * narrow, peak * wide}};

@@ -82,7 +82,7 @@ struct ReportConfig {
   int64_t eval_batches = 8;
   std::optional<int64_t> sample_every;  // 0: never
   int64_t sample_tokens = 120;
-  double temperature = 0.8;        // of samples
+  double temperature = 0.6;        // of samples
   int64_t activations_every = 10;  // steps between largest activations in the log; 0: none
 };
 
