@@ -85,10 +85,10 @@ if wants bench; then
 fi
 if wants train; then
   step train 120 "$bin/brrr" train --device cuda --steps 50 --out "$out/run"
-  for sizes in "gpt2-124m 64 1024" "gpt2-350m 32 1024" "gpt2-char 12 256"; do
-    read -r model batch seq <<<"$sizes"
+  for sizes in "gpt2-124m 64 1024 selective" "gpt2-350m 32 1024 selective" "gpt2-char 12 256 none"; do
+    read -r model batch seq recompute <<<"$sizes"
     step "profile_$model" 120 "$bin/brrr" profile --model "$model" --batch "$batch" --seq "$seq" \
-      --precision bf16 --recompute selective --device cuda --no-batch-test --steps 20
+      --precision bf16 --recompute "$recompute" --device cuda --no-batch-test --steps 20
     note "step_$model" ok "$(grep -m 1 '^step' "$out/profile_$model.log")"
   done
 fi

@@ -333,8 +333,8 @@ TEST(Epilogues, ChangeNothingButRounding) {
        {std::pair{DType::f32, 2e-6}, std::pair{DType::bf16, 2e-2}, std::pair{DType::f16, 2e-3}}) {
     const Graph before = mlp_step(dtype);
     const Graph gelus_taken = take_gelu_epilogues(before, kSomeGpu, kAnySize);
-    const Graph after = take_add_epilogues(take_sum_epilogues(gelus_taken, kSomeGpu, kAnySize),
-                                           kSomeGpu, kAnySize);
+    const Graph after =
+        take_add_epilogues(take_sum_epilogues(gelus_taken, kSomeGpu, kAnySize), kSomeGpu, kAnySize);
     verify(after, "epilogues");
     Counts ops;
     for (const Node& node : after.nodes) ++ops[std::string(node.op->name)];

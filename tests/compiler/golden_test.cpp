@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <map>
 #include <sstream>
 
@@ -135,9 +136,11 @@ std::string with_chunks(const Graph& graph) {
 // As for a GPU of which nothing more is known: no library is asked.
 std::string with_epilogues(const std::string& pass, const Graph& graph) {
   constexpr Device kUnknown{.kind = DeviceKind::cuda, .index = 255};
-  const Graph result = pass == "gelu_epilogue"  ? take_gelu_epilogues(graph, kUnknown)
-                       : pass == "sum_epilogue" ? take_sum_epilogues(graph, kUnknown)
-                                                : take_add_epilogues(graph, kUnknown);
+  const EpilogueOptions any_size{.fewest_gelus = 0,
+                                 .most_summed_bytes = std::numeric_limits<int64_t>::max()};
+  const Graph result = pass == "gelu_epilogue"  ? take_gelu_epilogues(graph, kUnknown, any_size)
+                       : pass == "sum_epilogue" ? take_sum_epilogues(graph, kUnknown, any_size)
+                                                : take_add_epilogues(graph, kUnknown, any_size);
   verify(result, pass);
   return to_text(result);
 }

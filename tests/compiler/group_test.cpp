@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "brrr/compiler/codegen_cuda.h"
@@ -59,6 +60,8 @@ PlannedProgram step_of(std::string_view model, int64_t batch, int64_t seq,
   options.device = Device::null();
   options.pipeline = on_gpu(left_out);
   options.pipeline.precision.policy = Precision::bf16_mixed;
+  // With what else would be kernels of sums before the update.
+  options.pipeline.epilogues.most_summed_bytes = std::numeric_limits<int64_t>::max();
   return plan_program(ModelStep(model, options).trace_step(), options.pipeline);
 }
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "brrr/autodiff/grad.h"
@@ -57,8 +57,7 @@ PipelineOptions options_of(const Mode& mode) {
   PipelineOptions options;
   options.precision.policy = mode.policy;
   options.precision.matmul = mode.products;
-  options.epilogues = {.fewest_gelus = 0,
-                       .most_summed_bytes = std::numeric_limits<int64_t>::max()};
+  options.epilogues = {.fewest_gelus = 0, .most_summed_bytes = std::numeric_limits<int64_t>::max()};
   return options;
 }
 

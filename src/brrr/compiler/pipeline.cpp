@@ -76,7 +76,8 @@ PlanOptions plan_options(const PipelineOptions& options) {
 // ---- what products of a GPU program do to their results ----
 template <Graph (*kTake)(const Graph& graph, Device device, const EpilogueOptions& options)>
 Graph run_epilogues(const Graph& graph, const PipelineOptions& options) {
-  if (const std::optional<Device> device = options.device) return kTake(graph, *device, options.epilogues);
+  if (const std::optional<Device> device = options.device)
+    return kTake(graph, *device, options.epilogues);
   return graph;
 }
 constexpr GraphPass kGpuPasses[] = {

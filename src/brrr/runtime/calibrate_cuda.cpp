@@ -12,6 +12,7 @@
 #include "brrr/device/gpu_info.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/creation.h"
+#include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/runtime/calibrate_cuda_cases.h"
 #include "brrr/runtime/compile.h"
@@ -87,7 +88,7 @@ class GpuCalibration {
   }
 
  private:
-  static constexpr int kBandwidthPoints = 5;  // up to 2 x 256 MiB: a larger result is allocated anew each time
+  static constexpr int kBandwidthPoints = 6;
 
   void count_case() {
     if (options_.on_case) options_.on_case(++case_, cases_);
@@ -116,15 +117,18 @@ class GpuCalibration {
     return whole / static_cast<double>(kernels);
   }
 
-  // By bytes touched between two uses: x + 1 over tensors of these sizes, again and again.
+  // By bytes touched between two uses: copies of these sizes, again and again, between the same places; to allocate a
+  // large result would take longer than to fill it.
   RateGrid measure_bandwidth() {
     RateGrid grid{.unit = "byte/s", .axes = {{.name = "distance", .points = {}}}, .values = {}};
     int64_t bytes = int64_t{1} << 20;
     for (int i = 0; i < kBandwidthPoints; ++i, bytes *= 4) {
-      const Tensor x = ones({bytes / 4});
-      const double once = seconds([&] { x + 1.0; });
+      const Kernel copy = make_kernel(copy_op, {operand(DType::f32, Shape{bytes / 4})}, {});
+      const std::optional<double> once = time_alone(copy, 0);
+      check(once.has_value(), "calibrate: ", machine_name(), " has no room for a copy of ",
+            Bytes(bytes));
       grid.axes[0].points.push_back(2 * static_cast<double>(bytes));
-      grid.values.push_back(2 * static_cast<double>(bytes) / once);
+      grid.values.push_back(2 * static_cast<double>(bytes) / once.value_or(1));
     }
     return grid;
   }
