@@ -34,7 +34,7 @@ words+=(--tokenizer "$tokenizer" --model gpt2-124m --eval-every 100000 --eval-ba
 train() {
   local folder=$1
   shift
-  "$bin/brrr" "${words[@]}" --batch 4 --context 64 --save-every 10 --keep 3 --out "$folder" "$@"
+  "$bin/brrr" "${words[@]}" --batch 4 --context 64 --keep 3 --out "$folder" "$@"
 }
 
 wants() { case ",$only," in *",$1,"*) return 0 ;; *) return 1 ;; esac; }
@@ -117,7 +117,8 @@ fi
 # The same weights and batches: f32 on both devices, and bf16 beside f32.
 if wants parity; then
   # A gentle start: at the rate that `brrr train` picks, runs of the first steps part for any reason.
-  f32="--precision f32 --matmul-precision ieee --lr 3e-4 --warmup 50"
+  gentle="--lr 3e-4 --warmup 50 --save-every 100000"
+  f32="--precision f32 --matmul-precision ieee $gentle"
   rm -rf "$out"/parity_*
   # shellcheck disable=SC2086
   { train "$out/parity_cpu" --device cpu --steps 50 $f32 &&
@@ -125,19 +126,19 @@ if wants parity; then
   step parity_f32_50 60 "$bin/brrr" compare "$out/parity_cpu" "$out/parity_gpu" --within 1e-4
   # shellcheck disable=SC2086
   { train "$out/parity_f32" --device cuda --steps 300 $f32 &&
-    train "$out/parity_bf16" --device cuda --steps 300 --precision bf16 --lr 3e-4 --warmup 50; } >>"$out/parity_runs.log" 2>&1
+    train "$out/parity_bf16" --device cuda --steps 300 --precision bf16 $gentle; } >>"$out/parity_runs.log" 2>&1
   step parity_bf16_300 60 "$bin/brrr" compare "$out/parity_f32" "$out/parity_bf16" --within 0.01
 fi
 # The same bits twice, from two cold caches with the same choices, and through a pause.
 if wants bits; then
   rm -rf "$out"/bits_* "$out"/cache_*
   {
-    train "$out/bits_once" --device cuda --precision bf16 --steps 20
-    train "$out/bits_again" --device cuda --precision bf16 --steps 20
-    XDG_CACHE_HOME="$out/cache_a" train "$out/bits_cold_a" --device cuda --precision bf16 --steps 20
-    XDG_CACHE_HOME="$out/cache_b" train "$out/bits_cold_b" --device cuda --precision bf16 --steps 20 \
+    train "$out/bits_once" --device cuda --precision bf16 --save-every 10 --steps 20
+    train "$out/bits_again" --device cuda --precision bf16 --save-every 10 --steps 20
+    XDG_CACHE_HOME="$out/cache_a" train "$out/bits_cold_a" --device cuda --precision bf16 --save-every 10 --steps 20
+    XDG_CACHE_HOME="$out/cache_b" train "$out/bits_cold_b" --device cuda --precision bf16 --save-every 10 --steps 20 \
       --algorithms "$out/bits_cold_a/algorithms.txt"
-    train "$out/bits_paused" --device cuda --precision bf16 --steps 20
+    train "$out/bits_paused" --device cuda --precision bf16 --save-every 10 --steps 20
     rm -rf "$out/bits_paused/checkpoints/step-00000020"  # it goes on from step 10
     "$bin/brrr" train --resume --device cuda --json --out "$out/bits_paused"
   } >"$out/bits_runs.log" 2>&1

@@ -99,7 +99,9 @@ class Matcher {
   // Nobody promises the last bits of the library's tanh: f32 keeps its own unless tf32 gave them away.
   bool may_take_gelu(const Product& product) const {
     const Attrs& attrs = graph_.node(product.node).attrs;
-    if (numel(type(product.result).shape) < options_.fewest_gelus) return false;
+    const Shape& shape = type(product.result).shape;
+    if (numel(shape) < options_.fewest_gelus || shape.back() % options_.slow_gelu_columns == 0)
+      return false;
     return type(product.a).dtype != DType::f32 || (attrs.has("tf32") && attrs.flag("tf32"));
   }
 

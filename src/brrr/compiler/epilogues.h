@@ -13,6 +13,9 @@ struct EpilogueOptions {
   // Elements of a product. The step of a character model (6 layers of 384, 12 x 256 tokens) takes 1.56 ms with GELU in
   // its products and 1.42 ms without; that of GPT-2 124M (64 x 1024) gains 2.3 ms.
   int64_t fewest_gelus = int64_t{1} << 25;
+  // Columns of which multiples are slow with GELU: the gradient of [32768, 4096] runs at 320 TFLOP/s, that of [65536, 3072]
+  // at 515, and GPT-2 350M (32 x 1024) takes 163.7 ms with the epilogues and 156.3 ms without.
+  int64_t slow_gelu_columns = 4096;
   // Bytes of dY. With sums products of weights run at 465 to 645 TFLOP/s instead of 630 to 734 (GPT-2 124M: 4.8 ms a step
   // for the 1.9 ms of the sums), and small ones gain nothing either: none by default.
   int64_t most_summed_bytes = 0;

@@ -4,6 +4,7 @@
 
 #if BRRR_HAS_CUDA
 
+#include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/matmul_cuda.h"
 #include "brrr/ops/op_list.h"
 
@@ -54,14 +55,55 @@ std::vector<Operand> operands_of(std::span<const Layout> layouts, std::span<cons
   return operands;
 }
 
+// The library sums rows of f32 factors only where these lie along m, as dY^T does; others are copied so.
+bool needs_turned_copy(const CudaCall& call) {
+  const Operand& a = call.inputs[0];
+  return &call.op == &matmul_sums_op && a.dtype == DType::f32 && a.layout->strides[0] != 1;
+}
+
+// A call with its first operand in the second part of the workspace, columns in order.
+class TurnedCall {
+ public:
+  explicit TurnedCall(const CudaCall& call)
+      : layout_(transpose_layout(
+            contiguous_layout({call.inputs[0].shape()[1], call.inputs[0].shape()[0]}), 0, 1)),
+        inputs_(call.inputs.begin(), call.inputs.end()),
+        call_{call.op, {}, call.outputs, call.attrs, call.workspace, call.stream} {
+    inputs_[0].layout = &layout_;
+    call_.inputs = inputs_;
+    product_bytes_ = (product_cuda_workspace(call_, extras_of(call_)) + kAlignment - 1) /
+                     kAlignment * kAlignment;
+  }
+  int64_t workspace_bytes() const {
+    return product_bytes_ + storage_bytes(inputs_[0].dtype, numel(layout_.shape));
+  }
+  void run(const CudaCall& call) {
+    inputs_[0].base = call.workspace.data() + product_bytes_;
+    copy_elements_cuda(call, call.inputs[0], inputs_[0]);
+    call_.workspace = call.workspace.first(static_cast<size_t>(product_bytes_));
+    run_product_cuda(call_, extras_of(call_));
+  }
+
+ private:
+  static constexpr int64_t kAlignment = 256;
+  Layout layout_;
+  std::vector<Operand> inputs_;
+  CudaCall call_;
+  int64_t product_bytes_ = 0;
+};
+
 }  // namespace
 
 void matmul_gelu_cuda(const CudaCall& call) { run_product_cuda(call, extras_of(call)); }
 void matmul_gelu_backward_cuda(const CudaCall& call) { run_product_cuda(call, extras_of(call)); }
-void matmul_sums_cuda(const CudaCall& call) { run_product_cuda(call, extras_of(call)); }
+void matmul_sums_cuda(const CudaCall& call) {
+  if (needs_turned_copy(call)) return TurnedCall(call).run(call);
+  run_product_cuda(call, extras_of(call));
+}
 void matmul_add_cuda(const CudaCall& call) { run_product_cuda(call, extras_of(call)); }
 
 int64_t epilogue_cuda_workspace(const CudaCall& call) {
+  if (needs_turned_copy(call)) return TurnedCall(call).workspace_bytes();
   return product_cuda_workspace(call, extras_of(call));
 }
 
