@@ -54,8 +54,10 @@ std::vector<Rung> measured_rungs(int64_t n) {
   };
   const Tensor a = factor(1), b = factor(2), c = zeros({n, n}, {.device = gpu});
   const Tensor low_a = cast(a, DType::bf16), low_b = cast(b, DType::bf16);
-  const ladder::GpuMatrices<float> wide{a.data<float>(), b.data<float>(), c.data<float>(), n};
-  const ladder::GpuMatrices<bf16> low{low_a.data<bf16>(), low_b.data<bf16>(), c.data<float>(), n};
+  const auto wide_at = [](const Tensor& x) { return reinterpret_cast<float*>(x.storage().data()); };
+  const auto low_at = [](const Tensor& x) { return reinterpret_cast<bf16*>(x.storage().data()); };
+  const ladder::GpuMatrices<float> wide{wide_at(a), wide_at(b), wide_at(c), n};
+  const ladder::GpuMatrices<bf16> low{low_at(low_a), low_at(low_b), wide_at(c), n};
   const auto seconds_of = [&](const std::function<void()>& enqueue) {
     const auto waited = [&] { enqueue(), cuda::wait(stream); };
     waited();

@@ -55,10 +55,10 @@ std::vector<Operand> operands_of(std::span<const Layout> layouts, std::span<cons
   return operands;
 }
 
-// The library sums rows of f32 factors only where these lie along m, as dY^T does; others are copied so.
+// The library sums rows of a factor only where these lie along m, as dY^T does; others are copied so.
 bool needs_turned_copy(const CudaCall& call) {
   const Operand& a = call.inputs[0];
-  return &call.op == &matmul_sums_op && a.dtype == DType::f32 && a.layout->strides[0] != 1;
+  return &call.op == &matmul_sums_op && a.layout->strides[0] != 1;
 }
 
 // A call with its first operand in the second part of the workspace, columns in order.
