@@ -8,7 +8,8 @@
 //   dQ        S and dP = dO V^T again, dS = P (dP - delta), dQ = scale dS K
 //   dK, dV    the same transposed: S^T = K Q^T, dP^T = V dO^T, dV = P^T dO, dK = scale dS^T Q
 //
-// dQ has a kernel of its own: seven products instead of five, but no atomics, so one order of additions.
+// dQ has a kernel of its own: seven products instead of five, but no atomics, so one order of additions. Where heads of 64
+// are many, attention_mma_fused_grad_cuda.cu does with five, in one order as well.
 #pragma once
 
 #include <limits>
@@ -224,6 +225,18 @@ struct QueryFacts {
   float* log2_total;
   float* delta;
 };
+
+// Those of the tile of queries from `first` on, in the background; zeros behind the last one.
+template <int Queries>
+__device__ void load_facts(float* totals, float* deltas, const QueryFacts& facts,
+                           const AttentionShape& shape, int batch, int head, int first) {
+  if (threadIdx.x >= Queries) return;
+  const int query = first + static_cast<int>(threadIdx.x);
+  const bool there = query < shape.queries;
+  const int64_t flat = (int64_t{batch} * shape.heads + head) * shape.queries + (there ? query : 0);
+  copy_word(totals + threadIdx.x, facts.log2_total + flat, there);
+  copy_word(deltas + threadIdx.x, facts.delta + flat, there);
+}
 
 // Rows of a tile. A warp alone has no registers for 64 where heads are wide; a warpgroup has, but with 32 two
 // blocks fit a multiprocessor where heads are narrow, and one computes while the other multiplies.

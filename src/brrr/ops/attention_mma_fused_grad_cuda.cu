@@ -8,13 +8,14 @@
 // dQ of a step needs dS of both warpgroups. It is multiplied one step later, so that one barrier a step serves this and
 // the tiles that arrive. Groups of products of a step, in order: S, dP, dQ (of the step before), dV, dK.
 #include "brrr/ops/attention_mma.cuh"
+#include "brrr/ops/attention_steps.cuh"
 
 namespace brrr {
 namespace {
 
 using namespace mma;
 
-constexpr int kDim = 64, kQueries = 64, kGroupThreads = 128;
+constexpr int kDim = 64, kQueries = kStepQueries, kGroupThreads = 128;
 constexpr int kAhead = 2;  // steps whose tiles are on their way
 constexpr int kBuffers =
     kAhead + 2;  // one is multiplied, and one may still be by the other warpgroup
@@ -24,76 +25,6 @@ constexpr int64_t kSharedBytes =
     kBuffers * 2 * kQueries * 4;
 // Steps of one head must not be too few for the GPU's multiprocessors, nor part sums too large for its cache.
 constexpr int kMinUnits = 48, kMaxGridBlocks = 132, kMaxQueries = 2048;
-
-// Tiles of queries that may see a block of keys.
-struct TileRange {
-  int begin, end;
-  __device__ TileRange(const AttentionShape& shape, const DeviceVisible& visible, int key_block) {
-    const int first = key_block * kBlockRows, last = min(visible.length, first + kBlockRows) - 1;
-    begin = visible.first_query(first) / kQueries;
-    end = (visible.end_query(last, shape.queries) + kQueries - 1) / kQueries;
-    if (last < first || begin * kQueries >= shape.queries) end = begin;
-  }
-};
-
-// The steps of this block of threads, one after the other. Every other block of keys walks its tiles backwards: what
-// was used last is used first again, while the cache still has it.
-struct StepWalk {
-  int unit, batch = 0, kv_head = 0, length = 0;  // of the keys
-  int key_block = 0, head = 0, tile = 0;         // the head is one of its group
-  int tile_first = 0, tile_last = 0;             // in the order of the walk
-  int entered = -1;                              // how many blocks of keys came before
-
-  __device__ StepWalk(const AttentionShape& shape, const cuda::FaultNote& note)
-      : unit(static_cast<int>(blockIdx.x)) {
-    if (!there(shape)) return;
-    enter_unit(shape, note);
-    find_block(shape, note);
-  }
-  __device__ bool there(const AttentionShape& shape) const {
-    return unit < shape.batch * shape.kv_heads;
-  }
-  __device__ int query_head(int group) const { return kv_head * group + head; }
-  __device__ bool is_first_of_block() const { return head == 0 && tile == tile_first; }
-  __device__ bool is_last_of_block(int group) const {
-    return head + 1 == group && tile == tile_last;
-  }
-  __device__ void advance(const AttentionShape& shape, const cuda::FaultNote& note, int group) {
-    if (tile != tile_last) {
-      tile += entered % 2 == 0 ? 1 : -1;
-      return;
-    }
-    tile = tile_first;
-    if (++head < group) return;
-    head = 0;
-    ++key_block;
-    find_block(shape, note);
-  }
-
- private:
-  __device__ void enter_unit(const AttentionShape& shape, const cuda::FaultNote& note) {
-    batch = unit / shape.kv_heads;
-    kv_head = unit % shape.kv_heads;
-    length = DeviceVisible::length_of(shape, batch, note);
-    key_block = 0;
-  }
-  // The next block of keys, from this one on, that some query may see.
-  __device__ void find_block(const AttentionShape& shape, const cuda::FaultNote& note) {
-    for (;; ++key_block) {
-      while (key_block * kBlockRows >= length) {
-        unit += static_cast<int>(gridDim.x);
-        if (!there(shape)) return;
-        enter_unit(shape, note);
-      }
-      const TileRange tiles(shape, DeviceVisible(shape, batch, length), key_block);
-      if (tiles.begin >= tiles.end) continue;
-      const bool is_forward = ++entered % 2 == 0;
-      tile = tile_first = is_forward ? tiles.begin : tiles.end - 1;
-      tile_last = is_forward ? tiles.end - 1 : tiles.begin;
-      return;
-    }
-  }
-};
 
 // Zeros for queries that see nothing, and for keys that nothing sees: no step comes to them.
 template <typename T>
@@ -201,14 +132,8 @@ __global__ void __launch_bounds__(kThreads, 1)
                                         first, shape.queries);
       load_tile<Engine, kDim, kQueries>(dos + buffer * kQueryTile, dout.at(batch, head),
                                         dout.row_stride, first, shape.queries);
-      if (threadIdx.x < kQueries) {
-        const int query = first + static_cast<int>(threadIdx.x);
-        const bool there = query < shape.queries;
-        const int64_t flat =
-            (int64_t{batch} * shape.heads + head) * shape.queries + (there ? query : 0);
-        copy_word(totals + buffer * kQueries + threadIdx.x, facts.log2_total + flat, there);
-        copy_word(deltas + buffer * kQueries + threadIdx.x, facts.delta + flat, there);
-      }
+      load_facts<kQueries>(totals + buffer * kQueries, deltas + buffer * kQueries, facts, shape,
+                           batch, head, first);
       coming.advance(shape, note, group);
     }
     finish_copies();

@@ -34,14 +34,8 @@ __global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
                                    tile, shape.queries);
     load_tile<Engine, D, kQueries>(dos + buffer * kQueries * D, dout.at(batch, head),
                                    dout.row_stride, tile, shape.queries);
-    if (threadIdx.x < kQueries) {
-      const int query = tile + static_cast<int>(threadIdx.x);
-      const bool there = query < shape.queries;
-      const int64_t flat =
-          (int64_t{batch} * shape.heads + head) * shape.queries + (there ? query : 0);
-      copy_word(totals + buffer * kQueries + threadIdx.x, facts.log2_total + flat, there);
-      copy_word(deltas + buffer * kQueries + threadIdx.x, facts.delta + flat, there);
-    }
+    load_facts<kQueries>(totals + buffer * kQueries, deltas + buffer * kQueries, facts, shape,
+                         batch, head, tile);
     finish_copies();
   };
   load_tile<Engine, D, kBlockRows>(ks, k.at(batch, kv_head), k.row_stride, first, shape.keys);
