@@ -30,13 +30,13 @@ words=(train)
 [ -n "$text" ] && words+=("$text")
 words+=(--tokenizer "$tokenizer" --model gpt2-124m --eval-every 100000 --eval-batches 1 --sample-every 0
         --sample-tokens 1 --json)
-sizes="--batch 4 --context 64"
+batch_words="--batch 4 --context 64"
 # train FOLDER WORDS...: a short run of these sizes that leaves losses and a checkpoint.
 train() {
   local folder=$1
   shift
   # shellcheck disable=SC2086
-  "$bin/brrr" "${words[@]}" $sizes --keep 3 --out "$folder" "$@"
+  "$bin/brrr" "${words[@]}" $batch_words --keep 3 --out "$folder" "$@"
 }
 
 wants() { case ",$only," in *",$1,"*) return 0 ;; *) return 1 ;; esac; }
@@ -127,12 +127,12 @@ if wants parity; then
     train "$out/parity_gpu" --device cuda --steps 50 $f32; } >"$out/parity_runs.log" 2>&1
   step parity_f32_50 60 "$bin/brrr" compare "$out/parity_cpu" "$out/parity_gpu" --within 1e-4
   # Of 256 tokens a loss is a mean of few: rounding alone then moves it by a hundredth.
-  sizes="--batch 16 --context 256"
+  batch_words="--batch 16 --context 256"
   # shellcheck disable=SC2086
   { train "$out/parity_f32" --device cuda --steps 300 $f32 &&
     train "$out/parity_bf16" --device cuda --steps 300 --precision bf16 $gentle; } >>"$out/parity_runs.log" 2>&1
   step parity_bf16_300 60 "$bin/brrr" compare "$out/parity_f32" "$out/parity_bf16" --within 0.01
-  sizes="--batch 4 --context 64"
+  batch_words="--batch 4 --context 64"
 fi
 # The same bits twice, from two cold caches with the same choices, and through a pause.
 if wants bits; then
