@@ -66,6 +66,16 @@ StepOptions step_on_paper(int64_t batch, int64_t seq, int64_t layers) {
   return options;
 }
 
+// All results of a run, and the graph that made them.
+std::vector<std::vector<float>> results_of(CompiledFunction& function,
+                                           std::span<const Tensor> inputs, Graph& graph) {
+  Executable& program = function.executable(inputs);
+  graph = program.graph();
+  std::vector<std::vector<float>> results;
+  for (const Tensor& x : program.run(inputs)) results.push_back(x.to_vector<float>());
+  return results;
+}
+
 // ---- sizes ----
 
 TEST(ChunkRows, AreAllWhereLogitsAreSmall) {
@@ -420,11 +430,7 @@ TEST(ChunkHead, TakesAHeadThatIsFilledUp) {
         },
         options);
     const Tensor inputs[] = {step.batch.tokens, step.batch.targets};
-    Executable& program = compiled.function().executable(inputs);
-    graph = program.graph();
-    std::vector<std::vector<float>> results;
-    for (const Tensor& x : program.run(inputs)) results.push_back(x.to_vector<float>());
-    return results;
+    return results_of(compiled.function(), inputs, graph);
   };
   Graph cut, uncut;
   PipelineOptions options;
@@ -507,11 +513,7 @@ TEST(ChunkHead, IsCutInsideOfARepeat) {
         options);
     const Tensor inputs[] = {from_values<int64_t>({2}, {}), reshape(batch.tokens, {2, 3, 16}),
                              reshape(batch.targets, {2, 3, 16})};
-    Executable& program = step.function().executable(inputs);
-    graph = program.graph();
-    std::vector<std::vector<float>> results;
-    for (const Tensor& x : program.run(inputs)) results.push_back(x.to_vector<float>());
-    return results;
+    return results_of(step.function(), inputs, graph);
   };
   Graph cut, uncut;
   PipelineOptions options;

@@ -21,6 +21,7 @@
 #include "brrr/ops/views.h"
 #include "brrr/runtime/compile.h"
 #include "cuda/gpu.h"
+#include "cuda/modes.h"
 
 namespace brrr {
 namespace {
@@ -28,21 +29,8 @@ namespace {
 const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
 constexpr int64_t kVocab = 1024, kSeq = 125;
 
-double relative_error(const Tensor& got, const Tensor& expected) {
-  const Tensor a = cast(to(got, Device::cpu()), DType::f64),
-               b = cast(to(expected, Device::cpu()), DType::f64);
-  return std::sqrt(sum(square(a - b)).item<double>() /
-                   std::max(1e-30, sum(square(b)).item<double>()));
-}
-
 // dX is rounded to the low dtype with the head whole or cut; products of other sizes may add in another order,
 // and values next to the middle of two low ones then round to the other.
-struct Mode {
-  const char* name;
-  Precision policy;
-  MatmulPrecision products;
-  double tolerance;
-};
 constexpr Mode kModes[] = {{"f32", Precision::f32, MatmulPrecision::ieee, 2e-5},
                            {"tf32", Precision::f32, MatmulPrecision::tf32, 2e-3},
                            {"bf16", Precision::bf16_mixed, MatmulPrecision::ieee, 1e-2},

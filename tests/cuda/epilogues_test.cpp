@@ -22,6 +22,7 @@
 #include "brrr/ops/unary.h"
 #include "brrr/runtime/compile.h"
 #include "cuda/gpu.h"
+#include "cuda/modes.h"
 
 namespace brrr {
 namespace {
@@ -33,21 +34,8 @@ Tensor values(const Shape& shape, uint32_t draw, double scale = 1) {
   return to(normal(shape, RandomKey{.seed = 31, .stream = 5, .draw = draw}) * scale, kGpu);
 }
 
-double relative_error(const Tensor& got, const Tensor& expected) {
-  const Tensor a = cast(to(got, Device::cpu()), DType::f64),
-               b = cast(to(expected, Device::cpu()), DType::f64);
-  return std::sqrt(sum(square(a - b)).item<double>() /
-                   std::max(1e-30, sum(square(b)).item<double>()));
-}
-
 // Epilogues round less often: results differ by some roundings of the low dtype. tf32 reads 10 bits either way,
 // in products of other shapes of tiles.
-struct Mode {
-  const char* name;
-  Precision policy;
-  MatmulPrecision products;
-  double tolerance;
-};
 constexpr Mode kModes[] = {{"f32", Precision::f32, MatmulPrecision::ieee, 2e-5},
                            {"tf32", Precision::f32, MatmulPrecision::tf32, 5e-3},
                            {"bf16", Precision::bf16_mixed, MatmulPrecision::ieee, 3e-2},
