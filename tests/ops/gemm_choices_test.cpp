@@ -49,6 +49,28 @@ TEST(GemmChoices, TimesAProductOnceAndRemembers) {
       << "without a clock the library's advice";
 }
 
+// Algorithm 1 is fastest while the GPU is cool, 2 when it is hot, and 3 is never.
+TEST(GemmChoices, WhatIsFastestOnAHotGpuIsTaken) {
+  GemmChoices choices;
+  double heat = 0;
+  int hopeless = 0;
+  const auto clock = [&](const GemmAlgorithm& each) {
+    hopeless += each == algorithm(3) ? 1 : 0;
+    const double seconds = each == algorithm(3)   ? 0.02
+                           : each == algorithm(2) ? 0.011
+                           : heat < 0.1           ? 0.010
+                                                  : 0.012;
+    heat += seconds;
+    return seconds;
+  };
+  EXPECT_EQ(choose_gemm_algorithm(choices, "cool", kCandidates, clock), algorithm(1));
+  heat = 0, hopeless = 0;
+  EXPECT_EQ(choose_gemm_algorithm(choices, "hot", kCandidates, clock, 0.4), algorithm(2));
+  EXPECT_EQ(hopeless, 1) << "far behind after one round";
+  EXPECT_GE(heat, 0.4);
+  EXPECT_LT(heat, 0.5);
+}
+
 // The promise of a run: whatever the clocks say, the choice file decides.
 TEST(GemmChoices, TheSameFileGivesTheSameAlgorithmsFromTwoColdCaches) {
   GemmChoices first;

@@ -93,11 +93,8 @@ bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
   if (!kernel.members.empty()) return may_overwrite_joined(kernel, input, output);
   if (!kernel.attachments.empty()) return may_overwrite_fused(kernel, input, output);
   if (kernel.program || kernel.op->tiles) return true;
-  if (kernel.op == &update_view_op || kernel.op == &update_slice_op) return input == 0;
-  if (kernel.op == &cross_entropy_backward_op) return input == 0;  // logits, the largest of values
-  if (kernel.op == &classifier_op) return input == 0 && output == 1;
-  if (kernel.op == &matmul_add_op || kernel.op == &matmul_sums_op)  // what the product is added to
-    return input == 2 && output == 0;
+  const auto [over, made] = kernel.op->overwrites;
+  if (over >= 0) return static_cast<int>(input) == over && static_cast<int>(output) == made;
   return kernel.op == &repeat_op &&
          static_cast<int>(input) == repeat_node(kernel.attrs).initial_of(static_cast<int>(output));
 }

@@ -116,6 +116,7 @@ struct KernelList {
 struct LowerOptions {
   bool group = true;       // join kernels that do not depend on each other
   bool generated = false;  // every elementwise kernel is a program, and numbers are in its text
+  bool land = false;       // on a GPU: results lie where they are copied to (compiler/landing.h)
 };
 KernelList lower(const Graph& graph, const std::vector<Region>& regions,
                  const LowerOptions& options = {});

@@ -5,6 +5,7 @@
 
 #include "brrr/compiler/codegen_cuda.h"
 #include "brrr/compiler/group.h"
+#include "brrr/compiler/landing.h"
 #include "brrr/compiler/lower_results.h"
 #include "brrr/ops/op_list.h"
 
@@ -33,6 +34,7 @@ class Lowering {
       give(graph_.inputs[i].value, Place::input, static_cast<int>(i));
     for (size_t i = 0; i < graph_.states.size(); ++i)
       give(graph_.states[i].before, Place::state, static_cast<int>(i));
+    if (options_.land) landings_ = find_landings(graph_, regions_);
     for (const Region& region : regions_) add_region(region);
     if (options_.generated) drop_unread_values();
     if (options_.group) group_kernels();
@@ -48,6 +50,18 @@ class Lowering {
     where_[id.index()] = {buffer, contiguous_layout(type.shape), type.dtype};
   }
   const OperandRef& where(ValueId id) const { return where_[id.index()]; }
+
+  // A result of an op that runs alone: in order in a buffer of its own, or where it lands.
+  void give_result(ValueId id) {
+    const auto landing = landings_.of_results.find(id);
+    if (landing == landings_.of_results.end()) return give(id, Place::temporary, 0);
+    const auto& [whole, layout] = landing->second;
+    if (!where(whole).buffer.valid()) give(whole, Place::temporary, 0);
+    where_[id.index()] = {where(whole).buffer, layout, graph_.type(id).dtype};
+  }
+  bool lands_whole(NodeId id) const {
+    return options_.land && landings_.is_joined[id.index()];
+  }
 
   void group_kernels() {
     RenewedStates renewed;
@@ -77,9 +91,14 @@ class Lowering {
     }
     if (first.op == &copy_op && region.nodes.size() == 1 &&
         where(first.inputs[0]).layout.is_contiguous()) {
-      where_[first.outputs[0].index()] = where(first.inputs[0]);  // values never change: no copy
+      OperandRef source = where(first.inputs[0]);  // values never change: no copy
+      const int64_t offset = source.layout.offset;
+      source.layout = contiguous_layout(source.layout.shape);
+      source.layout.offset = offset;
+      where_[first.outputs[0].index()] = source;
       return;
     }
+    if (lands_whole(region.nodes.front())) return;
     if (region.core.valid()) {
       add_core(region);
     } else if (region.nodes.size() == 1 && !(options_.generated && is_tileable(graph_, first))) {
@@ -101,7 +120,7 @@ class Lowering {
     kernel.body_graph = node.body;
     for (ValueId id : node.inputs) kernel.inputs.push_back(node.body ? in_order(id) : where(id));
     for (ValueId id : node.outputs) {
-      give(id, Place::temporary, 0);
+      give_result(id);
       kernel.outputs.push_back(where(id));
     }
     list_.kernels.push_back(std::move(kernel));
@@ -324,6 +343,7 @@ class Lowering {
   std::vector<std::vector<NodeId>> uses_;
   std::vector<bool> is_result_;     // by value: read when all nodes have run
   std::vector<bool> is_new_state_;  // by value: what a state is in the end
+  Landings landings_;
   KernelList list_;
 };
 

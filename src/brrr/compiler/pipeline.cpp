@@ -59,7 +59,8 @@ FuseOptions fuse_options(const PipelineOptions& options) {
 
 LowerOptions lower_options(const PipelineOptions& options) {
   return {.group = fuse_options(options).enabled && options.group_kernels,
-          .generated = options.is_generated()};
+          .generated = options.is_generated(),
+          .land = options.is_cuda() && options.land_results};
 }
 
 void select_kernels(KernelList& list, const PipelineOptions& options, ThreadPool& pool) {
@@ -125,6 +126,7 @@ struct NamedSwitch {
   bool PipelineOptions::*enabled;
 };
 constexpr NamedSwitch kLaterPasses[] = {{"fuse", &PipelineOptions::fuse},
+                                        {"land_results", &PipelineOptions::land_results},
                                         {"group_kernels", &PipelineOptions::group_kernels},
                                         {"plan_memory", &PipelineOptions::plan_memory}};
 

@@ -28,6 +28,7 @@ struct PipelineOptions {
   bool gelu_epilogue = true, sum_epilogue = true, add_epilogue = true;
   EpilogueOptions epilogues = {};
   bool fuse = true;
+  bool land_results = true;      // on a GPU: false copies heads into rows
   bool group_kernels = true;     // false: kernels that do not depend on each other run one by one
   bool plan_memory = true;       // false: every temporary has bytes of its own
   bool trace_twice = false;      // refuse a function whose second trace differs from the first

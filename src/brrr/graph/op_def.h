@@ -188,6 +188,12 @@ struct Streams {
   bool lands = false;
 };
 
+// The result that may be written over an operand: its element i is computed when nobody reads that of the operand any
+// more. Elementwise ops may do so with every operand and need not say it.
+struct Overwrites {
+  int input = -1, output = -1;  // none
+};
+
 // Which operands a gradient rule reads the elements of; the tape keeps only those alive.
 struct GradReads {
   uint32_t inputs = 0, outputs = 0;  // bit i: operand i
@@ -244,11 +250,14 @@ struct OpDef {
   int64_t (*workspace)(const KernelCall&) =
       nullptr;  // bytes of scratch; operands may have no data yet
   Streams streams;
+  Overwrites overwrites;
   // On a GPU: an elementwise op is an expression of x0, x1, ... in CUDA C++, which generated kernels and
   // the built-in ones compile; any other op has a kernel, or runs as its composition.
   std::string (*cuda_text)(const Attrs& attrs, ComputeType type) = nullptr;
   void (*cuda)(const CudaCall&) = nullptr;
   int64_t (*cuda_workspace)(const CudaCall&) = nullptr;
+  // Bit i: the kernel writes result i with any strides but the last, which is 1 (compiler/landing.h).
+  uint32_t cuda_rows_apart = 0;
 
   std::vector<Sample> (*samples)() = nullptr;
   double tolerance =

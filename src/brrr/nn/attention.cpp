@@ -4,6 +4,7 @@
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
+#include "brrr/ops/join.h"
 #include "brrr/ops/views.h"
 
 namespace brrr {
@@ -81,8 +82,8 @@ SelfAttention::Heads SelfAttention::project(const Tensor& x) const {
             split_heads((*v_)(x), options_.kv_heads)};
   }
   const Tensor qkv = view((*qkv_)(x), {x.dim(0), x.dim(1), 3, options_.heads, options_.head_dim});
-  const auto part = [&](int64_t i) { return transpose(select(qkv, 2, i), 1, 2); };
-  return {part(0), part(1), part(2)};
+  const std::vector<Tensor> parts = unstack(qkv, 2);
+  return {transpose(parts[0], 1, 2), transpose(parts[1], 1, 2), transpose(parts[2], 1, 2)};
 }
 
 LayerCache SelfAttention::make_cache(int64_t batch, int64_t capacity) const {

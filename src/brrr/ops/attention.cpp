@@ -149,6 +149,7 @@ const OpDef attention_op{.name = "attention",
                          .cpu = attention_cpu,
                          .workspace = attention_workspace,
                          .cuda = BRRR_CUDA_KERNEL(attention_cuda),
+                         .cuda_rows_apart = 0b1,
                          .samples = attention_samples};
 
 AttentionResult attention_with_logsumexp(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -112,6 +112,7 @@ const OpDef attention_backward_op{
     .workspace = attention_backward_workspace,
     .cuda = BRRR_CUDA_KERNEL(attention_backward_cuda),
     .cuda_workspace = BRRR_CUDA_KERNEL(attention_backward_cuda_workspace),
+    .cuda_rows_apart = 0b111,
     .samples = attention_backward_samples};
 
 }  // namespace brrr

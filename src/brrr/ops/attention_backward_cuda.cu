@@ -45,7 +45,8 @@ __device__ PairGrad<C> pair_grad(const AttentionShape& shape, bool seen, C produ
 
 template <typename C, int Columns>
 __global__ void __launch_bounds__(kWarps * 32)
-    query_grad_kernel(AttentionShape shape, BackwardOperands x, Elements dq, cuda::FaultNote note) {
+    query_grad_kernel(AttentionShape shape, BackwardOperands x, HeadMatrix dq,
+                      cuda::FaultNote note) {
   extern __shared__ __align__(16) unsigned char memory[];
   const int dim = shape.head_dim, value_dim = shape.value_dim;
   C* const qs = reinterpret_cast<C*>(memory);
@@ -94,7 +95,7 @@ __global__ void __launch_bounds__(kWarps * 32)
 #pragma unroll
     for (int c = 0; c < Columns; ++c) {
       const int col = lane + 32 * c;
-      if (col < dim) dq.store<C>((flat_first + row) * dim + col, acc[r][c]);
+      if (col < dim) dq.store<C>(unit.batch, unit.head, first + row, col, acc[r][c]);
     }
   }
 }
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(kWarps * 32)
 // A block has 16 keys of one kv head and walks the queries of all heads that share it, in order.
 template <typename C, int Columns>
 __global__ void __launch_bounds__(kWarps * 32)
-    key_grad_kernel(AttentionShape shape, BackwardOperands x, Elements dk, Elements dv,
+    key_grad_kernel(AttentionShape shape, BackwardOperands x, HeadMatrix dk, HeadMatrix dv,
                     cuda::FaultNote note) {
   extern __shared__ __align__(16) unsigned char memory[];
   const int dim = shape.head_dim, value_dim = shape.value_dim;
@@ -158,13 +159,11 @@ __global__ void __launch_bounds__(kWarps * 32)
   for (int r = 0; r < kRowsPerWarp; ++r) {
     const int row = first + warp * kRowsPerWarp + r;
     if (row >= shape.keys) continue;
-    const int64_t flat =
-        (static_cast<int64_t>(unit.batch) * shape.kv_heads + unit.head) * shape.keys + row;
 #pragma unroll
     for (int c = 0; c < Columns; ++c) {
       const int col = lane + 32 * c;
-      if (col < dim) dk.store<C>(flat * dim + col, dk_acc[r][c]);
-      if (col < value_dim) dv.store<C>(flat * value_dim + col, dv_acc[r][c]);
+      if (col < dim) dk.store<C>(unit.batch, unit.head, row, col, dk_acc[r][c]);
+      if (col < value_dim) dv.store<C>(unit.batch, unit.head, row, col, dv_acc[r][c]);
     }
   }
 }
@@ -191,10 +190,10 @@ void attention_backward_cuda(const CudaCall& call) {
     const int64_t bytes = (kRows * both + kTile * (both + 4)) * static_cast<int64_t>(sizeof(C));
     launch(call, query_grad_kernel<C, Columns>,
            int64_t{shape.batch} * shape.heads * row_blocks(shape.queries), bytes, shape, operands,
-           Elements(call.output(0)), fault_note(call));
+           HeadMatrix(call.output(0)), fault_note(call));
     launch(call, key_grad_kernel<C, Columns>,
            int64_t{shape.batch} * shape.kv_heads * row_blocks(shape.keys), bytes, shape, operands,
-           Elements(call.output(1)), Elements(call.output(2)), fault_note(call));
+           HeadMatrix(call.output(1)), HeadMatrix(call.output(2)), fault_note(call));
   });
 }
 

@@ -8,7 +8,7 @@ using namespace plain_attention;
 
 template <typename C, int Columns>
 __global__ void __launch_bounds__(kWarps * 32)
-    forward_kernel(AttentionShape shape, HeadMatrix q, HeadMatrix k, HeadMatrix v, Elements out,
+    forward_kernel(AttentionShape shape, HeadMatrix q, HeadMatrix k, HeadMatrix v, HeadMatrix out,
                    Elements logsumexp, cuda::FaultNote note) {
   extern __shared__ __align__(16) unsigned char memory[];
   const int dim = shape.head_dim, value_dim = shape.value_dim;
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kWarps * 32)
     for (int c = 0; c < Columns; ++c) {
       const int col = lane + 32 * c;
       if (col < value_dim)
-        out.store<C>(flat * value_dim + col, total[r] == 0 ? C(0) : acc[r][c] / total[r]);
+        out.store<C>(unit.batch, unit.head, row, col, total[r] == 0 ? C(0) : acc[r][c] / total[r]);
     }
   }
 }
@@ -122,7 +122,7 @@ void attention_cuda(const CudaCall& call) {
     launch(call, forward_kernel<C, Columns>,
            int64_t{shape.batch} * shape.heads * row_blocks(shape.queries),
            elements * static_cast<int64_t>(sizeof(C)), shape, HeadMatrix(call.input(0)),
-           HeadMatrix(call.input(1)), HeadMatrix(call.input(2)), Elements(call.output(0)),
+           HeadMatrix(call.input(1)), HeadMatrix(call.input(2)), HeadMatrix(call.output(0)),
            Elements(call.output(1)), fault_note(call));
   });
 }

@@ -26,15 +26,15 @@ inline constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 template <typename T>
 struct HeadsOf {
-  const T* base;
+  T* base;
   int64_t batch_stride, head_stride;
   int row_stride;  // is_mma_attention() asks that a row begins within 2^31 elements of its head
   explicit HeadsOf(const Operand& x)
-      : base(x.data<const T>()),
+      : base(x.data<T>()),
         batch_stride(x.layout->strides[0]),
         head_stride(x.layout->strides[1]),
         row_stride(static_cast<int>(x.layout->strides[2])) {}
-  __device__ const T* at(int batch, int head) const {
+  __device__ T* at(int batch, int head) const {
     return base + batch * batch_stride + head * head_stride;
   }
 };
@@ -160,26 +160,26 @@ __device__ void clear(float (&acc)[D / 8][4]) {
   }
 }
 
-// Rows of a contiguous result [rows, D]; a lane has two neighbours of a row.
+// Rows of a head of a result; a lane has two neighbours of a row.
 template <typename T, int D>
-__device__ void store_rows(T* out, int row, int limit, const float (&acc)[D / 8][4],
-                           float low_factor, float high_factor) {
+__device__ void store_rows(T* out, int row_stride, int row, int limit,
+                           const float (&acc)[D / 8][4], float low_factor, float high_factor) {
   const int lane = threadIdx.x % 32, low = row + lane / 4, high = low + 8, col = lane % 4 * 2;
 #pragma unroll
   for (int n = 0; n < D / 8; ++n) {
     if (low < limit)
-      *reinterpret_cast<uint32_t*>(out + int64_t{low} * D + n * 8 + col) =
+      *reinterpret_cast<uint32_t*>(out + int64_t{low} * row_stride + n * 8 + col) =
           pack<T>(acc[n][0] * low_factor, acc[n][1] * low_factor);
     if (high < limit)
-      *reinterpret_cast<uint32_t*>(out + int64_t{high} * D + n * 8 + col) =
+      *reinterpret_cast<uint32_t*>(out + int64_t{high} * row_stride + n * 8 + col) =
           pack<T>(acc[n][2] * high_factor, acc[n][3] * high_factor);
   }
 }
 
 // The same through shared memory, in chunks of 16 bytes: 16 rows of a warp, which has 16 rows of a tile for itself.
 template <typename Engine, typename T>
-__device__ void store_rows_staged(T* stage, T* out, int row, int limit, const float (&acc)[8][4],
-                                  float factor) {
+__device__ void store_rows_staged(T* stage, T* out, int row_stride, int row, int limit,
+                                  const float (&acc)[8][4], float factor) {
   const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * 16;
 #pragma unroll
   for (int c = 0; c < 4; ++c) {
@@ -199,7 +199,8 @@ __device__ void store_rows_staged(T* stage, T* out, int row, int limit, const fl
     const int at = round * 4 + lane / 8, chunk = lane % 8;
     const uint4 x = *reinterpret_cast<const uint4*>(
         stage + Engine::template offset<64, kBlockRows>(first + at, chunk));
-    if (row + at < limit) *reinterpret_cast<uint4*>(out + int64_t{row + at} * 64 + chunk * 8) = x;
+    if (row + at < limit)
+      *reinterpret_cast<uint4*>(out + int64_t{row + at} * row_stride + chunk * 8) = x;
   }
   __syncwarp();
 }

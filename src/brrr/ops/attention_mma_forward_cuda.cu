@@ -13,7 +13,7 @@ constexpr int kForwardKeys = 64;
 template <typename Engine, typename T, int D, bool Capped>
 __global__ void __launch_bounds__(kThreads, D == 64 && Engine::kUnitRows == 64 ? 2 : 1)
     mma_forward_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
-                       HeadsOf<T> v, T* out, float* logsumexp, cuda::FaultNote note) {
+                       HeadsOf<T> v, HeadsOf<T> out, float* logsumexp, cuda::FaultNote note) {
   constexpr int kKeys = kForwardKeys<D>;
   extern __shared__ __align__(1024) unsigned char memory[];
   T* const qs = reinterpret_cast<T*>(memory);
@@ -97,8 +97,8 @@ __global__ void __launch_bounds__(kThreads, D == 64 && Engine::kUnitRows == 64 ?
     if (lane % 4 == 0 && row[r] < shape.queries)
       logsumexp[flat] = sum == 0 ? kHidden : (largest[r] + log2f(sum)) * kLn2;
   }
-  T* const out_head = out + (int64_t{batch} * shape.heads + head) * shape.queries * D;
-  store_rows<T, D>(out_head, first + warp * 16, shape.queries, acc, inverse[0], inverse[1]);
+  store_rows<T, D>(out.at(batch, head), out.row_stride, first + warp * 16, shape.queries, acc,
+                   inverse[0], inverse[1]);
 }
 
 // Rows of 16-byte chunks: contiguous heads, strides and addresses of whole chunks.
@@ -117,7 +117,8 @@ bool is_mma_attention(const CudaCall& call) {
                                                     .scale = call.attrs.number("scale")});
   if (use.how == TensorCores::none || !is_chunked(q) || !is_chunked(k) || !is_chunked(v))
     return false;
-  if (call.inputs.size() <= 4) return true;  // forward
+  if (call.inputs.size() <= 4) return is_chunked(call.output(0));  // forward
+  if (!std::all_of(call.outputs.begin(), call.outputs.end(), is_chunked)) return false;
   const Operand& logsumexp = call.input(4);
   return is_chunked(call.input(3)) && is_chunked(call.input(5)) && logsumexp.dtype == DType::f32 &&
          logsumexp.layout->is_contiguous();
@@ -129,7 +130,7 @@ void attention_mma_cuda(const CudaCall& call) {
     const int64_t bytes = (kBlockRows + 4 * kForwardKeys<D>)*D * 2;
     launch(call, mma_forward_kernel<Engine, T, D, Capped>, shape.queries, shape.heads, shape.batch,
            bytes, shape, ScoreRule(shape), HeadsOf<T>(call.input(0)), HeadsOf<T>(call.input(1)),
-           HeadsOf<T>(call.input(2)), call.output(0).data<T>(), call.output(1).data<float>(),
+           HeadsOf<T>(call.input(2)), HeadsOf<T>(call.output(0)), call.output(1).data<float>(),
            fault_note(call));
   });
 }

@@ -28,27 +28,30 @@ constexpr int kMinUnits = 48, kMaxGridBlocks = 132, kMaxQueries = 2048;
 
 // Zeros for queries that see nothing, and for keys that nothing sees: no step comes to them.
 template <typename T>
-__device__ void clear_unseen(const AttentionShape& shape, const cuda::FaultNote& note, T* dq, T* dk,
-                             T* dv) {
+__device__ void clear_unseen(const AttentionShape& shape, const cuda::FaultNote& note,
+                             const HeadsOf<T>& dq, const HeadsOf<T>& dk, const HeadsOf<T>& dv) {
   const int group = shape.heads / shape.kv_heads;
-  const auto clear_rows = [](T* rows, int count) {
-    uint32_t* const words = reinterpret_cast<uint32_t*>(rows);
-    for (int i = threadIdx.x; i < count * kDim / 2; i += kThreads) words[i] = 0;
+  const auto clear_rows = [](const HeadsOf<T>& heads, int batch, int head, int first, int count) {
+    T* const rows = heads.at(batch, head) + int64_t{first} * heads.row_stride;
+    for (int i = threadIdx.x; i < count * kDim / 2; i += kThreads)
+      *reinterpret_cast<uint32_t*>(rows + i / (kDim / 2) * int64_t{heads.row_stride} +
+                                   i % (kDim / 2) * 2) = 0;
   };
   for (int unit = blockIdx.x; unit < shape.batch * shape.kv_heads; unit += gridDim.x) {
-    const DeviceVisible visible(shape, unit / shape.kv_heads, note);
+    const int batch = unit / shape.kv_heads, kv_head = unit % shape.kv_heads;
+    const DeviceVisible visible(shape, batch, note);
     for (int first = 0; first < shape.keys; first += kBlockRows) {
       const TileRange tiles(shape, visible, first / kBlockRows);
       if (tiles.begin < tiles.end) continue;
-      const int64_t start = (int64_t{unit} * shape.keys + first) * kDim;
-      clear_rows(dk + start, min(kBlockRows, shape.keys - first));
-      clear_rows(dv + start, min(kBlockRows, shape.keys - first));
+      const int count = min(kBlockRows, shape.keys - first);
+      clear_rows(dk, batch, kv_head, first, count);
+      clear_rows(dv, batch, kv_head, first, count);
     }
     for (int first = 0; first < shape.queries; first += kQueries) {
       const int count = min(kQueries, shape.queries - first);
       if (visible.begin(first) < visible.end(first + count - 1)) continue;
       for (int head = 0; head < group; ++head)
-        clear_rows(dq + ((int64_t{unit} * group + head) * shape.queries + first) * kDim, count);
+        clear_rows(dq, batch, kv_head * group + head, first, count);
     }
   }
 }
@@ -56,7 +59,7 @@ __device__ void clear_unseen(const AttentionShape& shape, const cuda::FaultNote&
 // Part sums of dQ: 64 rows by 64 columns of a tile, of which a warpgroup has 32, a thread 16.
 struct QueryGrad {
   float4* parts;   // of this thread: element n is kThreads float4 away from the one before
-  int head, tile;  // of all heads, and of a head's tiles
+  int batch, head, tile;
   int key_buffer, score_buffer;
   bool is_first, is_last;  // of the blocks of keys that the tile sees
 
@@ -65,8 +68,8 @@ struct QueryGrad {
     for (int n = 0; n < 4; ++n) before[n] = is_first ? float4{0, 0, 0, 0} : parts[n * kThreads];
   }
   template <typename T>
-  __device__ void store(const float4 (&before)[4], const float (&product)[4][4], T* dq, int queries,
-                        float scale) const {
+  __device__ void store(const float4 (&before)[4], const float (&product)[4][4],
+                        const HeadsOf<T>& dq, int queries, float scale) const {
     float4 acc[4];
 #pragma unroll
     for (int n = 0; n < 4; ++n)
@@ -80,14 +83,15 @@ struct QueryGrad {
     const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4,
               col = threadIdx.x / kGroupThreads * 32 + lane % 4 * 2,
               rows = queries - tile * kQueries;
-    T* const start = dq + (int64_t{head} * queries + tile * kQueries + row) * kDim + col;
+    T* const start =
+        dq.at(batch, head) + int64_t{tile * kQueries + row} * dq.row_stride + col;
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       T* const at = start + n * 8;
       if (row < rows)
         *reinterpret_cast<uint32_t*>(at) = pack<T>(acc[n].x * scale, acc[n].y * scale);
       if (row + 8 < rows)
-        *reinterpret_cast<uint32_t*>(at + 8 * kDim) = pack<T>(acc[n].z * scale, acc[n].w * scale);
+        *reinterpret_cast<uint32_t*>(at + 8 * dq.row_stride) = pack<T>(acc[n].z * scale, acc[n].w * scale);
     }
   }
 };
@@ -101,7 +105,8 @@ template <typename T, bool HasDocuments>
 __global__ void __launch_bounds__(kThreads, 1)
     fused_grad_kernel(const __grid_constant__ AttentionShape shape, ScoreRule rule, HeadsOf<T> q,
                       HeadsOf<T> k, HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, float4* parts,
-                      T* dq, T* dk, T* dv, cuda::FaultNote note) {
+                      const __grid_constant__ HeadsOf<T> dq, const __grid_constant__ HeadsOf<T> dk,
+                      const __grid_constant__ HeadsOf<T> dv, cuda::FaultNote note) {
   using Engine = WarpgroupEngine;
   extern __shared__ __align__(1024) unsigned char memory[];
   T* const ks = reinterpret_cast<T*>(memory);
@@ -208,7 +213,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (any) late.store(dq_before, dq_product, dq, shape.queries, shape.scale);
     any = true;
     late = {my_parts + (now.head * query_tiles + now.tile) * 4 * kThreads,
-            now.batch * shape.heads + now.query_head(group),
+            now.batch,
+            now.query_head(group),
             now.tile,
             key_buffer,
             step % 2,
@@ -217,12 +223,13 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (now.is_last_of_block(group)) {
       Engine::wait<0>(dk_acc);
       Engine::wait<0>(dv_acc);
-      const int64_t start = int64_t{now.unit} * shape.keys * kDim;
       // V's rows of this warpgroup are not needed any more.
       T* const stage = vs + key_buffer * kKeyTile;
       sync_group(Engine::group_index());
-      store_rows_staged<Engine>(stage, dk + start, warp_key, shape.keys, dk_acc, shape.scale);
-      store_rows_staged<Engine>(stage, dv + start, warp_key, shape.keys, dv_acc, 1);
+      store_rows_staged<Engine>(stage, dk.at(now.batch, now.kv_head), dk.row_stride, warp_key,
+                                shape.keys, dk_acc, shape.scale);
+      store_rows_staged<Engine>(stage, dv.at(now.batch, now.kv_head), dv.row_stride, warp_key,
+                                shape.keys, dv_acc, 1);
     }
   }
   if (!any) return;
@@ -257,8 +264,8 @@ void mma::run_fused_grad(const CudaCall& call, const AttentionShape& shape, cons
              call.stream>>>(shape, ScoreRule(shape), HeadsOf<T>(call.input(0)),
                             HeadsOf<T>(call.input(1)), HeadsOf<T>(call.input(2)),
                             HeadsOf<T>(call.input(5)), facts, static_cast<float4*>(parts),
-                            call.output(0).data<T>(), call.output(1).data<T>(),
-                            call.output(2).data<T>(), fault_note(call));
+                            HeadsOf<T>(call.output(0)), HeadsOf<T>(call.output(1)),
+                            HeadsOf<T>(call.output(2)), fault_note(call));
     cuda::check_launch(call.op.name);
   };
   const auto with_type = [&]<typename T>() {

@@ -10,8 +10,8 @@ using namespace mma;
 template <typename Engine, typename T, int D, bool Capped>
 __global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
     mma_key_grad_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
-                        HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, T* dk, T* dv,
-                        cuda::FaultNote note) {
+                        HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, HeadsOf<T> dk,
+                        HeadsOf<T> dv, cuda::FaultNote note) {
   constexpr int kQueries = kBackwardTile<Engine, D>;
   extern __shared__ __align__(1024) unsigned char memory[];
   T* const ks = reinterpret_cast<T*>(memory);
@@ -96,9 +96,9 @@ __global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
     Engine::template wait<0>(dk_acc);
     Engine::template wait<0>(dv_acc);
   }
-  const int64_t start = (int64_t{batch} * shape.kv_heads + kv_head) * shape.keys * D;
-  store_rows<T, D>(dk + start, warp_key, shape.keys, dk_acc, shape.scale, shape.scale);
-  store_rows<T, D>(dv + start, warp_key, shape.keys, dv_acc, 1, 1);
+  store_rows<T, D>(dk.at(batch, kv_head), dk.row_stride, warp_key, shape.keys, dk_acc, shape.scale,
+                   shape.scale);
+  store_rows<T, D>(dv.at(batch, kv_head), dv.row_stride, warp_key, shape.keys, dv_acc, 1, 1);
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ void mma::run_key_grads(const CudaCall& call, const AttentionShape& shape,
     launch(call, mma_key_grad_kernel<Engine, T, D, Capped>, shape.keys, shape.kv_heads, shape.batch,
            kBackwardTileBytes<Engine, D> + fact_bytes, shape, ScoreRule(shape),
            HeadsOf<T>(call.input(0)), HeadsOf<T>(call.input(1)), HeadsOf<T>(call.input(2)),
-           HeadsOf<T>(call.input(5)), facts, call.output(1).data<T>(), call.output(2).data<T>(),
+           HeadsOf<T>(call.input(5)), facts, HeadsOf<T>(call.output(1)), HeadsOf<T>(call.output(2)),
            fault_note(call));
   });
 }

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(256)
 template <typename Engine, typename T, int D, bool Capped>
 __global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
     mma_query_grad_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
-                          HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, T* dq,
+                          HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, HeadsOf<T> dq,
                           cuda::FaultNote note) {
   constexpr int kKeys = kBackwardTile<Engine, D>;
   extern __shared__ __align__(1024) unsigned char memory[];
@@ -116,8 +116,8 @@ __global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
     Engine::template add<T, D, kKeys>(acc, weights, k_tile);
     Engine::template wait<0>(acc);
   }
-  T* const dq_head = dq + (int64_t{batch} * shape.heads + head) * shape.queries * D;
-  store_rows<T, D>(dq_head, first + warp * 16, shape.queries, acc, shape.scale, shape.scale);
+  store_rows<T, D>(dq.at(batch, head), dq.row_stride, first + warp * 16, shape.queries, acc,
+                   shape.scale, shape.scale);
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ void attention_mma_backward_cuda(const CudaCall& call) {
     if (is_fused) return run_fused_grad(call, shape, facts, call.workspace.data());
     launch(call, mma_query_grad_kernel<Engine, T, D, Capped>, shape.queries, shape.heads,
            shape.batch, kBackwardTileBytes<Engine, D>, shape, ScoreRule(shape), q, k, v, dout,
-           facts, call.output(0).data<T>(), fault_note(call));
+           facts, HeadsOf<T>(call.output(0)), fault_note(call));
   });
   if (!is_fused) run_key_grads(call, shape, facts);
 }

@@ -24,8 +24,14 @@ struct HeadMatrix {
   }
   template <typename C>
   __device__ C at(int batch, int head, int row, int col) const {
-    return data.load<C>(batch * strides.batch + head * strides.head + row * strides.row +
-                        col * strides.col);
+    return data.load<C>(place(batch, head, row, col));
+  }
+  template <typename C>
+  __device__ void store(int batch, int head, int row, int col, C value) const {
+    data.store<C>(place(batch, head, row, col), value);
+  }
+  __device__ int64_t place(int batch, int head, int row, int col) const {
+    return batch * strides.batch + head * strides.head + row * strides.row + col * strides.col;
   }
 };
 

@@ -52,6 +52,7 @@ const OpDef classifier_op{.name = "classifier",
                           .infer = infer_classifier,
                           .cost = classifier_cost,
                           .compose = classifier_compose,
+                          .overwrites = {.input = 0, .output = 1},
                           .cuda = BRRR_CUDA_KERNEL(classifier_cuda),
                           .samples = classifier_samples};
 

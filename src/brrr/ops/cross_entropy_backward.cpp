@@ -114,6 +114,8 @@ const OpDef cross_entropy_backward_op{.name = "cross_entropy_backward",
                                       .infer = infer_backward,
                                       .compose = backward_compose,
                                       .cpu = backward_cpu,
+                                      // Logits are the largest values of a step.
+                                      .overwrites = {.input = 0, .output = 0},
                                       .cuda = BRRR_CUDA_KERNEL(cross_entropy_backward_cuda),
                                       .samples = backward_samples};
 

@@ -1,5 +1,6 @@
 #include "brrr/ops/gemm_choices.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <limits>
@@ -95,19 +96,59 @@ void GemmChoices::keep_in(const std::string& path) {
   path_ = path;
 }
 
+namespace {
+
+struct Contestant {
+  GemmAlgorithm algorithm;
+  std::vector<double> turns = {};  // seconds
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+GemmAlgorithm fastest(std::span<const GemmAlgorithm> candidates, const GemmClock& clock,
+                      double heat_seconds) {
+  constexpr double kFarBehind = 1.15;
+  std::vector<Contestant> contestants;
+  for (const GemmAlgorithm& each : candidates) contestants.push_back({each});
+  double passed = 0;
+  const auto round = [&] {
+    double least = std::numeric_limits<double>::infinity();
+    for (Contestant& each : contestants) {
+      each.turns.push_back(clock(each.algorithm));
+      passed += each.turns.back();
+      least = std::min(least, each.turns.back());
+    }
+    return least;
+  };
+  const double least = round();
+  std::erase_if(contestants,
+                [&](const Contestant& each) { return each.turns[0] > kFarBehind * least; });
+  passed = 0;
+  if (contestants.size() > 1) {
+    while (passed < heat_seconds) round();
+  }
+  const auto hot = [](const Contestant& each) {
+    const auto half = static_cast<std::ptrdiff_t>(each.turns.size() / 2);
+    return median({each.turns.begin() + half, each.turns.end()});
+  };
+  return std::min_element(contestants.begin(), contestants.end(),
+                          [&](const Contestant& a, const Contestant& b) { return hot(a) < hot(b); })
+      ->algorithm;
+}
+
+}  // namespace
+
 GemmAlgorithm choose_gemm_algorithm(GemmChoices& choices, const std::string& product,
                                     std::span<const GemmAlgorithm> candidates,
-                                    const std::function<double(const GemmAlgorithm&)>& seconds) {
+                                    const GemmClock& clock, double heat_seconds) {
   if (const auto known = choices.find(product)) return *known;
   check(!candidates.empty(), "cuda: cuBLASLt has no algorithm for ", product);
-  GemmAlgorithm best = candidates.front();
-  if (seconds && candidates.size() > 1) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const GemmAlgorithm& candidate : candidates) {
-      const double needed = seconds(candidate);
-      if (needed < least) best = candidate, least = needed;
-    }
-  }
+  const bool is_contest = clock && candidates.size() > 1;
+  const GemmAlgorithm best =
+      is_contest ? fastest(candidates, clock, heat_seconds) : candidates.front();
   choices.add(product, best);
   return best;
 }

@@ -55,11 +55,17 @@ class GemmChoices {
   std::string path_;
 };
 
-// The known algorithm of a product, or the one of the candidates for which `seconds` is least, which is known from
-// then on. Without `seconds` the first, the library's own advice.
+using GemmClock = std::function<double(const GemmAlgorithm&)>;  // seconds of one turn
+
+// The known algorithm of a product, or the one of the candidates that `clock` finds fastest, which is known from then
+// on. Without a clock the first, the library's own advice.
+//
+// Candidates take turns until `heat_seconds` have gone by, for an algorithm that is faster on a cool GPU may be slower at
+// the power limit, where a training step is; turns of the second half count. Those far behind after the first round are
+// out.
 GemmAlgorithm choose_gemm_algorithm(GemmChoices& choices, const std::string& product,
                                     std::span<const GemmAlgorithm> candidates,
-                                    const std::function<double(const GemmAlgorithm&)>& seconds);
+                                    const GemmClock& clock, double heat_seconds = 0);
 
 // ---- Choices of a run.
 

@@ -194,8 +194,10 @@ cublasLtMatmulAlgo_t for_library(const GemmAlgorithm& algorithm) {
   return result;
 }
 
-constexpr int kCandidates = 8;
+constexpr int kCandidates = 16;
 constexpr double kWorthTiming = 5e7;  // FLOPs: below, differences drown in the launch
+// Products of a step that is bound by the GPU's power. A limit of power shows within a tenth of a second.
+constexpr double kWorthHeating = 5e10, kHeatSeconds = 0.25;
 
 double flops_of(const Gemm& gemm) {
   return 2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
@@ -206,7 +208,7 @@ double flops_of(const Gemm& gemm) {
 double seconds_of(const Description& description, const Gemm& gemm,
                   const cublasLtMatmulAlgo_t& algorithm, cuda::Stream stream,
                   std::span<std::byte> workspace) {
-  const int runs = flops_of(gemm) > 1e11 ? 2 : 8;
+  const int runs = flops_of(gemm) > kWorthHeating ? 2 : 8;
   std::array<double, 3> seconds{};
   cuda::Event begin, end;
   for (double& round : seconds) {
@@ -222,6 +224,37 @@ double seconds_of(const Description& description, const Gemm& gemm,
   return seconds[1];
 }
 
+// Timing runs a product several times: one that adds to its own result writes elsewhere meanwhile.
+class ScratchResult {
+ public:
+  ScratchResult(Gemm& gemm, cuda::Stream stream)
+      : device_(cuda::current_device()), stream_(stream) {
+    if (!adds_in_place(gemm)) return;
+    const int64_t matrices = gemm.batch - 1, rows = gemm.m - 1;
+    const auto bytes = static_cast<size_t>(storage_bytes(
+        gemm.c.dtype, matrices * gemm.c.batch_stride + rows * leading(gemm.c) + gemm.n));
+    constexpr int64_t kReserve = int64_t{1} << 30;  // for those that come after
+    if (cuda::memory_state(device_).free < static_cast<int64_t>(bytes) + kReserve) return;
+    memory_ = cuda::allocate_bytes(device_, bytes);
+    if (!gemm.addend) gemm.addend = gemm.c.data;
+    gemm.accumulate = false;
+    gemm.c.data = memory_;
+  }
+  ~ScratchResult() {
+    if (!memory_) return;
+    cuda::wait(stream_);
+    cuda::release_bytes(device_, memory_);
+    cuda::return_kept_blocks(device_);  // nobody planned with it
+  }
+  ScratchResult(const ScratchResult&) = delete;
+  ScratchResult& operator=(const ScratchResult&) = delete;
+
+ private:
+  int device_;
+  cuda::Stream stream_;
+  void* memory_ = nullptr;
+};
+
 cublasLtMatmulAlgo_t choose(const Description& description, const Gemm& gemm, cuda::Stream stream,
                             std::span<std::byte> workspace) {
   const std::string key = key_of(gemm);
@@ -231,13 +264,17 @@ cublasLtMatmulAlgo_t choose(const Description& description, const Gemm& gemm, cu
   if (cuda::is_capturing(stream)) return found.front().algo;  // nothing can be timed now; later
   std::vector<GemmAlgorithm> candidates;
   for (const cublasLtMatmulHeuristicResult_t& each : found) candidates.push_back(opaque(each.algo));
-  // Timing runs the product several times: not where it adds to its own result.
-  std::function<double(const GemmAlgorithm&)> seconds;
-  if (flops_of(gemm) >= kWorthTiming && !adds_in_place(gemm))
-    seconds = [&](const GemmAlgorithm& algorithm) {
-      return seconds_of(description, gemm, for_library(algorithm), stream, workspace);
+  if (flops_of(gemm) < kWorthTiming)
+    return for_library(choose_gemm_algorithm(gemm_choices(), key, candidates, {}));
+  Gemm timed = gemm;
+  const ScratchResult scratch(timed, stream);
+  GemmClock clock;
+  if (!adds_in_place(timed))
+    clock = [&](const GemmAlgorithm& algorithm) {
+      return seconds_of(description, timed, for_library(algorithm), stream, workspace);
     };
-  return for_library(choose_gemm_algorithm(gemm_choices(), key, candidates, seconds));
+  return for_library(choose_gemm_algorithm(gemm_choices(), key, candidates, clock,
+                                           flops_of(gemm) > kWorthHeating ? kHeatSeconds : 0));
 }
 
 bool has_unit_stride(const GemmMatrix& x) { return x.col_stride == 1 || x.row_stride == 1; }

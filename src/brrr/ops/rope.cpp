@@ -185,6 +185,7 @@ const OpDef rope_op{.name = "rope",
                     .compose = rope_compose,
                     .cpu = rope_cpu,
                     .cuda = BRRR_CUDA_KERNEL(rope_cuda),
+                    .cuda_rows_apart = 0b1,
                     .samples = rope_samples};
 
 Tensor rope_table(const Tensor& positions, int64_t pairs, double base, DType dtype) {

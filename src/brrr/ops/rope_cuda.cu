@@ -24,8 +24,9 @@ struct FillTable {
 };
 
 struct Turn {
-  Elements x, table, y;                    // y is contiguous
-  int64_t x_strides[4], table_strides[4];  // of batch, position, [cos, sin], pair
+  Elements x, table, y;
+  int64_t x_strides[4], y_strides[3];  // of batch, head, position; columns of y lie in order
+  int64_t table_strides[4];            // of batch, position, [cos, sin], pair
   int heads, seq, columns, pairs;
   bool interleaved, inverse;
 
@@ -35,7 +36,8 @@ struct Turn {
   __device__ Place place(int64_t row) const {
     const int64_t t = row % seq, head = row / seq % heads, batch = row / seq / heads;
     return {batch * x_strides[0] + head * x_strides[1] + t * x_strides[2],
-            batch * table_strides[0] + t * table_strides[1], row * columns};
+            batch * table_strides[0] + t * table_strides[1],
+            batch * y_strides[0] + head * y_strides[1] + t * y_strides[2]};
   }
 };
 
@@ -85,13 +87,14 @@ struct TurnChunks : Turn {
 
 Turn turn_of(const CudaCall& call) {
   const Operand &x = call.input(0), &table = call.input(1), &y = call.output(0);
-  const Layout &from = *x.layout, &angles = *table.layout;
+  const Layout &from = *x.layout, &to = *y.layout, &angles = *table.layout;
   const bool shared = angles.rank() == 3;  // by all batches
   const auto angle_stride = [&](int axis) { return angles.strides[axis - (shared ? 1 : 0)]; };
   return {.x = Elements(x),
           .table = Elements(table),
           .y = Elements(y),
           .x_strides = {from.strides[0], from.strides[1], from.strides[2], from.strides[3]},
+          .y_strides = {to.strides[0], to.strides[1], to.strides[2]},
           .table_strides = {shared ? 0 : angles.strides[0], angle_stride(1), angle_stride(2),
                             angle_stride(3)},
           .heads = static_cast<int>(from.shape[1]),
@@ -106,9 +109,12 @@ Turn turn_of(const CudaCall& call) {
 template <typename T>
 bool is_chunked(const CudaCall& call, const Turn& turn) {
   const auto whole = [](int64_t elements) { return elements % kChunk<T> == 0; };
+  const bool is_whole_row = whole(turn.x_strides[0]) && whole(turn.x_strides[1]) &&
+                            whole(turn.x_strides[2]) && whole(turn.y_strides[0]) &&
+                            whole(turn.y_strides[1]) && whole(turn.y_strides[2]);
   return !turn.interleaved && turn.columns == 2 * turn.pairs && whole(turn.pairs) &&
-         turn.x_strides[3] == 1 && whole(turn.x_strides[0]) && whole(turn.x_strides[1]) &&
-         whole(turn.x_strides[2]) && reinterpret_cast<uintptr_t>(turn.x.base) % 16 == 0 &&
+         turn.x_strides[3] == 1 && is_whole_row &&
+         reinterpret_cast<uintptr_t>(turn.x.base) % 16 == 0 &&
          reinterpret_cast<uintptr_t>(turn.y.base) % 16 == 0 && call.input(1).dtype == DType::f32 &&
          turn.table_strides[3] == 1;
 }

@@ -104,6 +104,7 @@ const OpDef update_view_op{
     .infer = infer_update_view,
     .reference = update_view_reference,
     .cpu = update_view_cpu,
+    .overwrites = {.input = 0, .output = 0},
     .cuda = BRRR_CUDA_KERNEL(update_view_cuda),
     .samples = []() -> std::vector<Sample> {
       return {

@@ -164,6 +164,7 @@ const OpDef update_slice_op{
     .grad_reads = {.inputs = 0b100},
     .reference = update_slice_reference,
     .cpu = update_slice_cpu,
+    .overwrites = {.input = 0, .output = 0},
     .cuda = BRRR_CUDA_KERNEL(update_slice_cuda),
     .samples = update_slice_samples};
 

@@ -1,0 +1,127 @@
+// Results that lie where they would be copied to: which kernels that saves, where they lie, and what must stay.
+#include "brrr/compiler/landing.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "brrr/compiler/pipeline.h"
+#include "brrr/graph/trace.h"
+#include "brrr/napkin/model_step.h"
+#include "brrr/ops/attention.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/join.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/views.h"
+#include "brrr/runtime/stages.h"
+#include "support/cuda_build.h"
+
+namespace brrr {
+namespace {
+
+constexpr Device kSomeGpu{.kind = DeviceKind::cuda, .index = 255};
+
+KernelList kernels_of(const Graph& graph, std::string_view left_out = "") {
+  PipelineOptions options;
+  options.device = kSomeGpu;
+  return plan_program(graph, without(options, left_out)).kernels;
+}
+
+KernelList step_kernels(const char* model, std::string_view left_out = "") {
+  StepOptions options{.batch = 4, .seq = 128, .layers = 2, .device = Device::null()};
+  options.pipeline.device = kSomeGpu;
+  options.pipeline.precision.policy = Precision::bf16_mixed;
+  options.pipeline.remat.policy = RematPolicy::none;
+  options.pipeline = without(options.pipeline, left_out);
+  return plan_program(ModelStep(model, options).trace_step(), options.pipeline).kernels;
+}
+
+// Kernels of this op whose result has this many elements.
+int count_of(const KernelList& list, const OpDef& op, int64_t elements) {
+  int count = 0;
+  for (const Kernel& kernel : list.kernels)
+    count += kernel.op == &op && numel(kernel.outputs[0].layout.shape) == elements ? 1 : 0;
+  return count;
+}
+
+TEST(Landing, HeadsOfGpt2BecomeRows) {
+  BRRR_NEEDS_CUDA_BUILD();
+  constexpr int64_t kBatch = 4, kSeq = 128, kWidth = 768;
+  const KernelList with = step_kernels("gpt2-124m"),
+                   bare = step_kernels("gpt2-124m", "land_results");
+  EXPECT_EQ(count_of(with, copy_op, kBatch * kSeq * kWidth), 0);
+  EXPECT_EQ(count_of(with, concat_op, kBatch * kSeq * 3 * kWidth), 0);
+  EXPECT_EQ(count_of(bare, copy_op, kBatch * kSeq * kWidth), 2);
+  EXPECT_EQ(count_of(bare, concat_op, kBatch * kSeq * 3 * kWidth), 2);
+  for (const Kernel& kernel : with.kernels) {
+    if (kernel.op == &attention_op) {
+      EXPECT_EQ(kernel.outputs[0].layout.strides, (Strides{kSeq * kWidth, 64, kWidth, 1}));
+      EXPECT_TRUE(kernel.outputs[1].layout.is_contiguous());
+    }
+    if (kernel.op != &attention_backward_op) continue;
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(kernel.outputs[i].buffer, kernel.outputs[0].buffer);
+      EXPECT_EQ(kernel.outputs[i].layout.strides, (Strides{kSeq * 3 * kWidth, 64, 3 * kWidth, 1}));
+      EXPECT_EQ(kernel.outputs[i].layout.offset, static_cast<int64_t>(i) * kWidth);
+    }
+    EXPECT_EQ(with.buffers[kernel.outputs[0].buffer.index()].bytes, kBatch * kSeq * 3 * kWidth * 2);
+  }
+}
+
+TEST(Landing, TurnedHeadsOfLlamaBecomeRowsOfGradients) {
+  BRRR_NEEDS_CUDA_BUILD();
+  const auto copies = [](const KernelList& list) {
+    int count = 0;
+    for (const Kernel& kernel : list.kernels) count += kernel.op == &copy_op ? 1 : 0;
+    return count;
+  };
+  // In a layer: the result of attention, and the gradients of q, k and v.
+  EXPECT_EQ(copies(step_kernels("llama-tiny", "land_results")) - copies(step_kernels("llama-tiny")),
+            2 * 4);
+}
+
+// Rows of 12 bytes do not begin at multiples of 16.
+TEST(Landing, RowsOfPartsOfChunksAreCopied) {
+  BRRR_NEEDS_CUDA_BUILD();
+  for (const int64_t dim : {6, 8}) {
+    Tracer tracer;
+    const Tensor q = tracer.add_input({{2, 3, 5, dim}, DType::bf16}, Device::null(), "q");
+    const Tensor rows = reshape(transpose(attention(q, q, q), 1, 2), {10, 3 * dim});
+    const KernelList list = kernels_of(tracer.finish(std::vector<Tensor>{rows * 2.0}));
+    EXPECT_EQ(count_of(list, copy_op, q.numel()), dim == 6 ? 1 : 0) << dim;
+  }
+}
+
+// A part twice, a part that is no result of attention, and a result that the caller gets.
+TEST(Landing, WhatIsReadElsewhereStays) {
+  BRRR_NEEDS_CUDA_BUILD();
+  const auto joins =
+      [](const std::function<std::vector<Tensor>(const Tensor& y, const Tensor& x)>& rest) {
+        Tracer tracer;
+        const Tensor q = tracer.add_input({{2, 3, 5, 8}, DType::bf16}, Device::null(), "q");
+        const KernelList list = kernels_of(tracer.finish(rest(attention(q, q, q), q)));
+        int count = 0;
+        for (const Kernel& kernel : list.kernels) count += kernel.op == &concat_op ? 1 : 0;
+        return count;
+      };
+  EXPECT_EQ(joins([](const Tensor& y, const Tensor&) { return std::vector{concat({y}, 1) * 2.0}; }),
+            0);
+  EXPECT_EQ(joins([](const Tensor& y, const Tensor&) {
+              return std::vector{concat({y, y}, 1) * 2.0};
+            }),
+            1);
+  EXPECT_EQ(joins([](const Tensor& y, const Tensor& x) {
+              return std::vector{concat({y, x}, 1) * 2.0};
+            }),
+            1);
+  EXPECT_EQ(joins([](const Tensor& y, const Tensor&) { return std::vector{concat({y}, 1)}; }), 1);
+  EXPECT_EQ(joins([](const Tensor& y, const Tensor&) {
+              return std::vector{concat({y}, 1) * 2.0, y};
+            }),
+            1);
+}
+
+}  // namespace
+}  // namespace brrr
