@@ -35,8 +35,10 @@ Tensor values(const Shape& shape, uint32_t draw, DType dtype) {
 
 int copies_in(const KernelList& list) {
   int count = 0;
-  for (const Kernel& kernel : list.kernels)
-    count += kernel.op == &copy_op || kernel.op == &concat_op ? 1 : 0;
+  for (const Kernel& kernel : list.kernels) {
+    for (const KernelPart& part : kernel.parts)
+      count += part.op == &copy_op || part.op == &concat_op ? 1 : 0;
+  }
   return count;
 }
 
@@ -51,14 +53,12 @@ TEST_P(CudaLanding, GivesTheBitsOfCopies) {
   const auto step = [&](const Tensor& rows, const Tensor& factor) {
     Tensor input = rows + 0.0;
     input.require_grad();
-    const std::vector<Tensor> parts =
-        unstack(view(input, {c.batch, c.seq, 3, c.heads, c.dim}), 2);
+    const std::vector<Tensor> parts = unstack(view(input, {c.batch, c.seq, 3, c.heads, c.dim}), 2);
     const auto heads = [&](size_t i) { return transpose(parts[i], 1, 2); };
     const Tensor table =
         rope_table(arange(0, static_cast<double>(c.seq), 1, {DType::i64, kGpu}), c.dim / 2);
     const auto turn = [&](const Tensor& h) { return c.turned ? rope(h, table) : h; };
-    const Tensor out =
-        attention(turn(heads(0)), turn(heads(1)), heads(2), {.causal = true});
+    const Tensor out = attention(turn(heads(0)), turn(heads(1)), heads(2), {.causal = true});
     const Tensor y = reshape(transpose(out, 1, 2), {c.batch, c.seq, width}) * factor;
     return Tensors{y, grad(sum(cast(y, DType::f32)), {input})[0] * 1.0};
   };
