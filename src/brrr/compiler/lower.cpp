@@ -7,6 +7,7 @@
 #include "brrr/compiler/group.h"
 #include "brrr/compiler/landing.h"
 #include "brrr/compiler/lower_results.h"
+#include "brrr/compiler/region_ends.h"
 #include "brrr/ops/op_list.h"
 
 namespace brrr {
@@ -19,14 +20,10 @@ class Lowering {
         regions_(regions),
         options_(options),
         where_(graph.values.size()),
-        uses_(uses_of(graph)),
-        is_result_(graph.values.size(), false),
+        ends_(graph, options.generated),
         is_new_state_(graph.values.size(), false) {
-    for (ValueId id : graph.outputs) is_result_[id.index()] = true;
-    for (const StateSlot& state : graph.states) {
-      is_result_[state.after.index()] = true;
+    for (const StateSlot& state : graph.states)
       is_new_state_[state.after.index()] = state.is_written();
-    }
   }
 
   KernelList run() {
@@ -59,9 +56,7 @@ class Lowering {
     if (!where(whole).buffer.valid()) give(whole, Place::temporary, 0);
     where_[id.index()] = {where(whole).buffer, layout, graph_.type(id).dtype};
   }
-  bool lands_whole(NodeId id) const {
-    return options_.land && landings_.is_joined[id.index()];
-  }
+  bool lands_whole(NodeId id) const { return options_.land && landings_.is_joined[id.index()]; }
 
   void group_kernels() {
     RenewedStates renewed;
@@ -137,40 +132,6 @@ class Lowering {
     return copy;
   }
 
-  static bool contains(std::span<const NodeId> nodes, NodeId node) {
-    return std::binary_search(nodes.begin(), nodes.end(), node);
-  }
-
-  // By itself or as one of the region's own views of it.
-  bool is_used_outside(ValueId id, const Region& region) const {
-    for (NodeId user : uses_[id.index()]) {
-      if (!contains(region.nodes, user)) return true;
-      const Node& node = graph_.node(user);
-      if (node.op->view && is_used_outside(node.outputs[0], region)) return true;
-    }
-    return is_result_[id.index()];
-  }
-
-  // What elementwise nodes read from memory, except `given`, and what others want of their results.
-  TileProgramEnds ends_of(std::span<const NodeId> nodes, const Region& region,
-                          ValueId given) const {
-    TileProgramEnds ends{.inputs = {}, .outputs = {}, .given = given, .captured = {}};
-    for (NodeId id : nodes) {
-      for (ValueId input : graph_.node(id).inputs) {
-        const NodeId maker = graph_.value(input).node;
-        if (input == given || (maker.valid() && contains(nodes, maker))) continue;
-        if (options_.generated && constant_behind(graph_, input)) continue;
-        if (std::find(ends.inputs.begin(), ends.inputs.end(), input) == ends.inputs.end())
-          ends.inputs.push_back(input);
-      }
-    }
-    for (NodeId id : nodes) {
-      const ValueId output = graph_.node(id).outputs[0];
-      if (is_used_outside(output, region)) ends.outputs.push_back(output);
-    }
-    return ends;
-  }
-
   // Of a program over `shape`.
   int add_input(Kernel& kernel, ValueId id, const Shape& shape) const {
     const NodeId maker = graph_.value(id).node;
@@ -214,7 +175,7 @@ class Lowering {
 
   void add_program(const Region& region) {
     Kernel kernel{.phase = graph_.node(region.nodes.back()).phase};
-    const TileProgramEnds ends = ends_of(region.nodes, region, {});
+    const TileProgramEnds ends = ends_.of(region.nodes, region, {});
     add_work(kernel, region.nodes);
     const Shape& shape = graph_.type(graph_.node(region.nodes.front()).outputs[0]).shape;
     for (ValueId id : ends.inputs) add_input(kernel, id, shape);
@@ -230,7 +191,7 @@ class Lowering {
       for (const OperandRef& ref : kernel.inputs) read.insert(ref.buffer.value);
     }
     for (size_t v = 0; v < where_.size(); ++v) {
-      if (is_result_[v]) read.insert(where_[v].buffer.value);
+      if (ends_.is_result(ValueId(v))) read.insert(where_[v].buffer.value);
     }
     std::erase_if(list_.kernels, [&](const Kernel& kernel) {
       const bool is_optional =
@@ -275,7 +236,7 @@ class Lowering {
   }
 
   void attach_prologue(Kernel& kernel, const Region& region) {
-    TileProgramEnds ends = ends_of(region.prologue.nodes, region, {});
+    TileProgramEnds ends = ends_.of(region.prologue.nodes, region, {});
     ends.captured = region.prologue.value;
     kernel.core_inputs[static_cast<size_t>(region.prologue.operand)].attachment =
         static_cast<int>(kernel.attachments.size());
@@ -286,10 +247,10 @@ class Lowering {
     const auto& [nodes, operand, given] = region.epilogue;
     const Node& node = graph_.node(region.core);
     const ValueId result = node.outputs[operand];
-    TileProgramEnds ends = ends_of(nodes, region, given);
+    TileProgramEnds ends = ends_.of(nodes, region, given);
     CoreOperand& core = kernel.core_outputs[static_cast<size_t>(operand)];
     core.attachment = static_cast<int>(kernel.attachments.size());
-    const bool is_kept = is_used_outside(result, region);
+    const bool is_kept = ends_.is_used_outside(result, region);
     if (is_kept && node.op->streams.lands) core.index = add_output(kernel, result);
     if (is_kept && !node.op->streams.lands) ends.outputs.push_back(given);
     Attachment& attachment = add_attachment(kernel, nodes, ends);
@@ -340,8 +301,7 @@ class Lowering {
   const std::vector<Region>& regions_;
   const LowerOptions options_;
   std::vector<OperandRef> where_;  // by value
-  std::vector<std::vector<NodeId>> uses_;
-  std::vector<bool> is_result_;     // by value: read when all nodes have run
+  const RegionEnds ends_;
   std::vector<bool> is_new_state_;  // by value: what a state is in the end
   Landings landings_;
   KernelList list_;
