@@ -122,16 +122,16 @@ __global__ void __launch_bounds__(kThreads, 1)
       const int batch = coming.batch, head = coming.query_head(group), kv_head = coming.kv_head;
       if (coming.is_first_of_block()) {
         const int first = coming.key_block * kBlockRows, buffer = coming.entered % kBuffers;
-        load_tile<Engine, kDim, kBlockRows>(ks + buffer * kKeyTile, k.at(batch, kv_head),
-                                            k.row_stride, first, shape.keys);
-        load_tile<Engine, kDim, kBlockRows>(vs + buffer * kKeyTile, v.at(batch, kv_head),
-                                            v.row_stride, first, shape.keys);
+        load_tile<Engine, kDim, kBlockRows, kThreads>(ks + buffer * kKeyTile, k.at(batch, kv_head),
+                                                      k.row_stride, first, shape.keys, kDim);
+        load_tile<Engine, kDim, kBlockRows, kThreads>(vs + buffer * kKeyTile, v.at(batch, kv_head),
+                                                      v.row_stride, first, shape.keys, kDim);
       }
       const int buffer = step % kBuffers, first = coming.tile * kQueries;
-      load_tile<Engine, kDim, kQueries>(qs + buffer * kQueryTile, q.at(batch, head), q.row_stride,
-                                        first, shape.queries);
-      load_tile<Engine, kDim, kQueries>(dos + buffer * kQueryTile, dout.at(batch, head),
-                                        dout.row_stride, first, shape.queries);
+      load_tile<Engine, kDim, kQueries, kThreads>(qs + buffer * kQueryTile, q.at(batch, head),
+                                                  q.row_stride, first, shape.queries, kDim);
+      load_tile<Engine, kDim, kQueries, kThreads>(dos + buffer * kQueryTile, dout.at(batch, head),
+                                                  dout.row_stride, first, shape.queries, kDim);
       load_facts<kQueries>(totals + buffer * kQueries, deltas + buffer * kQueries, facts, shape,
                            batch, head, first);
       coming.advance(shape, note, group);
