@@ -21,7 +21,6 @@
 
 namespace brrr::mma {
 
-inline constexpr int kWarps = 8, kThreads = kWarps * 32, kBlockRows = 16 * kWarps;
 inline constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
 inline constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
@@ -64,16 +63,18 @@ struct ScoreRule {
 // Rows [first, first + Rows) of x into a tile, in the background; behind row `limit` and column `dim` there are zeros.
 template <typename Engine, int D, int Rows, int Threads, typename T>
 __device__ void load_tile(T* tile, const T* x, int row_stride, int first, int limit, int dim) {
-  // Neighbouring threads have the chunks of a row, as many as are a power of two, so that no position takes a division.
-  constexpr int kChunks = D / 8, kLanes = kChunks & -kChunks, kPassRows = Threads / kLanes;
-  const int thread = static_cast<int>(threadIdx.x);
+  // Neighbouring threads have the chunks of a row, or of a piece of it: as many as are a power of two, so that no
+  // position takes a division.
+  constexpr int kChunks = D / 8, kPiece = kChunks & -kChunks,
+                kRounds = (Rows * kPiece + Threads - 1) / Threads;
 #pragma unroll
-  for (int pass = 0; pass < Rows; pass += kPassRows) {  // known numbers: no loop is left
-    const int row = pass + thread / kLanes;
-    if (Rows % kPassRows != 0 && row >= Rows) return;
+  for (int round = 0; round < kRounds; ++round) {  // a known number of them: no loop is left
+    const int i = round * Threads + static_cast<int>(threadIdx.x);
+    if (Rows * kPiece % Threads != 0 && i >= Rows * kPiece) return;
+    const int row = i / kPiece;
 #pragma unroll
-    for (int piece = 0; piece < kChunks; piece += kLanes) {
-      const int chunk = piece + thread % kLanes;
+    for (int piece = 0; piece < kChunks; piece += kPiece) {
+      const int chunk = piece + i % kPiece;
       copy_chunk(tile + Engine::template offset<D, Rows>(row, chunk),
                  x + first * row_stride + (row * row_stride + chunk * 8),
                  first + row < limit && chunk * 8 < dim);
@@ -184,8 +185,8 @@ __device__ void store_rows(T* out, int row, int limit, int dim, const float (&ac
   }
 }
 
-// The same through shared memory, in chunks of 16 bytes: 16 rows of a warp, which has 16 rows of a tile for itself.
-template <typename Engine, typename T>
+// The same through shared memory, in chunks of 16 bytes: 16 rows of a warp, which has 16 of the rows of a tile for itself.
+template <typename Engine, int Rows, typename T>
 __device__ void store_rows_staged(T* stage, T* out, int row, int limit, const float (&acc)[8][4],
                                   float factor) {
   const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * 16;
@@ -197,16 +198,15 @@ __device__ void store_rows_staged(T* stage, T* out, int row, int limit, const fl
       left[i] = acc[2 * c][i] * factor, right[i] = acc[2 * c + 1][i] * factor;
     uint32_t packed[4];
     pack_rows<T>(packed, left, right);
-    store_matrices(
-        stage + Engine::template offset<64, kBlockRows>(first + lane % 16, c * 2 + lane / 16),
-        packed);
+    store_matrices(stage + Engine::template offset<64, Rows>(first + lane % 16, c * 2 + lane / 16),
+                   packed);
   }
   __syncwarp();
 #pragma unroll
   for (int round = 0; round < 4; ++round) {
     const int at = round * 4 + lane / 8, chunk = lane % 8;
     const uint4 x = *reinterpret_cast<const uint4*>(
-        stage + Engine::template offset<64, kBlockRows>(first + at, chunk));
+        stage + Engine::template offset<64, Rows>(first + at, chunk));
     if (row + at < limit) *reinterpret_cast<uint4*>(out + int64_t{row + at} * 64 + chunk * 8) = x;
   }
   __syncwarp();

@@ -221,8 +221,9 @@ __global__ void __launch_bounds__(kThreads, 1)
       // V's rows of this warpgroup are not needed any more.
       T* const stage = vs + key_buffer * kKeyTile;
       sync_group(Engine::group_index());
-      store_rows_staged<Engine>(stage, dk + start, warp_key, shape.keys, dk_acc, shape.scale);
-      store_rows_staged<Engine>(stage, dv + start, warp_key, shape.keys, dv_acc, 1);
+      store_rows_staged<Engine, kBlockRows>(stage, dk + start, warp_key, shape.keys, dk_acc,
+                                            shape.scale);
+      store_rows_staged<Engine, kBlockRows>(stage, dv + start, warp_key, shape.keys, dv_acc, 1);
     }
   }
   if (!any) return;

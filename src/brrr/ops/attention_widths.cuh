@@ -49,13 +49,11 @@ template <typename Engine, int D, Grads Wanted>
 struct BackwardTiles {
   static constexpr int kRows = !kIsWarpgroup<Engine> && D > 128 ? 64 : 128;
   static constexpr int kThreads = threads_of(kRows);
-  // A warp alone has no registers for 64 where heads are wide; a warpgroup has, but with 32 two blocks fit a
-  // multiprocessor where heads are narrow.
-  static constexpr int kTile = kIsWarpgroup<Engine>
-                                   ? (D == 64 || (D == 256 && Wanted != Grads::values) ? 32 : 64)
-                               : D <= 64  ? 64
-                               : D <= 192 ? 32
-                                          : 16;
+  // A warp alone has no registers for 64 where heads are wide. A warpgroup has, but with 32 two blocks fit a
+  // multiprocessor where heads are narrow, and more than 48 do not fit shared memory where they are widest.
+  static constexpr int kWarpTile = D <= 64 ? 64 : D <= 192 ? 32 : 16;
+  static constexpr int kGroupTile = D == 64 ? 32 : D == 256 && Wanted != Grads::values ? 48 : 64;
+  static constexpr int kTile = kIsWarpgroup<Engine> ? kGroupTile : kWarpTile;
   static constexpr int kBlocks = kIsWarpgroup<Engine> && D == 64 ? 2 : 1;
   static constexpr int kRowOperands = Wanted == Grads::values ? 1 : 2;
   static constexpr int64_t kFactBytes =

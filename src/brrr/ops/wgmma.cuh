@@ -46,12 +46,14 @@ struct Descriptor {
 };
 
 // An instruction names each of its registers, in the text and as an operand: N / 2 results, whose numbers come
-// first, then the operands. Lists grow by 16 at a time.
+// first, then the operands. Lists grow from size to size.
 // clang-format off
 #define BRRR_NAMES_32 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-#define BRRR_NAMES_64 BRRR_NAMES_32 \
-  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define BRRR_NAMES_48 BRRR_NAMES_32 \
+  ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define BRRR_NAMES_64 BRRR_NAMES_48 \
+  ", %24, %25, %26, %27, %28, %29, %30, %31"
 #define BRRR_NAMES_96 BRRR_NAMES_64 \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define BRRR_NAMES_128 BRRR_NAMES_96 \
@@ -65,6 +67,7 @@ struct Descriptor {
 #define BRRR_FOUR(n) "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])
 #define BRRR_SIXTEEN(n) BRRR_FOUR(n), BRRR_FOUR(n + 1), BRRR_FOUR(n + 2), BRRR_FOUR(n + 3)
 #define BRRR_RESULTS_32 BRRR_SIXTEEN(0)
+#define BRRR_RESULTS_48 BRRR_SIXTEEN(0), BRRR_FOUR(4), BRRR_FOUR(5)
 #define BRRR_RESULTS_64 BRRR_SIXTEEN(0), BRRR_SIXTEEN(4)
 #define BRRR_RESULTS_96 BRRR_RESULTS_64, BRRR_SIXTEEN(8)
 #define BRRR_RESULTS_128 BRRR_RESULTS_96, BRRR_SIXTEEN(12)
@@ -92,20 +95,20 @@ struct Descriptor {
 // c (+)= x y^T for one step of 16 columns; both operands in shared memory.
 template <typename T, int N>
 __device__ inline void multiply_step(float (&c)[N / 8][4], uint64_t x, uint64_t y, int add_to_c) {
-  static_assert(N == 32 || N == 64 || N == 128);
+  static_assert(N == 32 || N == 48 || N == 64);
   constexpr bool kIsBf16 = T::kMantissaBits == 7;
   if constexpr (N == 32 && kIsBf16) {
     BRRR_WGMMA_SHARED(32, "bf16", "%18", "%16, %17");
   } else if constexpr (N == 32) {
     BRRR_WGMMA_SHARED(32, "f16", "%18", "%16, %17");
-  } else if constexpr (N == 64 && kIsBf16) {
-    BRRR_WGMMA_SHARED(64, "bf16", "%34", "%32, %33");
-  } else if constexpr (N == 64) {
-    BRRR_WGMMA_SHARED(64, "f16", "%34", "%32, %33");
+  } else if constexpr (N == 48 && kIsBf16) {
+    BRRR_WGMMA_SHARED(48, "bf16", "%26", "%24, %25");
+  } else if constexpr (N == 48) {
+    BRRR_WGMMA_SHARED(48, "f16", "%26", "%24, %25");
   } else if constexpr (kIsBf16) {
-    BRRR_WGMMA_SHARED(128, "bf16", "%66", "%64, %65");
+    BRRR_WGMMA_SHARED(64, "bf16", "%34", "%32, %33");
   } else {
-    BRRR_WGMMA_SHARED(128, "f16", "%66", "%64, %65");
+    BRRR_WGMMA_SHARED(64, "f16", "%34", "%32, %33");
   }
 }
 
@@ -149,6 +152,7 @@ __device__ inline void add_step(float (&c)[N / 8][4], const uint32_t (&a)[4], ui
 }
 
 #undef BRRR_NAMES_32
+#undef BRRR_NAMES_48
 #undef BRRR_NAMES_64
 #undef BRRR_NAMES_96
 #undef BRRR_NAMES_128
@@ -157,6 +161,7 @@ __device__ inline void add_step(float (&c)[N / 8][4], const uint32_t (&a)[4], ui
 #undef BRRR_FOUR
 #undef BRRR_SIXTEEN
 #undef BRRR_RESULTS_32
+#undef BRRR_RESULTS_48
 #undef BRRR_RESULTS_64
 #undef BRRR_RESULTS_96
 #undef BRRR_RESULTS_128
