@@ -134,9 +134,24 @@ void add_head_size(std::vector<AttentionCase>& all, int64_t dim) {
   all.push_back({size + "_f16_lengths", 3, 2, 1, 77, 200, dim, DType::f16, full_lengths});
 }
 
+// Few enough for memory and race checks (tools/gpu_check.sh): every kernel of its own, each with several tiles.
 std::vector<AttentionCase> cases() {
   std::vector<AttentionCase> all;
   add_many_heads(all);
+  const AttentionOptions causal{.causal = true};
+  for (int64_t dim : {32, 64, 80, 128, 192, 256}) {
+    const std::string size = "D" + std::to_string(dim);
+    all.push_back({size + "_full", 2, 2, 2, 130, 200, dim});
+    all.push_back({size + "_causal", 1, 3, 3, 333, 333, dim, DType::bf16, causal});
+    all.push_back({size + "_shared_keys", 2, 6, 2, 128, 128, dim, DType::bf16, causal});
+    all.push_back({size + "_window", 1, 2, 1, 300, 300, dim, DType::bf16, {.window = 70}});
+    all.push_back({size + "_f16", 1, 2, 2, 150, 150, dim, DType::f16, causal});
+  }
+  return all;
+}
+
+std::vector<AttentionCase> cases_of_all_sizes() {
+  std::vector<AttentionCase> all;
   for (int64_t dim : {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256})
     add_head_size(all, dim);
   // Whole chunks of 16 bytes that are not whole steps of 16 columns; and heads that tensor cores do not take.
@@ -148,10 +163,10 @@ std::vector<AttentionCase> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, CudaAttention, testing::ValuesIn(cases()),
-                         [](const testing::TestParamInfo<AttentionCase>& test) {
-                           return test.param.name;
-                         });
+std::string name_of(const testing::TestParamInfo<AttentionCase>& test) { return test.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Cases, CudaAttention, testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(AllSizes, CudaAttention, testing::ValuesIn(cases_of_all_sizes()), name_of);
 
 TEST(CudaAttentionLayouts, ViewsOfOneProjectionAreNotCopied) {
   BRRR_NEEDS_GPU();
@@ -169,7 +184,7 @@ TEST(CudaAttentionLayouts, ViewsOfOneProjectionAreNotCopied) {
 
 // ---- Which kernels serve a size. Values alone would not tell: plain arithmetic gives them too.
 
-const Attrs kCausal{{"scale", 0.1}, {"causal", true}, {"window", 0}, {"soft_cap", 0.0}};
+const Attrs kCausal{{"scale", 0.1}, {"causal", true}, {"window", int64_t{0}}, {"soft_cap", 0.0}};
 
 bool do_tensor_cores_take(const OpDef& op, DType dtype, int64_t dim, uintptr_t address) {
   const Layout heads = contiguous_layout({2, 2, 40, dim}), rows = contiguous_layout({2, 2, 40});
