@@ -14,8 +14,8 @@
 
 namespace brrr::mma {
 
-// A thread has two rows of 16 by 8 results, so that a block of so many rows has twice as many threads.
-constexpr int threads_of(int rows) { return 2 * rows; }
+// A warp has 16 rows.
+constexpr int threads_of(int rows) { return rows / 16 * 32; }
 
 template <typename Engine>
 constexpr bool kIsWarpgroup = Engine::kUnitRows == 64;
