@@ -5,13 +5,16 @@
 #include <cmath>
 
 #include "brrr/autodiff/grad.h"
+#include "brrr/ops/attention_cuda.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
+#include "brrr/ops/op_list.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
+#include "brrr/runtime/kernel_alone.h"
 #include "cuda/gpu.h"
 
 namespace brrr {
@@ -105,59 +108,126 @@ void add_many_heads(std::vector<AttentionCase>& all) {
   all.push_back({"many_full_lengths", 24, 4, 2, 150, 300, 64, DType::bf16, options});
 }
 
+// Every rule of visibility for one size of heads, in both types. Lengths are no multiples of a tile (16 to 64 keys or
+// queries) nor of a block (64 or 128 rows), and most cases have several of both.
+void add_head_size(std::vector<AttentionCase>& all, int64_t dim) {
+  const std::string size = "D" + std::to_string(dim);
+  const AttentionOptions causal{.causal = true},
+      documents{.causal = true, .documents = documents_of(2, 300)},
+      lengths{.causal = true, .lengths = from_values(std::vector<int64_t>{256, 0, 77}, {3})},
+      full_lengths{.lengths = from_values(std::vector<int64_t>{131, 200, 1}, {3})};
+  all.push_back({size + "_full", 2, 2, 2, 130, 200, dim});
+  all.push_back({size + "_causal", 1, 3, 3, 333, 333, dim, DType::bf16, causal});
+  all.push_back({size + "_shared_keys", 2, 6, 2, 128, 128, dim, DType::bf16, causal});
+  all.push_back({size + "_window", 1, 2, 1, 300, 300, dim, DType::bf16, {.window = 70}});
+  all.push_back({size + "_continued", 1, 2, 2, 40, 500, dim, DType::bf16, causal});
+  all.push_back({size + "_more_queries_than_keys", 1, 2, 2, 200, 100, dim, DType::bf16, causal});
+  all.push_back({size + "_documents", 2, 2, 1, 300, 300, dim, DType::bf16, documents});
+  all.push_back({size + "_lengths", 3, 2, 1, 20, 256, dim, DType::bf16, lengths});
+  all.push_back(
+      {size + "_soft_cap", 1, 2, 1, 200, 200, dim, DType::bf16, {.causal = true, .soft_cap = 2}});
+  all.push_back({size + "_one_query", 4, 4, 4, 1, 513, dim, DType::bf16, causal});
+  all.push_back({size + "_f16", 1, 2, 2, 150, 150, dim, DType::f16, causal});
+  all.push_back({size + "_f16_full", 1, 2, 1, 90, 170, dim, DType::f16});
+  all.push_back({size + "_f16_window", 1, 4, 2, 161, 161, dim, DType::f16, {.window = 33}});
+  all.push_back({size + "_f16_documents", 2, 2, 1, 300, 300, dim, DType::f16, documents});
+  all.push_back({size + "_f16_lengths", 3, 2, 1, 77, 200, dim, DType::f16, full_lengths});
+}
+
+// Few enough for memory and race checks (tools/gpu_check.sh): every kernel of its own, each with several tiles.
 std::vector<AttentionCase> cases() {
   std::vector<AttentionCase> all;
   add_many_heads(all);
-  for (int64_t dim : {32, 64, 128}) {
+  const AttentionOptions causal{.causal = true};
+  for (int64_t dim : {32, 64, 80, 128, 192, 256}) {
     const std::string size = "D" + std::to_string(dim);
     all.push_back({size + "_full", 2, 2, 2, 130, 200, dim});
-    all.push_back({size + "_causal", 1, 3, 3, 333, 333, dim, DType::bf16, {.causal = true}});
-    all.push_back({size + "_shared_keys", 2, 6, 2, 128, 128, dim, DType::bf16, {.causal = true}});
+    all.push_back({size + "_causal", 1, 3, 3, 333, 333, dim, DType::bf16, causal});
+    all.push_back({size + "_shared_keys", 2, 6, 2, 128, 128, dim, DType::bf16, causal});
     all.push_back({size + "_window", 1, 2, 1, 300, 300, dim, DType::bf16, {.window = 70}});
-    all.push_back({size + "_f16", 1, 2, 2, 150, 150, dim, DType::f16, {.causal = true}});
+    all.push_back({size + "_f16", 1, 2, 2, 150, 150, dim, DType::f16, causal});
   }
-  all.push_back({"continued", 1, 2, 2, 40, 500, 64, DType::bf16, {.causal = true}});
-  all.push_back({"more_queries_than_keys", 1, 2, 2, 200, 100, 64, DType::bf16, {.causal = true}});
-  all.push_back({"soft_cap", 1, 2, 2, 200, 200, 64, DType::bf16, {.causal = true, .soft_cap = 2}});
-  all.push_back({"documents",
-                 2,
-                 2,
-                 1,
-                 300,
-                 300,
-                 64,
-                 DType::bf16,
-                 {.causal = true, .documents = documents_of(2, 300)}});
-  all.push_back({"lengths",
-                 3,
-                 2,
-                 1,
-                 20,
-                 256,
-                 128,
-                 DType::bf16,
-                 {.causal = true, .lengths = from_values(std::vector<int64_t>{256, 0, 77}, {3})}});
-  all.push_back({"one_query", 4, 4, 4, 1, 513, 128, DType::bf16, {.causal = true}});
-  all.push_back({"large_head", 1, 2, 2, 70, 70, 256, DType::bf16, {.causal = true}});
-  all.push_back({"odd_head", 1, 2, 2, 70, 70, 80, DType::bf16, {.causal = true}});
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, CudaAttention, testing::ValuesIn(cases()),
-                         [](const testing::TestParamInfo<AttentionCase>& test) {
-                           return test.param.name;
-                         });
+std::vector<AttentionCase> cases_of_all_sizes() {
+  std::vector<AttentionCase> all;
+  for (int64_t dim : {32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256})
+    add_head_size(all, dim);
+  // Whole chunks of 16 bytes that are not whole steps of 16 columns; and heads that tensor cores do not take.
+  for (int64_t dim : {8, 16, 24, 40, 56, 72, 88, 104, 120, 136, 168, 184, 200, 248, 20, 100}) {
+    const std::string size = "D" + std::to_string(dim);
+    all.push_back({size + "_causal", 1, 4, 2, 141, 141, dim, DType::bf16, {.causal = true}});
+    all.push_back({size + "_f16_full", 1, 2, 2, 70, 150, dim, DType::f16});
+  }
+  return all;
+}
+
+std::string name_of(const testing::TestParamInfo<AttentionCase>& test) { return test.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Cases, CudaAttention, testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(AllSizes, CudaAttention, testing::ValuesIn(cases_of_all_sizes()), name_of);
 
 TEST(CudaAttentionLayouts, ViewsOfOneProjectionAreNotCopied) {
   BRRR_NEEDS_GPU();
-  const int64_t batch = 2, length = 150, heads = 3, dim = 64;
-  const Tensor projection = random({batch, length, 3, heads, dim}, 9, DType::bf16);
-  const auto part = [&](const Tensor& x, int64_t i) { return transpose(select(x, 2, i), 1, 2); };
-  const Tensor there = to(projection, kGpu);
-  const Tensor got = attention(part(there, 0), part(there, 1), part(there, 2), {.causal = true});
-  const Tensor expected =
-      attention(part(projection, 0), part(projection, 1), part(projection, 2), {.causal = true});
-  EXPECT_LT(relative_error(got, expected), 8e-3);
+  const int64_t batch = 2, length = 150, heads = 3;
+  for (const int64_t dim : {64, 80, 192, 256}) {
+    const Tensor projection = random({batch, length, 3, heads, dim}, 9, DType::bf16);
+    const auto part = [&](const Tensor& x, int64_t i) { return transpose(select(x, 2, i), 1, 2); };
+    const Tensor there = to(projection, kGpu);
+    const Tensor got = attention(part(there, 0), part(there, 1), part(there, 2), {.causal = true});
+    const Tensor expected =
+        attention(part(projection, 0), part(projection, 1), part(projection, 2), {.causal = true});
+    EXPECT_LT(relative_error(got, expected), 8e-3) << dim;
+  }
+}
+
+// ---- Which kernels serve a size. Values alone would not tell: plain arithmetic gives them too.
+
+const Attrs kCausal{{"scale", 0.1}, {"causal", true}, {"window", int64_t{0}}, {"soft_cap", 0.0}};
+
+bool do_tensor_cores_take(const OpDef& op, DType dtype, int64_t dim, uintptr_t address) {
+  const Layout heads = contiguous_layout({2, 2, 40, dim}), rows = contiguous_layout({2, 2, 40});
+  std::byte* const base = reinterpret_cast<std::byte*>(address);
+  const Operand head{base, &heads, dtype}, row{base, &rows, DType::f32};
+  std::vector<Operand> inputs{head, head, head};
+  if (&op == &attention_backward_op) inputs.insert(inputs.end(), {head, row, head, row});
+  return is_mma_attention({op, inputs, {}, kCausal, {}, nullptr});
+}
+
+TEST(CudaAttentionDispatch, TensorCoresTakeWholeChunksUpTo256) {
+  constexpr uintptr_t kAligned = 4096;
+  for (const OpDef* op : {&attention_op, &attention_backward_op}) {
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      for (int64_t dim = 8; dim <= 256; dim += 8)
+        EXPECT_TRUE(do_tensor_cores_take(*op, dtype, dim, kAligned)) << op->name << " " << dim;
+      for (int64_t dim : {1, 4, 20, 100, 250, 264, 512})
+        EXPECT_FALSE(do_tensor_cores_take(*op, dtype, dim, kAligned)) << op->name << " " << dim;
+      EXPECT_FALSE(do_tensor_cores_take(*op, dtype, 96, kAligned + 8)) << "no 16-byte loads";
+    }
+    EXPECT_FALSE(do_tensor_cores_take(*op, DType::f32, 96, kAligned));
+  }
+}
+
+// bf16 on tensor cores beside f32 in plain arithmetic, which is what 16 bits would have without them: if a size fell back,
+// both would take the same time.
+TEST(CudaAttentionDispatch, TensorCoresAreFaster) {
+  BRRR_NEEDS_GPU();
+  if (cuda::device_facts(0).major < 8) GTEST_SKIP() << "tensor cores take bf16 since Ampere";
+  for (const int64_t dim : {32, 48, 64, 80, 96, 112, 128, 160, 192, 256}) {
+    const auto seconds = [&](const OpDef& op, DType dtype) {
+      const OperandRef head = operand(dtype, Shape{2, 16, 1024, dim}),
+                       row = operand(DType::f32, Shape{2, 16, 1024});
+      std::vector<OperandRef> inputs{head, head, head};
+      if (&op == &attention_backward_op) inputs.insert(inputs.end(), {head, row, head, row});
+      return seconds_alone(make_kernel(op, inputs, kCausal), kGpu, {.rounds = 3}).value();
+    };
+    for (const OpDef* op : {&attention_op, &attention_backward_op}) {
+      const double plain = seconds(*op, DType::f32), fast = seconds(*op, DType::bf16);
+      EXPECT_GT(plain, 4 * fast) << op->name << " of heads of " << dim << ": " << plain
+                                 << " s in f32, " << fast << " s in bf16";
+    }
+  }
 }
 
 }  // namespace

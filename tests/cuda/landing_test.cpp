@@ -82,6 +82,8 @@ INSTANTIATE_TEST_SUITE_P(
                     LandingCase{"two_kernels", 2, 200, 3, 64, DType::bf16},
                     LandingCase{"heads_of_32", 2, 130, 4, 32, DType::bf16},
                     LandingCase{"heads_of_128", 2, 130, 2, 128, DType::bf16},
+                    LandingCase{"heads_of_80", 2, 130, 2, 80, DType::bf16},
+                    LandingCase{"heads_of_256", 1, 130, 2, 256, DType::f16},
                     LandingCase{"turned", 4, 150, 12, 64, DType::bf16, true},
                     LandingCase{"turned_plain", 2, 33, 2, 16, DType::f32, true},
                     LandingCase{"plain", 2, 65, 3, 24, DType::f32}),

@@ -100,14 +100,19 @@ AttentionOperands heads(DType dtype, int64_t size) {
   return {.q = part, .k = part, .v = part, .dtype = dtype};
 }
 
-TEST(TensorCores, AttendToHeadsOfUsualSizes) {
-  for (int64_t size : {32, 64, 128})
+TEST(TensorCores, AttendToHeadsOfWholeChunks) {
+  for (int64_t size = 8; size <= 256; size += 8) {
     EXPECT_EQ(attention_tensor_cores(heads(DType::bf16, size)).mark(), "bf16") << size;
+    EXPECT_EQ(attention_tensor_cores(heads(DType::f16, size)).mark(), "f16") << size;
+  }
   const auto reason = [](const AttentionOperands& h) {
     EXPECT_EQ(attention_tensor_cores(h).mark(), "no");
     return attention_tensor_cores(h).reason;
   };
-  EXPECT_THAT(reason(heads(DType::bf16, 80)), HasSubstr("heads of 80"));
+  for (int64_t size : {4, 20, 84, 100, 260})
+    EXPECT_THAT(reason(heads(DType::bf16, size)),
+                HasSubstr("heads of " + std::to_string(size) + "; kernels take multiples of 8"));
+  EXPECT_THAT(reason(heads(DType::bf16, 264)), HasSubstr("up to 256"));
   EXPECT_THAT(reason(heads(DType::f32, 64)), HasSubstr("not f32"));
   AttentionOperands odd = heads(DType::f16, 64);
   odd.k.offset = 4;
@@ -118,6 +123,17 @@ TEST(TensorCores, AttendToHeadsOfUsualSizes) {
   AttentionOperands latent = heads(DType::f16, 64);
   latent.v.shape[3] = 32;
   EXPECT_THAT(reason(latent), HasSubstr("queries have 64 numbers and values 32"));
+}
+
+// The narrowest kernel that holds the head: a wider one would multiply zeros.
+TEST(TensorCores, HeadsHaveAKernelOfTheirWidth) {
+  for (int64_t size = -8; size <= 600; ++size) {
+    int expected = 0;
+    for (int width : {256, 192, 128, 96, 64, 32}) {
+      if (size > 0 && size % 8 == 0 && size <= width) expected = width;
+    }
+    EXPECT_EQ(attention_kernel_width(size), expected) << size;
+  }
 }
 
 }  // namespace

@@ -68,7 +68,9 @@ std::vector<KernelGroup> all_groups() {
   groups.push_back({"embedding", embedding_works, 10});
   for (const AttentionSize& size :
        {AttentionSize{64, 12, 1024, 64}, AttentionSize{16, 25, 1024, 64},
-        AttentionSize{8, 16, 4096, 128}})
+        AttentionSize{8, 16, 4096, 128}, AttentionSize{4, 16, 2048, 80},
+        AttentionSize{4, 16, 2048, 96}, AttentionSize{4, 16, 2048, 128},
+        AttentionSize{4, 16, 2048, 192}, AttentionSize{4, 16, 2048, 256}})
     groups.push_back({"attention", [size] { return attention_works(size); }, 10});
   return groups;
 }

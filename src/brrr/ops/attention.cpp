@@ -96,6 +96,21 @@ Tensor numbers(const std::vector<int64_t>& values, const Shape& shape) {
   return from_values(values, shape);
 }
 
+// Every width of head that tensor cores have a kernel for, and heads between them; more keys than a tile has.
+template <typename Add>
+void add_wide_heads(const Add& add) {
+  add({1, 2, 19, 64}, {1, 1, 67, 64}, 64, {});
+  add({1, 2, 21, 80}, {1, 1, 37, 80}, 80, {.causal = true});
+  add({1, 1, 33, 96}, {1, 1, 33, 96}, 96, {.window = 11});
+  add({1, 2, 18, 112}, {1, 2, 35, 112}, 112, {.causal = true, .soft_cap = 1.5});
+  add({1, 1, 17, 128}, {1, 1, 70, 128}, 128, {.causal = true});
+  add({2, 1, 9, 160}, {2, 1, 35, 160}, 160, {.causal = true, .lengths = numbers({35, 6}, {2})});
+  add({1, 2, 5, 192}, {1, 1, 40, 192}, 192, {.scale = 0.2});
+  add({1, 1, 18, 256}, {1, 1, 18, 256}, 256,
+      {.causal = true,
+       .documents = numbers({0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3}, {1, 18})});
+}
+
 // Every rule of visibility, heads that share keys, sizes that are no multiple of a vector, queries that
 // see nothing, several blocks and tiles, and no elements at all.
 std::vector<Sample> attention_samples() {
@@ -133,6 +148,7 @@ std::vector<Sample> attention_samples() {
   add({1, 1, 2, 0}, {1, 1, 3, 0}, 2, {});
   add({1, 2, 130, 24}, {1, 1, 150, 24}, 24, {.causal = true});
   add({2, 2, 90, 32}, {2, 2, 90, 32}, 16, {.window = 37});
+  add_wide_heads(add);
   return samples;
 }
 

@@ -1,5 +1,5 @@
 // Attention on a GPU in flash form: scores exist one tile at a time, in registers and shared memory. bf16 and
-// f16 heads of usual sizes go to tensor cores (attention_mma_*.cu), everything else to plain arithmetic in
+// f16 heads of whole 16-byte chunks up to 256 go to tensor cores (attention_mma_*.cu), everything else to plain arithmetic in
 // f32 or f64 (attention_plain.cuh). Backward has one order of additions and no atomics.
 #pragma once
 

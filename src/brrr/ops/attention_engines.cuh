@@ -62,7 +62,8 @@ struct WarpEngine {
   static __device__ void wait(float (&)[N][4]) {}  // nothing runs in the background
 };
 
-// wgmma: four warps work together on 64 rows, straight from shared memory. D is 64 or 128.
+// wgmma: four warps work together on 64 rows, straight from shared memory. Tiles have whole blocks of 64
+// columns in memory; of the last one only those of D are read.
 struct WarpgroupEngine {
   static constexpr int kUnitRows = 64;
   template <int D, int Rows>

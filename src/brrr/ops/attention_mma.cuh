@@ -1,8 +1,8 @@
 // What the three kernels of attention on tensor cores share: heads in memory, scores, tiles that are copied in the
-// background, results, and launches.
+// background, and results.
 //
-// A block has 128 rows (queries; keys for dK and dV), 16 a warp, and walks the other side in tiles. Scores stay in
-// registers.
+// A block has 64 or 128 rows (queries; keys for dK and dV), 16 a warp, and walks the other side in tiles
+// (attention_widths.cuh). Scores stay in registers.
 //
 //   forward   S = Q K^T, online softmax in base 2, O = P V
 //   dQ        S and dP = dO V^T again, dS = P (dP - delta), dQ = scale dS K
@@ -17,10 +17,10 @@
 #include "brrr/ops/attention_cuda.h"
 #include "brrr/ops/attention_engines.cuh"
 #include "brrr/ops/attention_visible.cuh"
+#include "brrr/ops/attention_widths.cuh"
 
 namespace brrr::mma {
 
-inline constexpr int kWarps = 8, kThreads = kWarps * 32, kBlockRows = 16 * kWarps;
 inline constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
 inline constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
@@ -60,17 +60,25 @@ struct ScoreRule {
   }
 };
 
-// Rows [first, first + Rows) of x into a tile, in the background; behind `limit` there are zeros.
-template <typename Engine, int D, int Rows, typename T>
-__device__ void load_tile(T* tile, const T* x, int row_stride, int first, int limit) {
-  constexpr int kChunks = D / 8, kRounds = (Rows * kChunks + kThreads - 1) / kThreads;
+// Rows [first, first + Rows) of x into a tile, in the background; behind row `limit` and column `dim` there are zeros.
+template <typename Engine, int D, int Rows, int Threads, typename T>
+__device__ void load_tile(T* tile, const T* x, int row_stride, int first, int limit, int dim) {
+  // Neighbouring threads have the chunks of a row, or of a piece of it: as many as are a power of two, so that no
+  // position takes a division.
+  constexpr int kChunks = D / 8, kPiece = kChunks & -kChunks,
+                kRounds = (Rows * kPiece + Threads - 1) / Threads;
 #pragma unroll
   for (int round = 0; round < kRounds; ++round) {  // a known number of them: no loop is left
-    const int i = round * kThreads + static_cast<int>(threadIdx.x);
-    if (Rows * kChunks % kThreads != 0 && i >= Rows * kChunks) return;
-    const int row = i / kChunks, chunk = i % kChunks;
-    copy_chunk(tile + Engine::template offset<D, Rows>(row, chunk),
-               x + first * row_stride + (row * row_stride + chunk * 8), first + row < limit);
+    const int i = round * Threads + static_cast<int>(threadIdx.x);
+    if (Rows * kPiece % Threads != 0 && i >= Rows * kPiece) return;
+    const int row = i / kPiece;
+#pragma unroll
+    for (int piece = 0; piece < kChunks; piece += kPiece) {
+      const int chunk = piece + i % kPiece;
+      copy_chunk(tile + Engine::template offset<D, Rows>(row, chunk),
+                 x + first * row_stride + (row * row_stride + chunk * 8),
+                 first + row < limit && chunk * 8 < dim);
+    }
   }
 }
 
@@ -160,13 +168,14 @@ __device__ void clear(float (&acc)[D / 8][4]) {
   }
 }
 
-// Rows of a head of a result; a lane has two neighbours of a row.
+// Rows of a head of a result, `dim` elements each; a lane has two neighbours of a row.
 template <typename T, int D>
-__device__ void store_rows(T* out, int row_stride, int row, int limit,
+__device__ void store_rows(T* out, int row_stride, int row, int limit, int dim,
                            const float (&acc)[D / 8][4], float low_factor, float high_factor) {
   const int lane = threadIdx.x % 32, low = row + lane / 4, high = low + 8, col = lane % 4 * 2;
 #pragma unroll
   for (int n = 0; n < D / 8; ++n) {
+    if (n * 8 >= dim) return;  // whole chunks: the same for all lanes
     if (low < limit)
       *reinterpret_cast<uint32_t*>(out + int64_t{low} * row_stride + n * 8 + col) =
           pack<T>(acc[n][0] * low_factor, acc[n][1] * low_factor);
@@ -176,8 +185,8 @@ __device__ void store_rows(T* out, int row_stride, int row, int limit,
   }
 }
 
-// The same through shared memory, in chunks of 16 bytes: 16 rows of a warp, which has 16 rows of a tile for itself.
-template <typename Engine, typename T>
+// The same through shared memory, in chunks of 16 bytes: 16 rows of a warp, which has 16 of the rows of a tile for itself.
+template <typename Engine, int Rows, typename T>
 __device__ void store_rows_staged(T* stage, T* out, int row_stride, int row, int limit,
                                   const float (&acc)[8][4], float factor) {
   const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * 16;
@@ -189,16 +198,15 @@ __device__ void store_rows_staged(T* stage, T* out, int row_stride, int row, int
       left[i] = acc[2 * c][i] * factor, right[i] = acc[2 * c + 1][i] * factor;
     uint32_t packed[4];
     pack_rows<T>(packed, left, right);
-    store_matrices(
-        stage + Engine::template offset<64, kBlockRows>(first + lane % 16, c * 2 + lane / 16),
-        packed);
+    store_matrices(stage + Engine::template offset<64, Rows>(first + lane % 16, c * 2 + lane / 16),
+                   packed);
   }
   __syncwarp();
 #pragma unroll
   for (int round = 0; round < 4; ++round) {
     const int at = round * 4 + lane / 8, chunk = lane % 8;
     const uint4 x = *reinterpret_cast<const uint4*>(
-        stage + Engine::template offset<64, kBlockRows>(first + at, chunk));
+        stage + Engine::template offset<64, Rows>(first + at, chunk));
     if (row + at < limit)
       *reinterpret_cast<uint4*>(out + int64_t{row + at} * row_stride + chunk * 8) = x;
   }
@@ -239,16 +247,6 @@ __device__ void load_facts(float* totals, float* deltas, const QueryFacts& facts
   copy_word(deltas + threadIdx.x, facts.delta + flat, there);
 }
 
-// Rows of a tile. A warp alone has no registers for 64 where heads are wide; a warpgroup has, but with 32 two
-// blocks fit a multiprocessor where heads are narrow, and one computes while the other multiplies.
-template <typename Engine, int D>
-constexpr int kBackwardTile = (Engine::kUnitRows == 16) == (D == 128) ? 32 : 64;
-template <typename Engine, int D>
-constexpr int kBackwardBlocks = Engine::kUnitRows == 64 && D == 64 ? 2 : 1;
-// Two blocks of rows and twice two tiles, of 16-bit elements.
-template <typename Engine, int D>
-constexpr int64_t kBackwardTileBytes = (2 * kBlockRows + 4 * kBackwardTile<Engine, D>)*D * 2;
-
 // dK and dV of the call.
 void run_key_grads(const CudaCall& call, const AttentionShape& shape, const QueryFacts& facts);
 
@@ -258,41 +256,5 @@ bool takes_fused_grad(const CudaCall& call);
 int64_t fused_grad_workspace(const CudaCall& call);
 void run_fused_grad(const CudaCall& call, const AttentionShape& shape, const QueryFacts& facts,
                     void* parts);
-
-// ---- Launches.
-
-inline bool is_hopper() { return cuda::device_facts(cuda::current_device()).major == 9; }
-
-// Calls body.template operator()<Engine, T, D, Capped>(). Capped scores are for models that are rare; they
-// take the engine that every GPU has.
-template <typename Body>
-void visit_kernels(const CudaCall& call, const Body& body) {
-  const int64_t dim = call.input(0).shape()[3];
-  const auto by_warps = [&]<typename T, bool Capped>() {
-    if (dim == 32) return body.template operator()<WarpEngine, T, 32, Capped>();
-    if (dim == 64) return body.template operator()<WarpEngine, T, 64, Capped>();
-    body.template operator()<WarpEngine, T, 128, Capped>();
-  };
-  const auto with_type = [&]<typename T>() {
-    if (call.attrs.number("soft_cap") > 0) return by_warps.template operator()<T, true>();
-    if (dim == 32 || !is_hopper()) return by_warps.template operator()<T, false>();
-    if (dim == 64) return body.template operator()<WarpgroupEngine, T, 64, false>();
-    body.template operator()<WarpgroupEngine, T, 128, false>();
-  };
-  call.input(0).dtype == DType::bf16 ? with_type.template operator()<bf16>()
-                                     : with_type.template operator()<f16>();
-}
-
-template <typename Kernel, typename... Arguments>
-void launch(const CudaCall& call, Kernel* kernel, int rows, int heads, int batch,
-            int64_t shared_bytes, const Arguments&... arguments) {
-  if (rows == 0 || heads == 0 || batch == 0) return;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                       static_cast<int>(shared_bytes));
-  const dim3 grid(static_cast<unsigned>((rows + kBlockRows - 1) / kBlockRows),
-                  static_cast<unsigned>(heads), static_cast<unsigned>(batch));
-  kernel<<<grid, kThreads, static_cast<size_t>(shared_bytes), call.stream>>>(arguments...);
-  cuda::check_launch(call.op.name);
-}
 
 }  // namespace brrr::mma

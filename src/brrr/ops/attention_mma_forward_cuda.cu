@@ -1,38 +1,37 @@
 // Attention forward on tensor cores, and which calls they take.
 #include "brrr/ops/attention_mma.cuh"
-#include "brrr/ops/tensor_cores.h"
 
 namespace brrr {
 namespace {
 
 using namespace mma;
 
-template <int D>
-constexpr int kForwardKeys = 64;
-
-template <typename Engine, typename T, int D, bool Capped>
-__global__ void __launch_bounds__(kThreads, D == 64 && Engine::kUnitRows == 64 ? 2 : 1)
+template <typename Engine, typename T, int D, bool Capped, typename Tiles = ForwardTiles<Engine, D>>
+__global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     mma_forward_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
                        HeadsOf<T> v, HeadsOf<T> out, float* logsumexp, cuda::FaultNote note) {
-  constexpr int kKeys = kForwardKeys<D>;
+  if (!is_launched<Engine, D, Capped>()) return __trap();
+  constexpr int kRows = Tiles::kRows, kKeys = Tiles::kKeys, kSpan = kRowSpan<Engine, D>;
   extern __shared__ __align__(1024) unsigned char memory[];
   T* const qs = reinterpret_cast<T*>(memory);
-  T* const ks = qs + kBlockRows * D;  // two tiles
-  T* const vs = ks + 2 * kKeys * D;   // two tiles
+  T* const ks = qs + kRows * kSpan;      // two tiles
+  T* const vs = ks + 2 * kKeys * kSpan;  // two tiles
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int head = blockIdx.y, batch = blockIdx.z;
+  const int head = blockIdx.y, batch = blockIdx.z, dim = shape.head_dim;
   const int kv_head = head / (shape.heads / shape.kv_heads);
   const DeviceVisible visible(shape, batch, note);
-  const int first = row_block(shape.causal) * kBlockRows,
-            last = min(shape.queries, first + kBlockRows) - 1;
+  const int first = row_block(shape.causal) * kRows, last = min(shape.queries, first + kRows) - 1;
   const T *const k_head = k.at(batch, kv_head), *const v_head = v.at(batch, kv_head);
   const int begin = visible.begin(first) / kKeys * kKeys, end = visible.end(last);
   const auto load_keys = [&](int tile, int buffer) {
-    load_tile<Engine, D, kKeys>(ks + buffer * kKeys * D, k_head, k.row_stride, tile, shape.keys);
-    load_tile<Engine, D, kKeys>(vs + buffer * kKeys * D, v_head, v.row_stride, tile, shape.keys);
+    load_tile<Engine, D, kKeys, Tiles::kThreads>(ks + buffer * kKeys * kSpan, k_head, k.row_stride,
+                                                 tile, shape.keys, dim);
+    load_tile<Engine, D, kKeys, Tiles::kThreads>(vs + buffer * kKeys * kSpan, v_head, v.row_stride,
+                                                 tile, shape.keys, dim);
     finish_copies();
   };
-  load_tile<Engine, D, kBlockRows>(qs, q.at(batch, head), q.row_stride, first, shape.queries);
+  load_tile<Engine, D, kRows, Tiles::kThreads>(qs, q.at(batch, head), q.row_stride, first,
+                                               shape.queries, dim);
   finish_copies();
   if (begin < end) load_keys(begin, 0);
 
@@ -51,7 +50,7 @@ __global__ void __launch_bounds__(kThreads, D == 64 && Engine::kUnitRows == 64 ?
     if (tile + kKeys < end) load_keys(tile + kKeys, buffer ^ 1);
     if (tile >= unit_end || tile + kKeys <= unit_begin) continue;  // no barrier is inside
     float scores[kKeys / 8][4];
-    Engine::template score<T, D, kBlockRows, kKeys>(scores, qs, ks + buffer * kKeys * D);
+    Engine::template score<T, D, kRows, kKeys>(scores, qs, ks + buffer * kKeys * kSpan);
     Engine::template wait<0>(scores);
     if constexpr (Capped) cap_all(scores, rule);
     hide_keys(scores, visible, shape.queries, first, last, first + warp * 16, tile);
@@ -85,7 +84,7 @@ __global__ void __launch_bounds__(kThreads, D == 64 && Engine::kUnitRows == 64 ?
     }
     uint32_t weights[kKeys / 16][4];
     pack_tile<T>(weights, scores);
-    Engine::template add<T, D, kKeys>(acc, weights, vs + buffer * kKeys * D);
+    Engine::template add<T, D, kKeys>(acc, weights, vs + buffer * kKeys * kSpan);
     Engine::template wait<0>(acc);
   }
   float inverse[2];
@@ -97,7 +96,7 @@ __global__ void __launch_bounds__(kThreads, D == 64 && Engine::kUnitRows == 64 ?
     if (lane % 4 == 0 && row[r] < shape.queries)
       logsumexp[flat] = sum == 0 ? kHidden : (largest[r] + log2f(sum)) * kLn2;
   }
-  store_rows<T, D>(out.at(batch, head), out.row_stride, first + warp * 16, shape.queries, acc,
+  store_rows<T, D>(out.at(batch, head), out.row_stride, first + warp * 16, shape.queries, dim, acc,
                    inverse[0], inverse[1]);
 }
 
@@ -127,11 +126,11 @@ bool is_mma_attention(const CudaCall& call) {
 void attention_mma_cuda(const CudaCall& call) {
   const AttentionShape shape = attention_shape(call, 3);
   visit_kernels(call, [&]<typename Engine, typename T, int D, bool Capped>() {
-    const int64_t bytes = (kBlockRows + 4 * kForwardKeys<D>)*D * 2;
-    launch(call, mma_forward_kernel<Engine, T, D, Capped>, shape.queries, shape.heads, shape.batch,
-           bytes, shape, ScoreRule(shape), HeadsOf<T>(call.input(0)), HeadsOf<T>(call.input(1)),
-           HeadsOf<T>(call.input(2)), HeadsOf<T>(call.output(0)), call.output(1).data<float>(),
-           fault_note(call));
+    launch<ForwardTiles<Engine, D>>(call, mma_forward_kernel<Engine, T, D, Capped>, shape.queries,
+                                    shape.heads, shape.batch, shape, ScoreRule(shape),
+                                    HeadsOf<T>(call.input(0)), HeadsOf<T>(call.input(1)),
+                                    HeadsOf<T>(call.input(2)), HeadsOf<T>(call.output(0)),
+                                    call.output(1).data<float>(), fault_note(call));
   });
 }
 

@@ -58,7 +58,7 @@ __device__ void clear_unseen(const AttentionShape& shape, const cuda::FaultNote&
 
 // Part sums of dQ: 64 rows by 64 columns of a tile, of which a warpgroup has 32, a thread 16.
 struct QueryGrad {
-  float4* parts;   // of this thread: element n is kThreads float4 away from the one before
+  float4* parts;  // of this thread: element n is kThreads float4 away from the one before
   int batch, head, tile;
   int key_buffer, score_buffer;
   bool is_first, is_last;  // of the blocks of keys that the tile sees
@@ -83,15 +83,15 @@ struct QueryGrad {
     const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4,
               col = threadIdx.x / kGroupThreads * 32 + lane % 4 * 2,
               rows = queries - tile * kQueries;
-    T* const start =
-        dq.at(batch, head) + int64_t{tile * kQueries + row} * dq.row_stride + col;
+    T* const start = dq.at(batch, head) + int64_t{tile * kQueries + row} * dq.row_stride + col;
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       T* const at = start + n * 8;
       if (row < rows)
         *reinterpret_cast<uint32_t*>(at) = pack<T>(acc[n].x * scale, acc[n].y * scale);
       if (row + 8 < rows)
-        *reinterpret_cast<uint32_t*>(at + 8 * dq.row_stride) = pack<T>(acc[n].z * scale, acc[n].w * scale);
+        *reinterpret_cast<uint32_t*>(at + 8 * dq.row_stride) =
+            pack<T>(acc[n].z * scale, acc[n].w * scale);
     }
   }
 };
@@ -127,16 +127,16 @@ __global__ void __launch_bounds__(kThreads, 1)
       const int batch = coming.batch, head = coming.query_head(group), kv_head = coming.kv_head;
       if (coming.is_first_of_block()) {
         const int first = coming.key_block * kBlockRows, buffer = coming.entered % kBuffers;
-        load_tile<Engine, kDim, kBlockRows>(ks + buffer * kKeyTile, k.at(batch, kv_head),
-                                            k.row_stride, first, shape.keys);
-        load_tile<Engine, kDim, kBlockRows>(vs + buffer * kKeyTile, v.at(batch, kv_head),
-                                            v.row_stride, first, shape.keys);
+        load_tile<Engine, kDim, kBlockRows, kThreads>(ks + buffer * kKeyTile, k.at(batch, kv_head),
+                                                      k.row_stride, first, shape.keys, kDim);
+        load_tile<Engine, kDim, kBlockRows, kThreads>(vs + buffer * kKeyTile, v.at(batch, kv_head),
+                                                      v.row_stride, first, shape.keys, kDim);
       }
       const int buffer = step % kBuffers, first = coming.tile * kQueries;
-      load_tile<Engine, kDim, kQueries>(qs + buffer * kQueryTile, q.at(batch, head), q.row_stride,
-                                        first, shape.queries);
-      load_tile<Engine, kDim, kQueries>(dos + buffer * kQueryTile, dout.at(batch, head),
-                                        dout.row_stride, first, shape.queries);
+      load_tile<Engine, kDim, kQueries, kThreads>(qs + buffer * kQueryTile, q.at(batch, head),
+                                                  q.row_stride, first, shape.queries, kDim);
+      load_tile<Engine, kDim, kQueries, kThreads>(dos + buffer * kQueryTile, dout.at(batch, head),
+                                                  dout.row_stride, first, shape.queries, kDim);
       load_facts<kQueries>(totals + buffer * kQueries, deltas + buffer * kQueries, facts, shape,
                            batch, head, first);
       coming.advance(shape, note, group);
@@ -226,10 +226,10 @@ __global__ void __launch_bounds__(kThreads, 1)
       // V's rows of this warpgroup are not needed any more.
       T* const stage = vs + key_buffer * kKeyTile;
       sync_group(Engine::group_index());
-      store_rows_staged<Engine>(stage, dk.at(now.batch, now.kv_head), dk.row_stride, warp_key,
-                                shape.keys, dk_acc, shape.scale);
-      store_rows_staged<Engine>(stage, dv.at(now.batch, now.kv_head), dv.row_stride, warp_key,
-                                shape.keys, dv_acc, 1);
+      store_rows_staged<Engine, kBlockRows>(stage, dk.at(now.batch, now.kv_head), dk.row_stride,
+                                            warp_key, shape.keys, dk_acc, shape.scale);
+      store_rows_staged<Engine, kBlockRows>(stage, dv.at(now.batch, now.kv_head), dv.row_stride,
+                                            warp_key, shape.keys, dv_acc, 1);
     }
   }
   if (!any) return;

@@ -6,26 +6,27 @@ namespace {
 
 using namespace mma;
 
-template <typename T, int D>
+// Lanes: threads of a row, 16 bytes each; those behind the end of the row have zeros.
+template <typename T, int Lanes>
 __global__ void __launch_bounds__(256)
     query_facts_kernel(HeadsOf<T> out, HeadsOf<T> dout, const float* logsumexp, Elements dlogsumexp,
-                       Walk dlogsumexp_walk, QueryFacts facts, int heads, int queries,
+                       Walk dlogsumexp_walk, QueryFacts facts, int heads, int queries, int dim,
                        int64_t rows) {
-  constexpr int kLanes = D / 8;  // threads of a row, 16 bytes each
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
-  const int64_t flat = thread / kLanes, safe = min(flat, rows - 1);
-  const int chunk = static_cast<int>(thread % kLanes);
+  const int64_t flat = thread / Lanes, safe = min(flat, rows - 1);
+  const int chunk = static_cast<int>(thread % Lanes);
   const int row = static_cast<int>(safe % queries), head = static_cast<int>(safe / queries % heads),
             batch = static_cast<int>(safe / queries / heads);
-  const uint4 a =
-      *reinterpret_cast<const uint4*>(out.at(batch, head) + row * out.row_stride + chunk * 8);
-  const uint4 b =
-      *reinterpret_cast<const uint4*>(dout.at(batch, head) + row * dout.row_stride + chunk * 8);
+  uint4 a{}, b{};
+  if (chunk * 8 < dim) {
+    a = *reinterpret_cast<const uint4*>(out.at(batch, head) + row * out.row_stride + chunk * 8);
+    b = *reinterpret_cast<const uint4*>(dout.at(batch, head) + row * dout.row_stride + chunk * 8);
+  }
   const T *x = reinterpret_cast<const T*>(&a), *y = reinterpret_cast<const T*>(&b);
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < 8; ++i) sum = fmaf(x[i].to_float(), y[i].to_float(), sum);
-  for (int distance = kLanes / 2; distance > 0; distance /= 2)
+  for (int distance = Lanes / 2; distance > 0; distance /= 2)
     sum += __shfl_xor_sync(0xffffffffu, sum, distance);
   if (chunk != 0 || flat >= rows) return;
   const float total = logsumexp[flat];
@@ -33,33 +34,37 @@ __global__ void __launch_bounds__(256)
   facts.delta[flat] = sum - dlogsumexp.load<float>(dlogsumexp_walk.position(flat));
 }
 
-template <typename Engine, typename T, int D, bool Capped>
-__global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
+template <typename Engine, typename T, int D, bool Capped,
+          typename Tiles = BackwardTiles<Engine, D, Grads::queries>>
+__global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
     mma_query_grad_kernel(AttentionShape shape, ScoreRule rule, HeadsOf<T> q, HeadsOf<T> k,
                           HeadsOf<T> v, HeadsOf<T> dout, QueryFacts facts, HeadsOf<T> dq,
                           cuda::FaultNote note) {
-  constexpr int kKeys = kBackwardTile<Engine, D>;
+  if (!is_launched<Engine, D, Capped>()) return __trap();
+  constexpr int kRows = Tiles::kRows, kKeys = Tiles::kTile, kSpan = kRowSpan<Engine, D>;
   extern __shared__ __align__(1024) unsigned char memory[];
   T* const qs = reinterpret_cast<T*>(memory);
-  T* const dos = qs + kBlockRows * D;
-  T* const ks = dos + kBlockRows * D;  // two tiles
-  T* const vs = ks + 2 * kKeys * D;    // two tiles
+  T* const dos = qs + kRows * kSpan;
+  T* const ks = dos + kRows * kSpan;     // two tiles
+  T* const vs = ks + 2 * kKeys * kSpan;  // two tiles
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int head = blockIdx.y, batch = blockIdx.z;
+  const int head = blockIdx.y, batch = blockIdx.z, dim = shape.head_dim;
   const int kv_head = head / (shape.heads / shape.kv_heads);
   const DeviceVisible visible(shape, batch, note);
-  const int first = row_block(shape.causal) * kBlockRows,
-            last = min(shape.queries, first + kBlockRows) - 1;
+  const int first = row_block(shape.causal) * kRows, last = min(shape.queries, first + kRows) - 1;
   const T *const k_head = k.at(batch, kv_head), *const v_head = v.at(batch, kv_head);
   const int begin = visible.begin(first) / kKeys * kKeys, end = visible.end(last);
   const auto load_keys = [&](int tile, int buffer) {
-    load_tile<Engine, D, kKeys>(ks + buffer * kKeys * D, k_head, k.row_stride, tile, shape.keys);
-    load_tile<Engine, D, kKeys>(vs + buffer * kKeys * D, v_head, v.row_stride, tile, shape.keys);
+    load_tile<Engine, D, kKeys, Tiles::kThreads>(ks + buffer * kKeys * kSpan, k_head, k.row_stride,
+                                                 tile, shape.keys, dim);
+    load_tile<Engine, D, kKeys, Tiles::kThreads>(vs + buffer * kKeys * kSpan, v_head, v.row_stride,
+                                                 tile, shape.keys, dim);
     finish_copies();
   };
-  load_tile<Engine, D, kBlockRows>(qs, q.at(batch, head), q.row_stride, first, shape.queries);
-  load_tile<Engine, D, kBlockRows>(dos, dout.at(batch, head), dout.row_stride, first,
-                                   shape.queries);
+  load_tile<Engine, D, kRows, Tiles::kThreads>(qs, q.at(batch, head), q.row_stride, first,
+                                               shape.queries, dim);
+  load_tile<Engine, D, kRows, Tiles::kThreads>(dos, dout.at(batch, head), dout.row_stride, first,
+                                               shape.queries, dim);
   finish_copies();
   if (begin < end) load_keys(begin, 0);
 
@@ -85,10 +90,11 @@ __global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
     __syncthreads();
     if (tile + kKeys < end) load_keys(tile + kKeys, buffer ^ 1);
     if (tile >= unit_end || tile + kKeys <= unit_begin) continue;  // no barrier is inside
-    const T *const k_tile = ks + buffer * kKeys * D, *const v_tile = vs + buffer * kKeys * D;
+    const T *const k_tile = ks + buffer * kKeys * kSpan, *const v_tile =
+                                                             vs + buffer * kKeys * kSpan;
     float scores[kKeys / 8][4], grads[kKeys / 8][4];
-    Engine::template score<T, D, kBlockRows, kKeys>(scores, qs, k_tile);
-    Engine::template score<T, D, kBlockRows, kKeys>(grads, dos, v_tile);
+    Engine::template score<T, D, kRows, kKeys>(scores, qs, k_tile);
+    Engine::template score<T, D, kRows, kKeys>(grads, dos, v_tile);
     Engine::template wait<1>(scores);
     if constexpr (Capped) cap_all(scores, rule);
     hide_keys(scores, visible, shape.queries, first, last, first + warp * 16, tile);
@@ -116,7 +122,7 @@ __global__ void __launch_bounds__(kThreads, (kBackwardBlocks<Engine, D>))
     Engine::template add<T, D, kKeys>(acc, weights, k_tile);
     Engine::template wait<0>(acc);
   }
-  store_rows<T, D>(dq.at(batch, head), dq.row_stride, first + warp * 16, shape.queries, acc,
+  store_rows<T, D>(dq.at(batch, head), dq.row_stride, first + warp * 16, shape.queries, dim, acc,
                    shape.scale, shape.scale);
 }
 
@@ -138,16 +144,19 @@ void attention_mma_backward_cuda(const CudaCall& call) {
   visit_kernels(call, [&]<typename Engine, typename T, int D, bool Capped>() {
     const HeadsOf<T> q(call.input(0)), k(call.input(1)), v(call.input(2)), dout(call.input(5));
     if (rows > 0) {
-      query_facts_kernel<T, D>
-          <<<static_cast<unsigned>((rows * (D / 8) + 255) / 256), 256, 0, call.stream>>>(
+      constexpr int kLanes = D <= 32 ? 4 : D <= 64 ? 8 : D <= 128 ? 16 : 32;
+      query_facts_kernel<T, kLanes>
+          <<<static_cast<unsigned>((rows * kLanes + 255) / 256), 256, 0, call.stream>>>(
               HeadsOf<T>(call.input(3)), dout, call.input(4).data<float>(), Elements(call.input(6)),
-              walk_of(*call.input(6).layout), facts, shape.heads, shape.queries, rows);
+              walk_of(*call.input(6).layout), facts, shape.heads, shape.queries, shape.head_dim,
+              rows);
       cuda::check_launch(call.op.name);
     }
     if (is_fused) return run_fused_grad(call, shape, facts, call.workspace.data());
-    launch(call, mma_query_grad_kernel<Engine, T, D, Capped>, shape.queries, shape.heads,
-           shape.batch, kBackwardTileBytes<Engine, D>, shape, ScoreRule(shape), q, k, v, dout,
-           facts, HeadsOf<T>(call.output(0)), fault_note(call));
+    launch<BackwardTiles<Engine, D, Grads::queries>>(
+        call, mma_query_grad_kernel<Engine, T, D, Capped>, shape.queries, shape.heads, shape.batch,
+        shape, ScoreRule(shape), q, k, v, dout, facts, HeadsOf<T>(call.output(0)),
+        fault_note(call));
   });
   if (!is_fused) run_key_grads(call, shape, facts);
 }

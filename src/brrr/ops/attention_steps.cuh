@@ -6,7 +6,8 @@
 
 namespace brrr::mma {
 
-inline constexpr int kStepQueries = 64;  // of a tile; blocks of keys have kBlockRows
+inline constexpr int kStepQueries = 64;                                    // of a tile
+inline constexpr int kBlockRows = 128, kThreads = threads_of(kBlockRows);  // keys of a block
 
 // Tiles of queries that may see a block of keys.
 struct TileRange {

@@ -20,8 +20,8 @@ namespace brrr::mma {
 
 template <int D>
 __device__ inline int tile_offset(int row, int chunk) {
-  static_assert(D == 32 || D == 64 || D == 128);
-  if constexpr (D == 32)
+  static_assert(D % 32 == 0);
+  if constexpr (D % 64 == 32)  // every other row begins 64 bytes into the 128 of all banks
     return row * D + (chunk ^ ((row >> 1) & 3)) * 8;
   else
     return row * D + (chunk ^ (row & 7)) * 8;

@@ -1,6 +1,7 @@
 #include "brrr/ops/tensor_cores.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
@@ -12,6 +13,7 @@ namespace brrr {
 namespace {
 
 constexpr int64_t kF8Multiple = 16;  // of m, n and k: what cuBLASLt asks of 8-bit products
+constexpr std::array kAttentionWidths{32, 64, 96, 128, 192, 256};  // of heads in shared memory
 
 std::string name_of(DType dtype) { return is_f8(dtype) ? "fp8" : to_text(dtype); }
 
@@ -125,6 +127,12 @@ bool is_chunked_head(const Layout& heads) {
          whole(heads.strides[2]) && whole(heads.offset) && reach < std::numeric_limits<int>::max();
 }
 
+int attention_kernel_width(int64_t dim) {
+  if (dim <= 0 || dim % 8 != 0) return 0;
+  const auto* const width = std::ranges::lower_bound(kAttentionWidths, dim);
+  return width == kAttentionWidths.end() ? 0 : *width;
+}
+
 TensorCoreUse attention_tensor_cores(const AttentionOperands& heads) {
   const int64_t dim = heads.q.shape[3], value_dim = heads.v.shape[3];
   const auto plain = [&](std::string_view reason) {
@@ -134,8 +142,9 @@ TensorCoreUse attention_tensor_cores(const AttentionOperands& heads) {
     return plain(join_text("tensor cores multiply bf16 and f16 heads, not ", heads.dtype));
   if (value_dim != dim)
     return plain(join_text("queries have ", dim, " numbers and values ", value_dim));
-  if (dim != 32 && dim != 64 && dim != 128)
-    return plain(join_text("heads of ", dim, "; there are kernels for 32, 64 and 128"));
+  if (attention_kernel_width(dim) == 0)
+    return plain(join_text("heads of ", dim, "; kernels take multiples of 8 up to ",
+                           kAttentionWidths.back()));
   if (heads.q.shape[0] > UINT16_MAX || heads.q.shape[1] > UINT16_MAX)
     return plain("more than 65535 sequences or heads");
   if (!(heads.scale > 0)) return plain("the scale of scores is not positive");

@@ -48,6 +48,9 @@ struct AttentionOperands {
   double scale = 1;
 };
 TensorCoreUse attention_tensor_cores(const AttentionOperands& heads);
+// Which kernel takes heads of `dim` numbers: the narrowest of 32, 64, 96, 128, 192 and 256 that holds them. It fills rows
+// up with zeros in shared memory. 0: none, since rows are no whole chunks of 16 bytes (8 numbers), or too long.
+int attention_kernel_width(int64_t dim);
 // Contiguous numbers in rows of whole 16-byte chunks, the last of which begins within 2^31 elements.
 bool is_chunked_head(const Layout& heads);
 

@@ -46,20 +46,33 @@ struct Descriptor {
 };
 
 // An instruction names each of its registers, in the text and as an operand: N / 2 results, whose numbers come
-// first, then the operands. Lists are made of halves.
+// first, then the operands. Lists grow from size to size.
 // clang-format off
 #define BRRR_NAMES_32 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-#define BRRR_NAMES_64 BRRR_NAMES_32 \
-  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define BRRR_NAMES_128 BRRR_NAMES_64 \
-  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
+#define BRRR_NAMES_48 BRRR_NAMES_32 \
+  ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define BRRR_NAMES_64 BRRR_NAMES_48 \
+  ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define BRRR_NAMES_96 BRRR_NAMES_64 \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define BRRR_NAMES_128 BRRR_NAMES_96 \
   ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define BRRR_NAMES_192 BRRR_NAMES_128 \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
+  ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define BRRR_NAMES_256 BRRR_NAMES_192 \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
+  ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #define BRRR_FOUR(n) "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])
 #define BRRR_SIXTEEN(n) BRRR_FOUR(n), BRRR_FOUR(n + 1), BRRR_FOUR(n + 2), BRRR_FOUR(n + 3)
 #define BRRR_RESULTS_32 BRRR_SIXTEEN(0)
+#define BRRR_RESULTS_48 BRRR_SIXTEEN(0), BRRR_FOUR(4), BRRR_FOUR(5)
 #define BRRR_RESULTS_64 BRRR_SIXTEEN(0), BRRR_SIXTEEN(4)
-#define BRRR_RESULTS_128 BRRR_SIXTEEN(0), BRRR_SIXTEEN(4), BRRR_SIXTEEN(8), BRRR_SIXTEEN(12)
+#define BRRR_RESULTS_96 BRRR_RESULTS_64, BRRR_SIXTEEN(8)
+#define BRRR_RESULTS_128 BRRR_RESULTS_96, BRRR_SIXTEEN(12)
+#define BRRR_RESULTS_192 BRRR_RESULTS_128, BRRR_SIXTEEN(16), BRRR_SIXTEEN(20)
+#define BRRR_RESULTS_256 BRRR_RESULTS_192, BRRR_SIXTEEN(24), BRRR_SIXTEEN(28)
 
 // `operands` is the rest of the text, `add` the number of the register that says whether c is added to.
 #define BRRR_WGMMA(N, TYPE, add, operands, ...)                                                  \
@@ -82,20 +95,20 @@ struct Descriptor {
 // c (+)= x y^T for one step of 16 columns; both operands in shared memory.
 template <typename T, int N>
 __device__ inline void multiply_step(float (&c)[N / 8][4], uint64_t x, uint64_t y, int add_to_c) {
-  static_assert(N == 32 || N == 64 || N == 128);
+  static_assert(N == 32 || N == 48 || N == 64);
   constexpr bool kIsBf16 = T::kMantissaBits == 7;
   if constexpr (N == 32 && kIsBf16) {
     BRRR_WGMMA_SHARED(32, "bf16", "%18", "%16, %17");
   } else if constexpr (N == 32) {
     BRRR_WGMMA_SHARED(32, "f16", "%18", "%16, %17");
-  } else if constexpr (N == 64 && kIsBf16) {
-    BRRR_WGMMA_SHARED(64, "bf16", "%34", "%32, %33");
-  } else if constexpr (N == 64) {
-    BRRR_WGMMA_SHARED(64, "f16", "%34", "%32, %33");
+  } else if constexpr (N == 48 && kIsBf16) {
+    BRRR_WGMMA_SHARED(48, "bf16", "%26", "%24, %25");
+  } else if constexpr (N == 48) {
+    BRRR_WGMMA_SHARED(48, "f16", "%26", "%24, %25");
   } else if constexpr (kIsBf16) {
-    BRRR_WGMMA_SHARED(128, "bf16", "%66", "%64, %65");
+    BRRR_WGMMA_SHARED(64, "bf16", "%34", "%32, %33");
   } else {
-    BRRR_WGMMA_SHARED(128, "f16", "%66", "%64, %65");
+    BRRR_WGMMA_SHARED(64, "f16", "%34", "%32, %33");
   }
 }
 
@@ -113,27 +126,47 @@ __device__ inline void multiply_rows_step(float (&c)[4][4], uint64_t x, uint64_t
 template <typename T, int N>
 __device__ inline void add_step(float (&c)[N / 8][4], const uint32_t (&a)[4], uint64_t y,
                                 int add_to_c) {
-  static_assert(N == 64 || N == 128);
+  static_assert(N == 64 || N == 96 || N == 128 || N == 192 || N == 256);
   constexpr bool kIsBf16 = T::kMantissaBits == 7;
   if constexpr (N == 64 && kIsBf16) {
     BRRR_WGMMA_REGISTERS(64, "bf16", "%37", "{%32, %33, %34, %35}, %36");
   } else if constexpr (N == 64) {
     BRRR_WGMMA_REGISTERS(64, "f16", "%37", "{%32, %33, %34, %35}, %36");
-  } else if constexpr (kIsBf16) {
+  } else if constexpr (N == 96 && kIsBf16) {
+    BRRR_WGMMA_REGISTERS(96, "bf16", "%53", "{%48, %49, %50, %51}, %52");
+  } else if constexpr (N == 96) {
+    BRRR_WGMMA_REGISTERS(96, "f16", "%53", "{%48, %49, %50, %51}, %52");
+  } else if constexpr (N == 128 && kIsBf16) {
     BRRR_WGMMA_REGISTERS(128, "bf16", "%69", "{%64, %65, %66, %67}, %68");
-  } else {
+  } else if constexpr (N == 128) {
     BRRR_WGMMA_REGISTERS(128, "f16", "%69", "{%64, %65, %66, %67}, %68");
+  } else if constexpr (N == 192 && kIsBf16) {
+    BRRR_WGMMA_REGISTERS(192, "bf16", "%101", "{%96, %97, %98, %99}, %100");
+  } else if constexpr (N == 192) {
+    BRRR_WGMMA_REGISTERS(192, "f16", "%101", "{%96, %97, %98, %99}, %100");
+  } else if constexpr (kIsBf16) {
+    BRRR_WGMMA_REGISTERS(256, "bf16", "%133", "{%128, %129, %130, %131}, %132");
+  } else {
+    BRRR_WGMMA_REGISTERS(256, "f16", "%133", "{%128, %129, %130, %131}, %132");
   }
 }
 
 #undef BRRR_NAMES_32
+#undef BRRR_NAMES_48
 #undef BRRR_NAMES_64
+#undef BRRR_NAMES_96
 #undef BRRR_NAMES_128
+#undef BRRR_NAMES_192
+#undef BRRR_NAMES_256
 #undef BRRR_FOUR
 #undef BRRR_SIXTEEN
 #undef BRRR_RESULTS_32
+#undef BRRR_RESULTS_48
 #undef BRRR_RESULTS_64
+#undef BRRR_RESULTS_96
 #undef BRRR_RESULTS_128
+#undef BRRR_RESULTS_192
+#undef BRRR_RESULTS_256
 #undef BRRR_WGMMA
 #undef BRRR_WGMMA_SHARED
 #undef BRRR_WGMMA_SHARED_ROWS
