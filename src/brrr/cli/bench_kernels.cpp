@@ -14,6 +14,7 @@
 
 #include "brrr/account/measure_cuda.h"
 #include "brrr/cli/bench.h"
+#include "brrr/cli/device_option.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/gpu_info.h"
 #include "brrr/graph/call.h"
@@ -93,6 +94,7 @@ struct KernelOptions {
   std::vector<std::string> only;  // groups; all where there are none
   bool json = false;
   std::string out;  // a file for the JSON too
+  DeviceOption device;
 };
 
 nlohmann::json json_of(const std::vector<Measured>& rows, const std::string& gpu, double copy) {
@@ -121,6 +123,8 @@ Table table_of(const std::vector<Measured>& rows, const std::string& gpu, double
 void run_kernels(const KernelOptions& options) {
   const GpuList list = list_gpus();
   check(!list.gpus.empty(), "bench kernels: there is no GPU: ", list.reason);
+  const Device device = options.device.device();
+  check(device == kGpu, "bench kernels: ", device, " is not the first GPU; use --device cuda");
   NoGrad no_tape;
   const double copy = measure_gpu_memory(0).copy.value();
   std::vector<Measured> rows;
@@ -178,6 +182,7 @@ void add_bench_kernels(CLI::App& bench) {
       ->add_option("--only", options->only, "Groups: rows, long-rows, update, embedding, attention")
       ->delimiter(',')
       ->check(CLI::IsMember({"rows", "long-rows", "update", "embedding", "attention"}));
+  add_device_option(*command, options->device);
   command->add_flag("--json", options->json, "Print JSON");
   command->add_option("--out", options->out, "Write JSON to a file too");
   command->callback([options] { run_kernels(*options); });
