@@ -46,8 +46,8 @@ std::vector<Row> measure(const Options& options, int gpu, std::string_view devic
   return rows;
 }
 
-double share(const Row& row, const Options& options) {
-  return mfu(options.size.flops() / *row.seconds, *row.promised);
+double share(const ProductSize& size, Seconds seconds, FlopsPerSecond promised) {
+  return mfu(size.flops() / seconds, promised);
 }
 
 void print_table(const std::vector<Row>& rows, const Options& options, const std::string& name) {
@@ -60,11 +60,12 @@ void print_table(const std::vector<Row>& rows, const Options& options, const std
       table.row(product_name(row.kind), "not on this GPU", "", "", "", lecture_mfu(row.kind));
       continue;
     }
-    table.row(product_name(row.kind), fmt::format("{:.2f}", 1e3 * row.seconds->value()),
-              fmt::format("{:.1f}", (options.size.flops() / *row.seconds).value() / 1e12),
-              row.promised ? fmt::format("{:.1f}", row.promised->value() / 1e12) : "unknown",
-              row.promised ? fmt::format("{:.3f}", share(row, options)) : "",
-              lecture_mfu(row.kind));
+    table.row(
+        product_name(row.kind), fmt::format("{:.2f}", 1e3 * row.seconds->value()),
+        fmt::format("{:.1f}", (options.size.flops() / *row.seconds).value() / 1e12),
+        row.promised ? fmt::format("{:.1f}", row.promised->value() / 1e12) : "unknown",
+        row.promised ? fmt::format("{:.3f}", share(options.size, *row.seconds, *row.promised)) : "",
+        lecture_mfu(row.kind));
   }
   std::fputs(table.text().c_str(), stdout);
 }
@@ -80,7 +81,7 @@ void print_json(const std::vector<Row>& rows, const Options& options, const std:
     if (row.seconds) {
       product["seconds"] = row.seconds->value();
       product["flops_per_second"] = (options.size.flops() / *row.seconds).value();
-      if (row.promised) product["mfu"] = share(row, options);
+      if (row.promised) product["mfu"] = share(options.size, *row.seconds, *row.promised);
     }
     result["products"].push_back(product);
   }
