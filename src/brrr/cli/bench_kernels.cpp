@@ -21,6 +21,7 @@
 #include "brrr/ops/attention.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
+#include "brrr/ops/gemm_cuda.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/unary.h"
@@ -71,6 +72,7 @@ std::vector<KernelGroup> all_groups() {
        {AttentionSize{64, 12, 1024, 64}, AttentionSize{16, 25, 1024, 64},
         AttentionSize{8, 16, 4096, 128}})
     groups.push_back({"attention", [size] { return attention_works(size); }, 10});
+  if (has_f8_products()) groups.push_back({"fp8", fp8_works, 10});
   return groups;
 }
 
@@ -179,9 +181,10 @@ void add_bench_kernels(CLI::App& bench) {
       "Norms, softmax, GELU, classifier, AdamW, attention on a GPU: time, bandwidth, FLOP/s");
   const auto options = std::make_shared<KernelOptions>();
   command
-      ->add_option("--only", options->only, "Groups: rows, long-rows, update, embedding, attention")
+      ->add_option("--only", options->only,
+                   "Groups: rows, long-rows, update, embedding, attention, fp8")
       ->delimiter(',')
-      ->check(CLI::IsMember({"rows", "long-rows", "update", "embedding", "attention"}));
+      ->check(CLI::IsMember({"rows", "long-rows", "update", "embedding", "attention", "fp8"}));
   add_device_option(*command, options->device);
   command->add_flag("--json", options->json, "Print JSON");
   command->add_option("--out", options->out, "Write JSON to a file too");
