@@ -134,6 +134,21 @@ TEST_F(Codegen, TheStepOfGpt2Compiles) {
   }
 }
 
+// Steps of the other families: experts, latent attention, recurrence, convolutions.
+TEST_F(Codegen, TheStepsOfEveryFamilyCompile) {
+  SKIP_WITHOUT_COMPILER();
+  for (const char* model : {"llama-tiny", "llama-moe-tiny", "llama-mla-tiny", "rnn-tiny",
+                            "gru-tiny", "lstm-tiny", "mlp", "cnn"}) {
+    StepOptions options{.batch = 2, .seq = 16, .device = Device::null(), .pipeline = on_gpu()};
+    options.pipeline.precision.policy = Precision::bf16_mixed;
+    const PlannedProgram program =
+        plan_program(ModelStep(model, options).trace_step(), options.pipeline);
+    for (const Kernel& kernel : program.kernels.kernels)
+      EXPECT_TRUE(kernel.generated || kernel.body || kernel.op->cuda) << model << kernel.name;
+    compile_all(program.kernels);
+  }
+}
+
 // Parameters, gradients and moments in bf16, without a policy.
 TEST_F(Codegen, AStepInPureBf16Compiles) {
   SKIP_WITHOUT_COMPILER();

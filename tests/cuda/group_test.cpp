@@ -106,6 +106,59 @@ TEST(CudaGroup, MomentumGivesTheBitsOfKernelsOneByOne) {
   expect_bits_of_one_by_one<Sgd>(SgdOptions{.momentum = 0.9, .weight_decay = 0.01});
 }
 
+// The same rule on both devices: parameters and states after five steps.
+template <typename Rule, typename Options>
+void expect_like_the_cpu(const Options& options, double tolerance) {
+  const auto train = [&](Device device) {
+    std::vector<NamedTensor> parameters;
+    std::vector<Tensor> grads;
+    for (size_t i = 0; i < 4; ++i) {
+      const Shape shape = i % 2 == 0 ? Shape{48, 32} : Shape{50};
+      parameters.push_back(
+          {join_text("p", i), to(values(shape, 300 + static_cast<uint32_t>(i)), device)});
+      grads.push_back(to(values(shape, 400 + static_cast<uint32_t>(i)), device));
+    }
+    Rule rule(parameters, options);
+    auto step = compile([&](const Tensor& rate) {
+      NoGrad update_only;
+      std::vector<Tensor> scaled;
+      for (const Tensor& g : grads) scaled.push_back(g * rate);
+      const Tensor norm = clip_global_norm(scaled, 1.0);
+      rule.update(scaled, rate);
+      return norm;
+    });
+    for (int run = 0; run < 5; ++run) step(to(tensor(0.01 * (run + 1)), device));
+    std::vector<Tensor> all;
+    for (const std::vector<NamedTensor>& named : {parameters, rule.states()}) {
+      for (const NamedTensor& each : named)
+        all.push_back(cast(to(each.tensor, Device::cpu()), DType::f64));
+    }
+    return all;
+  };
+  const std::vector<Tensor> expected = train(Device::cpu()), got = train(kGpu);
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double error = std::sqrt(sum(square(got[i] - expected[i])).item<double>() /
+                                   std::max(1e-30, sum(square(expected[i])).item<double>()));
+    EXPECT_LE(error, tolerance) << "tensor " << i;
+  }
+}
+
+// Newton-Schulz steps are products: sums in another order.
+TEST(CudaGroup, MuonIsThatOfTheCpu) {
+  BRRR_NEEDS_GPU();
+  expect_like_the_cpu<Muon>(MuonOptions{}, 1e-3);
+}
+
+// The chance by which a moment is rounded is a function of step and place, the same on both devices; a moment that is
+// off by a last bit of f32 rarely rounds the other way.
+TEST(CudaGroup, StatesThatAreRoundedByChanceAreThoseOfTheCpu) {
+  BRRR_NEEDS_GPU();
+  AdamWOptions options;
+  options.state_precision = StatePrecision::bf16;
+  expect_like_the_cpu<AdamW>(options, 1e-4);
+}
+
 Tensors norms_of(std::span<const Tensor> x) {
   Tensors norms;
   for (const Tensor& each : x) norms.push_back(sum(square(each)));

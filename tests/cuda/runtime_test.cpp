@@ -3,6 +3,8 @@
 
 #include <numeric>
 
+#include "brrr/device/cuda/generated.h"
+#include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
@@ -10,6 +12,9 @@
 #include "brrr/ops/matmul.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/reduce.h"
+#include "brrr/ops/softmax.h"
+#include "brrr/ops/views.h"
+#include "brrr/runtime/compile.h"
 #include "cuda/gpu.h"
 #include "support/error_of.h"
 
@@ -52,6 +57,49 @@ TEST(CudaRuntime, OutOfMemoryNamesTheHolders) {
   EXPECT_NE(words.find("out of memory"), std::string::npos) << words;
   EXPECT_NE(words.find("other programs"), std::string::npos) << words;
   EXPECT_EQ(sum(ones({4}, {.device = kGpu})).item<float>(), 4) << "the device still works";
+}
+
+// One temporary of 4 TiB: refused when the program is compiled, before it runs.
+TEST(CudaRuntime, AProgramThatCannotFitIsRefusedByItsPlan) {
+  BRRR_NEEDS_GPU();
+  const Tensor column = ones({1 << 20, 16}, {.device = kGpu});
+  auto f = compile([](const Tensor& x) { return sum(softmax(matmul(x, transpose(x)), -1)); });
+  const std::string words = error_of([&] { f(column); });
+  EXPECT_NE(words.find("out of memory by the plan: the program needs "), std::string::npos)
+      << words;
+  EXPECT_NE(words.find("other programs"), std::string::npos) << words;
+  EXPECT_EQ(sum(ones({4}, {.device = kGpu})).item<float>(), 4) << "the device still works";
+}
+
+TEST(CudaRuntime, AFailedLaunchNamesTheKernelItsSizesAndArguments) {
+  BRRR_NEEDS_GPU();
+  if (!cuda::has_compiler()) GTEST_SKIP() << "no NVRTC here: " << cuda::compiler_name();
+  const cuda::SourceText source{"idle", "extern \"C\" __global__ void idle(int a, int b) {}\n"};
+  const cuda::Kernel& kernel = cuda::generated_kernel(source, "idle", 0);
+  int first = 123456, second = 77;
+  void* const arguments[] = {&first, &second};
+  const std::string words =
+      error_of([&] { kernel.launch({.grid = {3}, .block = {4096}}, cuda::stream(0), arguments); });
+  for (const char* part : {"launch of idle", "grid 3x1x1", "block 4096x1x1", "123456 77"})
+    EXPECT_NE(words.find(part), std::string::npos) << words;
+}
+
+const OpDef kBroken{.name = "broken",
+                    .formula = "x",
+                    .kind = OpKind::other,
+                    .infer = [](const InferCall& call) -> TensorTypes {
+                      return {{call.shape(0), call.dtype(0)}};
+                    },
+                    .cuda = [](const CudaCall&) { fail("cuda: launch of broken failed: reason"); }};
+
+TEST(CudaRuntime, AFailedKernelOfAnOpNamesItsOperands) {
+  BRRR_NEEDS_GPU();
+  const Tensor x = transpose(empty({2, 3}, DType::bf16, kGpu));
+  const std::string words = error_of([&] { call_op(kBroken, {&x, 1}, {{"size", int64_t{5}}}); });
+  EXPECT_EQ(words.find("cuda: launch of broken failed: reason; it ran broken of bf16[3, 2] "
+                       "strides [1, 3] -> bf16[3, 2] {size=5}"),
+            0U)
+      << words;
 }
 
 TEST(CudaRuntime, ElementsGoThereAndBack) {

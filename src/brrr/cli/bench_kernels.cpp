@@ -14,12 +14,14 @@
 
 #include "brrr/account/measure_cuda.h"
 #include "brrr/cli/bench.h"
+#include "brrr/cli/device_option.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/gpu_info.h"
 #include "brrr/graph/call.h"
 #include "brrr/ops/attention.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
+#include "brrr/ops/gemm_cuda.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/unary.h"
@@ -72,6 +74,7 @@ std::vector<KernelGroup> all_groups() {
         AttentionSize{4, 16, 2048, 96}, AttentionSize{4, 16, 2048, 128},
         AttentionSize{4, 16, 2048, 192}, AttentionSize{4, 16, 2048, 256}})
     groups.push_back({"attention", [size] { return attention_works(size); }, 10});
+  if (has_f8_products()) groups.push_back({"fp8", fp8_works, 10});
   return groups;
 }
 
@@ -95,6 +98,7 @@ struct KernelOptions {
   std::vector<std::string> only;  // groups; all where there are none
   bool json = false;
   std::string out;  // a file for the JSON too
+  DeviceOption device;
 };
 
 nlohmann::json json_of(const std::vector<Measured>& rows, const std::string& gpu, double copy) {
@@ -123,6 +127,8 @@ Table table_of(const std::vector<Measured>& rows, const std::string& gpu, double
 void run_kernels(const KernelOptions& options) {
   const GpuList list = list_gpus();
   check(!list.gpus.empty(), "bench kernels: there is no GPU: ", list.reason);
+  const Device device = options.device.device();
+  check(device == kGpu, "bench kernels: ", device, " is not the first GPU; use --device cuda");
   NoGrad no_tape;
   const double copy = measure_gpu_memory(0).copy.value();
   std::vector<Measured> rows;
@@ -177,9 +183,11 @@ void add_bench_kernels(CLI::App& bench) {
       "Norms, softmax, GELU, classifier, AdamW, attention on a GPU: time, bandwidth, FLOP/s");
   const auto options = std::make_shared<KernelOptions>();
   command
-      ->add_option("--only", options->only, "Groups: rows, long-rows, update, embedding, attention")
+      ->add_option("--only", options->only,
+                   "Groups: rows, long-rows, update, embedding, attention, fp8")
       ->delimiter(',')
-      ->check(CLI::IsMember({"rows", "long-rows", "update", "embedding", "attention"}));
+      ->check(CLI::IsMember({"rows", "long-rows", "update", "embedding", "attention", "fp8"}));
+  add_device_option(*command, options->device);
   command->add_flag("--json", options->json, "Print JSON");
   command->add_option("--out", options->out, "Write JSON to a file too");
   command->callback([options] { run_kernels(*options); });

@@ -34,4 +34,7 @@ KernelWork op_work(const std::string& name, const OpDef& op, const Tensors& inpu
 // what memory bounds. Sizes are several times the cache.
 std::vector<KernelGroup> memory_bound_groups();
 
+// 8-bit operands and products, on GPUs that multiply them.
+std::vector<KernelWork> fp8_works();
+
 }  // namespace brrr::cli

@@ -10,6 +10,7 @@
 #include "brrr/account/measure_cuda.h"
 #include "brrr/account/mfu.h"
 #include "brrr/cli/bench.h"
+#include "brrr/cli/device_option.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/gpu_info.h"
 #include "brrr/report/table.h"
@@ -21,6 +22,7 @@ struct Options {
   ProductSize size{.m = 16384, .n = 8192, .k = 32768};
   int trials = 5;
   bool json = false;
+  DeviceOption device;
 };
 
 // What the lecture saw on its H100, with x [16384, 32768] of ones.
@@ -36,16 +38,16 @@ struct Row {
   std::optional<FlopsPerSecond> promised;
 };
 
-std::vector<Row> measure(const Options& options, std::string_view device) {
+std::vector<Row> measure(const Options& options, int gpu, std::string_view device) {
   std::vector<Row> rows;
   for (ProductKind kind : kProductKinds)
-    rows.push_back({kind, time_product(0, kind, options.size, options.trials),
+    rows.push_back({kind, time_product(gpu, kind, options.size, options.trials),
                     promised_product_rate(device, kind)});
   return rows;
 }
 
-double share(const Row& row, const Options& options) {
-  return mfu(options.size.flops() / *row.seconds, *row.promised);
+double share(const ProductSize& size, Seconds seconds, FlopsPerSecond promised) {
+  return mfu(size.flops() / seconds, promised);
 }
 
 void print_table(const std::vector<Row>& rows, const Options& options, const std::string& name) {
@@ -58,11 +60,12 @@ void print_table(const std::vector<Row>& rows, const Options& options, const std
       table.row(product_name(row.kind), "not on this GPU", "", "", "", lecture_mfu(row.kind));
       continue;
     }
-    table.row(product_name(row.kind), fmt::format("{:.2f}", 1e3 * row.seconds->value()),
-              fmt::format("{:.1f}", (options.size.flops() / *row.seconds).value() / 1e12),
-              row.promised ? fmt::format("{:.1f}", row.promised->value() / 1e12) : "unknown",
-              row.promised ? fmt::format("{:.3f}", share(row, options)) : "",
-              lecture_mfu(row.kind));
+    table.row(
+        product_name(row.kind), fmt::format("{:.2f}", 1e3 * row.seconds->value()),
+        fmt::format("{:.1f}", (options.size.flops() / *row.seconds).value() / 1e12),
+        row.promised ? fmt::format("{:.1f}", row.promised->value() / 1e12) : "unknown",
+        row.promised ? fmt::format("{:.3f}", share(options.size, *row.seconds, *row.promised)) : "",
+        lecture_mfu(row.kind));
   }
   std::fputs(table.text().c_str(), stdout);
 }
@@ -78,7 +81,7 @@ void print_json(const std::vector<Row>& rows, const Options& options, const std:
     if (row.seconds) {
       product["seconds"] = row.seconds->value();
       product["flops_per_second"] = (options.size.flops() / *row.seconds).value();
-      if (row.promised) product["mfu"] = share(row, options);
+      if (row.promised) product["mfu"] = share(options.size, *row.seconds, *row.promised);
     }
     result["products"].push_back(product);
   }
@@ -88,8 +91,10 @@ void print_json(const std::vector<Row>& rows, const Options& options, const std:
 void run_mfu(const Options& options) {
   const GpuList list = list_gpus();
   check(!list.gpus.empty(), "bench mfu: there is no GPU: ", list.reason);
-  const std::string& name = list.gpus[0].name;
-  const std::vector<Row> rows = measure(options, device_from_driver_name(name));
+  const Device device = options.device.device();
+  check(device.kind == DeviceKind::cuda, "bench mfu: ", device, " is no GPU; use --device cuda");
+  const std::string& name = list.gpus[static_cast<size_t>(device.index)].name;
+  const std::vector<Row> rows = measure(options, device.index, device_from_driver_name(name));
   options.json ? print_json(rows, options, name) : print_table(rows, options, name);
 }
 
@@ -110,6 +115,7 @@ void add_bench_mfu(CLI::App& bench) {
   command->add_option("--trials", options->trials, "Trials; the median counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  add_device_option(*command, options->device);
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options] { run_mfu(*options); });
 }

@@ -7,6 +7,7 @@
 #include "brrr/compiler/codegen_cuda.h"
 #include "brrr/compiler/epilogues.h"
 #include "brrr/compiler/expand.h"
+#include "brrr/compiler/fp8_products.h"
 #include "brrr/compiler/join_losses.h"
 #include "brrr/compiler/simplify.h"
 #include "brrr/compiler/verify_plan.h"
@@ -86,7 +87,9 @@ constexpr GraphPass kGpuPasses[] = {
      [](const Graph& graph, const PipelineOptions&) { return join_losses(graph); }, true},
     {"gelu_epilogue", &PipelineOptions::gelu_epilogue, run_epilogues<take_gelu_epilogues>, true},
     {"sum_epilogue", &PipelineOptions::sum_epilogue, run_epilogues<take_sum_epilogues>, true},
-    {"add_epilogue", &PipelineOptions::add_epilogue, run_epilogues<take_add_epilogues>, true}};
+    {"add_epilogue", &PipelineOptions::add_epilogue, run_epilogues<take_add_epilogues>, true},
+    {"fp8_products", &PipelineOptions::fp8_products,
+     [](const Graph& graph, const PipelineOptions&) { return take_fp8_products(graph); }, true}};
 
 // What the budget of recomputation is held against: the graph as it will run.
 PlannedGraph plan_graph(Graph graph, const PipelineOptions& options) {
@@ -118,6 +121,7 @@ constexpr GraphPass kGraphPasses[] = {
     kGpuPasses[1],
     kGpuPasses[2],
     kGpuPasses[3],
+    kGpuPasses[4],
 };
 
 // Passes behind them that choose better kernels or places and can be left out.

@@ -27,6 +27,8 @@ struct PipelineOptions {
   // On a GPU: what products do to their results (compiler/epilogues.h).
   bool gelu_epilogue = true, sum_epilogue = true, add_epilogue = true;
   EpilogueOptions epilogues = {};
+  bool fp8_products =
+      true;  // on a GPU: 8-bit factors as its tensor cores want them (fp8_products.h)
   bool fuse = true;
   bool land_results = true;      // on a GPU: false copies heads into rows
   bool group_kernels = true;     // false: kernels that do not depend on each other run one by one

@@ -275,9 +275,11 @@ class Rewriter {
     const ValueId product =
         to_.add(*node.op, factors, with_attr(node.attrs, {"dtype", DType::f32}));
     ValueId result = to_.add(mul_op, {product, to_.add(mul_op, inverses)});
-    if (node.inputs.size() > 2)
-      result = to_.add(add_op, {result, get(node.inputs[2], Form::traced)});
-    if (flow_.wanted_low[node.outputs[0].index()]) result = to_.cast(result, DType::bf16);
+    const bool low = flow_.wanted_low[node.outputs[0].index()];
+    if (node.inputs.size() >
+        2)  // a product in bf16 has a bias in bf16, as in the policy of that name
+      result = to_.add(add_op, {result, get(node.inputs[2], low ? Form::bf16 : Form::traced)});
+    if (low) result = to_.cast(result, DType::bf16);
     record(node, {result});
   }
 

@@ -4,6 +4,7 @@
 
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/graph/count.h"
+#include "brrr/graph/cuda_launch.h"
 #include "brrr/graph/tape.h"
 #include "brrr/graph/trace.h"
 
@@ -64,7 +65,7 @@ void run_cuda_kernel(const OpDef& op, int device, std::span<const Operand> opera
     scratch = Storage::allocate(Device::cuda(device), bytes, Category::workspace);
     call.workspace = {scratch->data(), static_cast<size_t>(bytes)};
   }
-  op.cuda(call);
+  launch_cuda(call);
 }
 
 void run_kernel(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,

@@ -1,4 +1,5 @@
 // The list of ops. What is not here does not exist for the sweep, the compiler or the documentation.
+#include "brrr/ops/fp8.h"
 #include "brrr/ops/op_list.h"
 
 namespace brrr {
@@ -89,6 +90,8 @@ std::span<const OpDef* const> builtin_ops() {
                                           &matmul_gelu_backward_op,
                                           &matmul_sums_op,
                                           &matmul_add_op,
+                                          &matmul_scaled_op,
+                                          &quantize_op,
                                           &softmax_op,
                                           &layer_norm_op,
                                           &cross_entropy_op,

@@ -312,6 +312,13 @@ bool is_gemm_supported(const Gemm& gemm) {
          is_matrix(gemm.b, gemm.k, gemm.n) && is_row_major(gemm.c) && are_dtypes_supported(gemm);
 }
 
+bool has_f8_products() {
+  if (!cuda::cublaslt()) return false;
+  if (cuda::gpu_count() == 0) return true;
+  const cuda::DeviceFacts& facts = cuda::device_facts(cuda::current_device());
+  return facts.major > 8 || (facts.major == 8 && facts.minor >= 9);
+}
+
 bool has_gemm_algorithm(const Gemm& gemm) {
   if (!is_gemm_supported(gemm)) return false;
   // Layers are alike, and a budget of memory plans a program many times.
@@ -352,6 +359,7 @@ namespace brrr {
 
 int64_t gemm_workspace_bytes(const Gemm&) { return 0; }
 bool is_gemm_supported(const Gemm&) { return false; }
+bool has_f8_products() { return false; }
 bool has_gemm_algorithm(const Gemm&) { return false; }
 void run_gemm_cuda(const Gemm&, cuda::Stream, std::span<std::byte>) {
   fail("this build has no CUDA; configure with -DBRRR_CUDA=ON, or use the cpu");

@@ -58,6 +58,9 @@ int64_t gemm_workspace_bytes(const Gemm& gemm);
 
 // Whether cuBLASLt takes it: dtypes, strides, alignment. Without cuBLASLt nothing is.
 bool is_gemm_supported(const Gemm& gemm);
+// Whether the library is there and the current device multiplies 8-bit factors: since compute capability 8.9. Without a
+// GPU programs are planned for one that does.
+bool has_f8_products();
 // Whether it has an algorithm for it on the current device; nothing runs, addresses only show alignment.
 bool has_gemm_algorithm(const Gemm& gemm);
 void run_gemm_cuda(const Gemm& gemm, cuda::Stream stream, std::span<std::byte> workspace);

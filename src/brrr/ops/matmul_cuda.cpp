@@ -49,6 +49,8 @@ class Products {
     check(is_library_ || !extras_.is_epilogue(), call_.op.name, ": cuBLASLt does not take ",
           call_.input(0).dtype, call_.input(0).shape(), " @ ", call_.input(1).shape(),
           " with an epilogue; run the product and what follows it as ops of their own");
+    invariant(!extras_.a_scale || (is_library_ && is_f8(a_.operand.dtype)), call_.op.name,
+              ": scales are the library's, of 8-bit factors");
     if (!is_library_) return run_plain();
     // Copies read the operand by the layout that it had before it was prepared.
     if (a_.copied) copy_elements_cuda(call_, a_.source(call_.input(0)), a_.target());
@@ -119,12 +121,12 @@ class Products {
   }
 
   bool takes_f8() const {
-    return f8_refusal({.a = a_.layout,
-                       .b = plain_b_,
-                       .a_dtype = call_.input(0).dtype,
-                       .b_dtype = call_.input(1).dtype,
-                       .c_dtype = call_.output(0).dtype})
-        .empty();
+    return has_f8_products() && f8_refusal({.a = a_.layout,
+                                            .b = plain_b_,
+                                            .a_dtype = call_.input(0).dtype,
+                                            .b_dtype = call_.input(1).dtype,
+                                            .c_dtype = call_.output(0).dtype})
+                                    .empty();
   }
 
   void place_result() {
@@ -209,6 +211,8 @@ class Products {
     gemm.bias_dtype = bias_dtype_;
     gemm.aux = aux_data_;
     gemm.addend = addend_data_;
+    gemm.a_scale = extras_.a_scale;
+    gemm.b_scale = extras_.b_scale;
     return gemm;
   }
 

@@ -20,6 +20,8 @@ struct ProductExtras {
   const Operand* addend = nullptr;  // rows like those of the result
   const Operand* aux = nullptr;     // what gelu is taken of, or was
   const Operand* sums = nullptr;    // [n] or [m], written
+  const float* a_scale = nullptr;   // of 8-bit factors that the library takes as they lie: the
+  const float* b_scale = nullptr;   // product is multiplied by both
   // More than linear has. The plain kernel knows nothing of it, so the library must take the product.
   bool is_epilogue() const { return addend || aux || sums || epilogue > GemmEpilogue::bias; }
 };

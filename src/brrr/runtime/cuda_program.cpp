@@ -7,6 +7,7 @@
 
 #include "brrr/device/cuda/generated.h"
 #include "brrr/graph/count.h"
+#include "brrr/graph/cuda_launch.h"
 #include "brrr/ops/op_list.h"
 
 namespace brrr {
@@ -234,6 +235,19 @@ void CudaProgram::upload_tables() {
   addresses_changed_ = false;
 }
 
+void CudaProgram::wait_for(const Kernel& kernel) const {
+  try {
+    cuda::wait(stream_);
+  } catch (const Error& error) {
+    std::string operands;
+    for (const std::vector<OperandRef>* refs : {&kernel.inputs, &kernel.outputs}) {
+      if (refs == &kernel.outputs) operands += " ->";
+      for (const OperandRef& ref : *refs) operands += join_text(" ", ref.dtype, ref.layout.shape);
+    }
+    fail(error.what(), "; it ran ", kernel.name, " of", operands);
+  }
+}
+
 void CudaProgram::launch_generated(Step& step) {
   const GeneratedKernel& kernel = *step.kernel->generated;
   for (size_t l = 0; l < kernel.launches.size(); ++l) {
@@ -253,13 +267,14 @@ void CudaProgram::launch_generated(Step& step) {
                           .block = {static_cast<unsigned>(launch.threads)}},
                          stream_, arguments);
     ++launches_;
+    if (waits_for_cuda_kernels()) wait_for(*step.kernel);
   }
 }
 
 void CudaProgram::launch_step(Step& step) {
   const Kernel& kernel = *step.kernel;
   if (kernel.generated) return launch_generated(step);
-  kernel.op->cuda(
+  launch_cuda(
       {*kernel.op, inputs_of(step), outputs_of(step), kernel.attrs, step.workspace, stream_});
   ++launches_;
 }
@@ -295,7 +310,8 @@ void CudaProgram::run_loop(Step& step, bool replay) {
   const std::span<const Operand> inputs = inputs_of(step);
   loop.count = count_of(step);
   check_repeat_count(loop.count, loop.parts);
-  const bool is_replayed = replay && runs_ > 0 && loop.parts.states() > 0;
+  const bool is_replayed =
+      replay && runs_ > 0 && loop.parts.states() > 0 && !waits_for_cuda_kernels();
   if (is_replayed && !loop.start.defined()) {
     cuda::Capture capture(stream_);
     start_loop(step);
@@ -326,7 +342,7 @@ void CudaProgram::run(bool replay) {
     }
   }
   upload_tables();
-  const bool may_capture = replay && runs_ > 0;
+  const bool may_capture = replay && runs_ > 0 && !waits_for_cuda_kernels();
   for (Section& section : sections_) {
     if (section.is_loop) {
       run_loop(steps_[section.begin], replay);

@@ -66,6 +66,7 @@ class CudaProgram {
   void upload_tables();
   void launch_step(Step& step);
   void launch_generated(Step& step);
+  void wait_for(const Kernel& kernel) const;
   void start_loop(Step& step);
   void run_loop(Step& step, bool replay);
   int64_t count_of(const Step& step);

@@ -44,11 +44,25 @@ CompiledProgram compile_for(Device device, Graph graph, PipelineOptions options)
   return run_pipeline(std::move(graph), options, thread_pool());
 }
 
+// A plan that does not fit is refused before anything runs, with who holds the memory.
+void require_device_room(Device device, Bytes arena) {
+  if (device.kind != DeviceKind::cuda) return;
+  const cuda::MemoryState state = cuda::memory_state(device.index);
+  const Bytes room(state.free + state.kept_for_reuse);
+  if (arena <= room) return;
+  fail("out of memory by the plan: the program needs ", arena, " for what it computes, and ", room,
+       " of ", Bytes(state.total), " are free on ", device, ", where tensors of this process hold ",
+       ledger(device).live(), ", and the driver and other programs ",
+       Bytes(state.total - state.free - state.held_by_brrr),
+       "; use a smaller batch, or let the backward part compute more again (recompute)");
+}
+
 }  // namespace
 
 Executable::Executable(Graph graph, const PipelineOptions& options)
     : device_(device_of(graph, options)) {
   program_ = compile_for(device_, std::move(graph), options);
+  require_device_room(device_, Bytes(plan().arena_bytes));
   if (plan().arena_bytes > 0)
     arena_ = Storage::allocate(device_, plan().arena_bytes, Category::activation);
   for (const StateSlot& state : program_.graph.states) {

@@ -20,6 +20,7 @@ constexpr GraphStage kStages[] = {
     {"gelu_epilogue", "on a GPU: GELU and its gradient by the products before them"},
     {"sum_epilogue", "on a GPU: bias gradients by the products of the weights' gradients"},
     {"add_epilogue", "on a GPU: additions by the products and gradients of norms before them"},
+    {"fp8_products", "on a GPU: 8-bit factors along both axes, products that scale their results"},
 };
 
 // The same settings on the null device, where replaying a graph takes no memory.

@@ -147,7 +147,8 @@ void fill_bytes(void* to, int value, size_t bytes, Stream stream) {
 void fill_zero(void* to, size_t bytes, Stream stream) { fill_bytes(to, 0, bytes, stream); }
 
 void wait(Stream stream) {
-  require(cudaStreamSynchronize(stream), "a kernel or copy enqueued before, seen by wait(),");
+  require(cudaStreamSynchronize(stream),
+          "a kernel or copy enqueued before (BRRR_CUDA_WAIT=1 tells which), seen by wait(),");
   throw_faults();
 }
 
@@ -180,7 +181,8 @@ Event& Event::operator=(Event&& other) noexcept {
 }
 void Event::record(Stream stream) { require(cudaEventRecord(event_, stream), "cudaEventRecord"); }
 void Event::wait() const {
-  require(cudaEventSynchronize(event_), "work before an event, seen by Event::wait(),");
+  require(cudaEventSynchronize(event_),
+          "work before an event (BRRR_CUDA_WAIT=1 tells which), seen by Event::wait(),");
   throw_faults();
 }
 bool Event::is_done() const {

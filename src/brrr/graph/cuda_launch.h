@@ -1,0 +1,18 @@
+// Runs the CUDA kernel of an op, so that what goes wrong is told with the op, its operands and its attributes.
+//
+// A kernel that fails while it runs is noticed at a later wait, without a name. With BRRR_CUDA_WAIT=1 in the environment
+// each kernel is waited for, and nothing is captured: slow, and the error is that of the kernel at hand.
+#pragma once
+
+#include "brrr/graph/op_def.h"
+
+namespace brrr {
+
+bool waits_for_cuda_kernels();
+
+void launch_cuda(const CudaCall& call);
+
+// "matmul of bf16[2, 3] strides [3, 1], ... -> bf16[2, 4] {dtype=f32}"
+std::string to_text(const CudaCall& call);
+
+}  // namespace brrr
