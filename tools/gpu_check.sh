@@ -75,7 +75,7 @@ if wants sanitizer; then
   if command -v compute-sanitizer >/dev/null; then
     # Asking for more memory than there is is an error that the test wants, and the tool reports.
     step memcheck 240 compute-sanitizer --tool memcheck --error-exitcode 9 \
-      "$bin/tests/test_cuda" --gtest_brief=1 --gtest_filter='Cuda*:Cases*:-*OutOfMemory*:*ManyElements*:*AreFaster*'
+      "$bin/tests/test_cuda" --gtest_brief=1 --gtest_filter='Cuda*:Cases*:-*OutOfMemory*:*ManyElements*'
     step racecheck 240 compute-sanitizer --tool racecheck --error-exitcode 9 \
       "$bin/tests/test_cuda" --gtest_brief=1 --gtest_filter='Cases/*:CudaRuntime.Random*:CudaRows.*ManyRows:CudaRows.Infinities*:CudaFp8.Quantizes*'
   else

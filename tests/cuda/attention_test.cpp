@@ -14,7 +14,6 @@
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
-#include "brrr/runtime/kernel_alone.h"
 #include "cuda/gpu.h"
 
 namespace brrr {
@@ -186,13 +185,20 @@ TEST(CudaAttentionLayouts, ViewsOfOneProjectionAreNotCopied) {
 
 const Attrs kCausal{{"scale", 0.1}, {"causal", true}, {"window", int64_t{0}}, {"soft_cap", 0.0}};
 
-bool do_tensor_cores_take(const OpDef& op, DType dtype, int64_t dim, uintptr_t address) {
+bool do_tensor_cores_take(const OpDef& op, DType dtype, int64_t dim, uintptr_t address,
+                          int64_t result_gap = 0) {
   const Layout heads = contiguous_layout({2, 2, 40, dim}), rows = contiguous_layout({2, 2, 40});
   std::byte* const base = reinterpret_cast<std::byte*>(address);
   const Operand head{base, &heads, dtype}, row{base, &rows, DType::f32};
-  std::vector<Operand> inputs{head, head, head};
-  if (&op == &attention_backward_op) inputs.insert(inputs.end(), {head, row, head, row});
-  return is_mma_attention({op, inputs, {}, kCausal, {}, nullptr});
+  Layout apart = heads;  // rows of the results
+  apart.strides = {80 * (dim + result_gap), 40 * (dim + result_gap), dim + result_gap, 1};
+  const Operand result{base, &apart, dtype};
+  std::vector<Operand> inputs{head, head, head}, outputs{result, row};
+  if (&op == &attention_backward_op) {
+    inputs.insert(inputs.end(), {head, row, head, row});
+    outputs = {result, result, result};
+  }
+  return is_mma_attention({op, inputs, outputs, kCausal, {}, nullptr});
 }
 
 TEST(CudaAttentionDispatch, TensorCoresTakeWholeChunksUpTo256) {
@@ -204,29 +210,10 @@ TEST(CudaAttentionDispatch, TensorCoresTakeWholeChunksUpTo256) {
       for (int64_t dim : {1, 4, 20, 100, 250, 264, 512})
         EXPECT_FALSE(do_tensor_cores_take(*op, dtype, dim, kAligned)) << op->name << " " << dim;
       EXPECT_FALSE(do_tensor_cores_take(*op, dtype, 96, kAligned + 8)) << "no 16-byte loads";
+      EXPECT_TRUE(do_tensor_cores_take(*op, dtype, 96, kAligned, 8)) << "rows apart";
+      EXPECT_FALSE(do_tensor_cores_take(*op, dtype, 96, kAligned, 4)) << "no 16-byte stores";
     }
     EXPECT_FALSE(do_tensor_cores_take(*op, DType::f32, 96, kAligned));
-  }
-}
-
-// bf16 on tensor cores beside f32 in plain arithmetic, which is what 16 bits would have without them: if a size fell back,
-// both would take the same time.
-TEST(CudaAttentionDispatch, TensorCoresAreFaster) {
-  BRRR_NEEDS_GPU();
-  if (cuda::device_facts(0).major < 8) GTEST_SKIP() << "tensor cores take bf16 since Ampere";
-  for (const int64_t dim : {32, 48, 64, 80, 96, 112, 128, 160, 192, 256}) {
-    const auto seconds = [&](const OpDef& op, DType dtype) {
-      const OperandRef head = operand(dtype, Shape{2, 16, 1024, dim}),
-                       row = operand(DType::f32, Shape{2, 16, 1024});
-      std::vector<OperandRef> inputs{head, head, head};
-      if (&op == &attention_backward_op) inputs.insert(inputs.end(), {head, row, head, row});
-      return seconds_alone(make_kernel(op, inputs, kCausal), kGpu, {.rounds = 3}).value();
-    };
-    for (const OpDef* op : {&attention_op, &attention_backward_op}) {
-      const double plain = seconds(*op, DType::f32), fast = seconds(*op, DType::bf16);
-      EXPECT_GT(plain, 4 * fast) << op->name << " of heads of " << dim << ": " << plain
-                                 << " s in f32, " << fast << " s in bf16";
-    }
   }
 }
 
