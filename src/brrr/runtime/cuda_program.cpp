@@ -1,59 +1,18 @@
 #include "brrr/runtime/cuda_program.h"
 
 #include <algorithm>
-#include <numeric>
-#include <optional>
 #include <set>
 
 #include "brrr/device/cuda/generated.h"
 #include "brrr/graph/count.h"
 #include "brrr/graph/cuda_launch.h"
-#include "brrr/ops/op_list.h"
+#include "brrr/runtime/cuda_loop.h"
 
 namespace brrr {
 namespace {
 
-std::byte* first_byte(const Operand& operand) {
-  return operand.base + storage_bytes(operand.dtype, operand.layout->offset);
-}
-
-size_t bytes_of(const Operand& operand) {
-  return static_cast<size_t>(storage_bytes(operand.dtype, operand.count()));
-}
-
-int64_t side_block(int64_t bytes) { return std::max<int64_t>(bytes, 16); }
-
-Ref<Storage> device_bytes(int device, int64_t bytes) {
-  return Storage::allocate(Device::cuda(device), side_block(bytes), Category::workspace);
-}
-
-// Of one iteration of a loop: the part of an operand that is dealt out among them.
-int64_t slice_bytes(const OperandRef& sliced, const RepeatNode& parts) {
-  return storage_bytes(sliced.dtype, numel(sliced.layout.shape)) / std::max<int64_t>(parts.most, 1);
-}
-
 int64_t table_bytes(const GeneratedLaunch& launch) {
   return static_cast<int64_t>(launch.pointers.size() * sizeof(void*));
-}
-
-int64_t loop_bytes(const Kernel& kernel) {
-  const RepeatNode parts = repeat_node(kernel.attrs);
-  const auto number = static_cast<int64_t>(sizeof(int64_t));
-  int64_t bytes = side_block(std::max<int64_t>(parts.most, 1) * number) + side_block(number);
-  for (int i = 1; i < parts.first_captured(); ++i)
-    bytes += side_block(slice_bytes(kernel.inputs[static_cast<size_t>(i)], parts));
-  return bytes + side_bytes(kernel.body->list).value();
-}
-
-// The number that a buffer holds in every run, where a program writes one there.
-std::optional<int64_t> constant_in(const KernelList& list, BufferId buffer) {
-  for (const Kernel& kernel : list.kernels) {
-    if (kernel.outputs.empty() || kernel.outputs[0].buffer != buffer) continue;
-    if (kernel.op == &full_op) return static_cast<int64_t>(kernel.attrs.number("value"));
-    if (kernel.op == &number_op && kernel.outputs[0].dtype == DType::i64)
-      return kernel.attrs.integer("value");
-  }
-  return {};
 }
 
 // Compiles what is not in a cache yet on all threads. A failure is found again, and told, by the one who
@@ -104,28 +63,6 @@ Bytes side_bytes(const KernelList& list) {
   return Bytes(bytes);
 }
 
-// A body, with an arena inside that of the program around it. What changes from one iteration to the next
-// is copied into slots, so that the body is captured once.
-struct CudaProgram::Loop {
-  Loop(const Kernel& kernel, std::byte* arena, int device)
-      : parts(repeat_node(kernel.attrs)), body(*kernel.body, arena, device) {
-    std::vector<int64_t> numbers(static_cast<size_t>(std::max<int64_t>(parts.most, 1)));
-    std::iota(numbers.begin(), numbers.end(), 0);
-    const auto bytes = static_cast<int64_t>(numbers.size() * sizeof(int64_t));
-    indices = device_bytes(device, bytes);
-    cuda::copy_to_device(indices->data(), numbers.data(), static_cast<size_t>(bytes),
-                         cuda::stream(device));
-    cuda::wait(cuda::stream(device));  // `numbers` goes
-  }
-  RepeatNode parts;
-  CudaProgram body;
-  Ref<Storage> indices;             // 0, 1, 2, ...
-  std::vector<Ref<Storage>> slots;  // of the index and of every sliced operand
-  std::optional<int64_t> constant;  // the count, where the program has it as a number
-  cuda::Graph start;                // the first values of its states
-  int64_t count = 0;                // iterations of the last run
-};
-
 CudaProgram::CudaProgram(const KernelProgram& program, std::byte* arena, int device)
     : program_(&program), device_(device), stream_(cuda::stream(device)) {
   compile_at_once(program.list, cuda::architecture_of(device));
@@ -158,14 +95,7 @@ void CudaProgram::add_step(const Kernel& kernel, std::byte* arena) {
     step.workspace = {arena_address(kernel.workspace, arena),
                       static_cast<size_t>(program_->list.buffers[kernel.workspace.index()].bytes)};
   if (kernel.body) {
-    step.loop = std::make_unique<Loop>(kernel, step.workspace.data(), device_);
-    step.loop->constant = constant_in(program_->list, kernel.inputs[0].buffer);
-    step.loop->slots.push_back(device_bytes(device_, sizeof(int64_t)));
-    for (int i = 1; i < step.loop->parts.first_captured(); ++i)
-      step.loop->slots.push_back(device_bytes(
-          device_, slice_bytes(kernel.inputs[static_cast<size_t>(i)], step.loop->parts)));
-    for (size_t i = 0; i < step.loop->slots.size(); ++i)
-      step.loop->body.set_address(Place::input, static_cast<int>(i), step.loop->slots[i]->data());
+    step.loop = std::make_unique<Loop>(program_->list, kernel, step.workspace.data(), device_);
   } else if (kernel.generated) {
     for (const GeneratedLaunch& launch : kernel.generated->launches) {
       step.code.push_back(&cuda::generated_kernel(kernel.generated->source, launch.entry, device_));
@@ -181,10 +111,12 @@ void CudaProgram::add_step(const Kernel& kernel, std::byte* arena) {
 
 void CudaProgram::add_sections() {
   for (size_t s = 0; s < steps_.size(); ++s) {
-    const bool is_loop = steps_[s].loop != nullptr;
-    if (is_loop || sections_.empty() || sections_.back().is_loop)
-      sections_.push_back({.begin = s, .end = s, .is_loop = is_loop, .graph = {}});
-    sections_.back().end = s + 1;
+    if (sections_.empty() || sections_.back().loop) sections_.push_back({.begin = s, .end = s});
+    if (steps_[s].loop) {
+      sections_.back().loop = &steps_[s];
+    } else {
+      sections_.back().end = s + 1;
+    }
   }
 }
 
@@ -279,87 +211,39 @@ void CudaProgram::launch_step(Step& step) {
   ++launches_;
 }
 
-int64_t CudaProgram::count_of(const Step& step) {
-  if (const std::optional<int64_t>& constant = step.loop->constant) return *constant;
-  int64_t count = 0;
-  cuda::copy_to_host(&count, first_byte(inputs_of(step)[0]), sizeof(count), stream_);
-  cuda::wait(stream_);
-  return count;
+void CudaProgram::launch_steps(const Section& section) {
+  for (size_t s = section.begin; s < section.end; ++s) launch_step(steps_[s]);
 }
 
-// Puts the first values of the states of a loop where the states are, and shows the body what is fixed.
-void CudaProgram::start_loop(Step& step) {
-  Loop& loop = *step.loop;
-  const std::span<const Operand> inputs = inputs_of(step), outputs = outputs_of(step);
-  for (int s = 0; s < loop.parts.states(); ++s) {
-    const Operand& state = outputs[static_cast<size_t>(s)];
-    const int initial = loop.parts.initial_of(s);
-    const std::byte* from =
-        initial < 0 ? nullptr : first_byte(inputs[static_cast<size_t>(initial)]);
-    std::byte* const to = first_byte(state);
-    if (!from) cuda::fill_zero(to, bytes_of(state), stream_);
-    if (from && from != to) cuda::copy_on_device(to, from, bytes_of(state), stream_);
-    loop.body.set_address(Place::state, s, to);
-  }
-  for (int i = loop.parts.first_captured(); i < loop.parts.first_initial(); ++i)
-    loop.body.set_address(Place::input, i, first_byte(inputs[static_cast<size_t>(i)]));
-}
-
-void CudaProgram::run_loop(Step& step, bool replay) {
-  Loop& loop = *step.loop;
-  const std::span<const Operand> inputs = inputs_of(step);
-  loop.count = count_of(step);
-  check_repeat_count(loop.count, loop.parts);
-  const bool is_replayed =
-      replay && runs_ > 0 && loop.parts.states() > 0 && !waits_for_cuda_kernels();
-  if (is_replayed && !loop.start.defined()) {
+void CudaProgram::launch_recorded(cuda::Graph& graph, const std::function<void()>& work) {
+  if (!graph.defined()) {
+    const int64_t before = launches_;
     cuda::Capture capture(stream_);
-    start_loop(step);
-    loop.start = capture.finish();
+    work();
+    graph = capture.finish();
+    launches_ = before;  // recorded, not launched
   }
-  is_replayed ? loop.start.launch(stream_) : start_loop(step);
-  for (int64_t n = 0; n < loop.count; ++n) {
-    cuda::copy_on_device(loop.slots[0]->data(),
-                         loop.indices->data() + n * static_cast<int64_t>(sizeof(int64_t)),
-                         sizeof(int64_t), stream_);
-    for (int i = 1; i < loop.parts.first_captured(); ++i) {
-      const Operand& sliced = inputs[static_cast<size_t>(i)];
-      const size_t bytes = bytes_of(sliced) / static_cast<size_t>(loop.parts.most);
-      cuda::copy_on_device(loop.slots[static_cast<size_t>(i)]->data(),
-                           first_byte(sliced) + static_cast<size_t>(n) * bytes, bytes, stream_);
-    }
-    loop.body.run(replay);
-    launches_ += loop.body.launches_of_last_run();
-  }
+  graph.launch(stream_);
+  ++launches_;
 }
 
 void CudaProgram::run(bool replay) {
   launches_ = 0;
   if (addresses_changed_) {  // captured work has the old ones
-    for (Section& section : sections_) section.graph = {};
-    for (Step& step : steps_) {
-      if (step.loop) step.loop->start = {};
-    }
+    for (Section& section : sections_) section.graph = section.next = {};
   }
   upload_tables();
-  const bool may_capture = replay && runs_ > 0 && !waits_for_cuda_kernels();
+  const bool is_replayed = replay && runs_ > 0 && !waits_for_cuda_kernels();
   for (Section& section : sections_) {
-    if (section.is_loop) {
-      run_loop(steps_[section.begin], replay);
-      continue;
-    }
-    if (may_capture && !section.graph.defined()) {
-      const int64_t before = launches_;
-      cuda::Capture capture(stream_);
-      for (size_t s = section.begin; s < section.end; ++s) launch_step(steps_[s]);
-      section.graph = capture.finish();
-      launches_ = before;  // recorded, not launched
-    }
-    if (may_capture) {
-      section.graph.launch(stream_);
-      ++launches_;
+    if (section.loop && is_replayed && may_record(*section.loop)) {
+      replay_loop(section);
+    } else if (section.loop) {
+      launch_steps(section);
+      run_loop(*section.loop);
+    } else if (is_replayed) {
+      launch_recorded(section.graph, [&] { launch_steps(section); });
     } else {
-      for (size_t s = section.begin; s < section.end; ++s) launch_step(steps_[s]);
+      launch_steps(section);
     }
   }
   ++runs_;
@@ -370,7 +254,7 @@ void CudaProgram::run_timed(KernelTimes& times) {
   std::vector<cuda::Event> events(steps_.size() + 1);
   for (size_t s = 0; s < steps_.size(); ++s) {
     events[s].record(stream_);
-    steps_[s].loop ? run_loop(steps_[s], /*replay=*/false) : launch_step(steps_[s]);
+    steps_[s].loop ? run_loop(steps_[s]) : launch_step(steps_[s]);
   }
   events.back().record(stream_);
   times.clock_seconds = empty_interval(stream_);

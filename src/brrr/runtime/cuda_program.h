@@ -1,10 +1,12 @@
 // Kernels bound to the memory of a GPU. Steps that follow each other are captured once and replayed as one
-// launch; a repeat is one launch of its body for every iteration, with no waiting between them.
+// launch; a repeat is one launch for every iteration, the first of them with what lies before the loop, and nothing waits
+// between them (runtime/cuda_loop.h).
 //
 // Addresses are fixed before the first run. A run whose addresses change from call to call (large inputs
 // that are not copied into slots) launches its kernels one by one instead.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -50,11 +52,12 @@ class CudaProgram {
     std::vector<const cuda::Kernel*> code;  // of a generated kernel, by launch
     std::vector<Ref<Storage>> tables;       // by launch: pointers in device memory, or null
   };
-  // Steps that run without the host in between: [begin, end), captured once; or one loop.
+  // Steps that run without the host in between: [begin, end), and the loop behind them where there is one.
   struct Section {
     size_t begin, end;
-    bool is_loop;
-    cuda::Graph graph;
+    Step* loop = nullptr;
+    cuda::Graph graph = {};  // the steps, and the first iteration
+    cuda::Graph next = {};   // any other iteration
   };
 
   void add_step(const Kernel& kernel, std::byte* arena);
@@ -67,9 +70,18 @@ class CudaProgram {
   void launch_step(Step& step);
   void launch_generated(Step& step);
   void wait_for(const Kernel& kernel) const;
-  void start_loop(Step& step);
-  void run_loop(Step& step, bool replay);
+  void launch_steps(const Section& section);
+  // Records the work where the graph does not have it yet, and launches the graph.
+  void launch_recorded(cuda::Graph& graph, const std::function<void()>& work);
+
+  // ---- loops (cuda_loop.cpp)
   int64_t count_of(const Step& step);
+  void bind_loop(Step& step);
+  void start_loop(Step& step);
+  void take_slices(const Step& step) const;
+  static bool may_record(const Step& step);
+  void run_loop(Step& step);
+  void replay_loop(Section& section);
 
   const KernelProgram* program_;
   const int device_;

@@ -2,6 +2,7 @@
 #include "brrr/device/cuda/runtime.h"
 
 #include "brrr/base/error.h"
+#include "brrr/device/cuda/slices.h"
 
 #if BRRR_HAS_CUDA
 
@@ -219,6 +220,8 @@ void copy_on_device(void*, const void*, size_t, Stream) { fail_not_built(); }
 void fill_bytes(void*, int, size_t, Stream) { fail_not_built(); }
 void fill_zero(void*, size_t, Stream) { fail_not_built(); }
 void wait(Stream) { fail_not_built(); }
+void take_slices(std::span<const Slice>, const int64_t*, Stream) { fail_not_built(); }
+void advance(int64_t*, Stream) { fail_not_built(); }
 void check_launch(std::string_view) { fail_not_built(); }
 void* allocate_bytes(int, size_t) { fail_not_built(); }
 void release_bytes(int, void*) noexcept {}
