@@ -245,6 +245,7 @@ class ReductionWriter {
         "  if (i >= {1}) return;\n"
         "  const Sum* mine = from.parts + i / {2} * {3} + i % {2};\n"
         "  Sum total = mine[0];\n"
+        "#pragma unroll 16\n"  // loads under way at once; the order of additions stays
         "  for (int part = 1; part < {4}; ++part) total = Fold::of(total, mine[part * {2}]);\n"
         "  finish(results, i, total);\n}}\n\n",
         kThreads, results, columns(), parts * columns(), parts);

@@ -9,7 +9,12 @@ namespace brrr {
 struct NormColumns {
   Elements data;
   int64_t stride;
-  explicit NormColumns(const Operand& x) : data(x), stride(x.layout->strides[0]) {}
+  const float4* quads;  // null where it is not f32 in order, whole 16 bytes at a time
+  explicit NormColumns(const Operand& x)
+      : data(x), stride(x.layout->strides[0]), quads(data.as<const float4>()) {
+    if (x.dtype != DType::f32 || stride != 1 || reinterpret_cast<uintptr_t>(quads) % 16 != 0)
+      quads = nullptr;
+  }
   template <typename C>
   __device__ C at(int64_t col) const {
     return data.load<C>(col * stride);
@@ -27,6 +32,12 @@ struct StagedColumns {
   __device__ StagedColumns(float4* place, const NormColumns& from, int all_chunks)
       : groups(place), chunks(all_chunks) {
     const int cols = all_chunks * kChunk<T>;
+    if (from.quads != nullptr) {  // few turns of a loop: rows do not wait long for their columns
+      for (int quad = static_cast<int>(threadIdx.x); quad < cols / 4;
+           quad += static_cast<int>(blockDim.x))
+        place[quad % kGroups * chunks + quad / kGroups] = from.quads[quad];
+      return;
+    }
     for (int col = static_cast<int>(threadIdx.x); col < cols; col += static_cast<int>(blockDim.x)) {
       const int chunk = col / kChunk<T>, within = col % kChunk<T>;
       reinterpret_cast<float*>(place + within / 4 * chunks + chunk)[within % 4] =

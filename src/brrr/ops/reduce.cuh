@@ -246,6 +246,7 @@ struct CombineParts {
   __device__ void operator()(int64_t output) const {
     const W* part = static_cast<const W*>(plan.partials) + output;
     W total = part[0];
+#pragma unroll 16  // loads under way at once; the order of additions stays
     for (int64_t split = 1; split < plan.splits; ++split)
       total = Op::of(total, part[split * plan.outputs]);
     Plan whole = plan;
