@@ -61,6 +61,11 @@ struct WarpTeam {
   __device__ C sum(C value) {
     return join_lanes(value, Plus{});
   }
+  template <int Numbers, typename C>
+  __device__ void max(C (&values)[Numbers]) {
+#pragma unroll
+    for (C& value : values) value = join_lanes(value, Larger{});
+  }
   template <typename C>
   __device__ C max(C value) {
     return join_lanes(value, Larger{});
@@ -134,10 +139,14 @@ struct BlockTeam {
     sum(values);
     return values[0];
   }
+  template <int Numbers, typename C>
+  __device__ void max(C (&values)[Numbers]) {
+    join(values, -std::numeric_limits<C>::infinity(), Larger{});
+  }
   template <typename C>
   __device__ C max(C value) {
     C values[1] = {value};
-    join(values, -std::numeric_limits<C>::infinity(), Larger{});
+    max(values);
     return values[0];
   }
 
