@@ -81,11 +81,11 @@ struct CachedRow {
   using Team = TeamType;
   uint4 words[Steps];
 
-  __device__ void load(const uint4* from, int chunks) {
+  __device__ void load(const uint4* from, int chunks, uint4 absent = {0, 0, 0, 0}) {
 #pragma unroll
     for (int s = 0; s < Steps; ++s) {
       const int chunk = s * Team::size() + Team::rank();
-      words[s] = chunk < chunks ? from[chunk] : uint4{0, 0, 0, 0};
+      words[s] = chunk < chunks ? from[chunk] : absent;
     }
   }
   __device__ void unpack(float (&values)[Steps][kChunk<T>]) const {

@@ -81,36 +81,20 @@ __global__ void __launch_bounds__(Row::kIsOfWarp || Stays ? kRowThreads<Row> : k
   }
 }
 
-// Where a long row lacks chunks, nothing is added.
-template <typename T>
-__device__ void unpack_tile(const RowTile<T>& tile, int rest, float absent,
-                            float (&values)[RowTile<T>::kSteps][kChunk<T>]) {
-  tile.unpack(values);
-#pragma unroll
-  for (int s = 0; s < RowTile<T>::kSteps; ++s) {
-    if (s * BlockTeam::size() + BlockTeam::rank() < rest) continue;
-#pragma unroll
-    for (float& value : values[s]) value = absent;
-  }
-}
-
 template <typename T, bool Logarithm>
 __global__ void __launch_bounds__(kTileThreads) softmax_long_kernel(SoftmaxRows call) {
-  using Tile = RowTile<T>;
+  constexpr int kSteps = 4;
+  using Tile = RowTile<T, kSteps>;
   const int chunks = call.chunks;
   BlockTeam team;
   for (int64_t r = team.index(); r < call.rows; r += team.count()) {
     const uint4* const from = call.a.of<T>(r);
     uint4* const to = call.b.of<T>(r);
     OnlineSum<T> own;
-    for_each_tile<T>(from, chunks, [&](const Tile& tile, int first) {
-      float v[Tile::kSteps][kChunk<T>];
-      unpack_tile<T>(tile, chunks - first, kLowest, v);
-      own.add(v);
-    });
+    for_each_tile<T, kSteps>(from, chunks, [&](const Tile& tile, int) { own.add(tile.words); });
     const OnlineSum<T> all = own.of_team(team);
     const float last = Logarithm ? logf(all.sum) : 1 / all.sum;
-    for_each_tile<T>(from, chunks, [&](const Tile& tile, int first) {
+    for_each_tile<T, kSteps>(from, chunks, [&](const Tile& tile, int first) {
       float v[Tile::kSteps][kChunk<T>];
       tile.unpack(v);
       Tile::for_each_chunk(chunks - first, [&](int s, int chunk) {
