@@ -113,6 +113,11 @@ class ReductionWriter {
   int64_t length() const { return reduction_.axes.length; }
   int64_t columns() const { return reduction_.axes.inner; }
   int ahead() const { return packs_ahead(reduction_.program, pack_, 4); }
+  // Down a column each load is a line of memory of its own: more of them, where there is one input to wait for.
+  int ahead_of_columns() const {
+    return reduction_.program.inputs.size() == 1 ? packs_ahead(reduction_.program, pack_, 8, 128)
+                                                 : ahead();
+  }
 
   // A function that gives results, or sums of parts that another one joins.
   void begin_reduce(int64_t parts) {
@@ -218,37 +223,52 @@ class ReductionWriter {
         "  const int64_t begin = (outer * {4} + part * {5} + y) * {6} + column;\n"
         "  const int64_t end = column < {6} ? (outer * {4} + last) * {6} : 0;\n",
         kColumnRows, groups, parts, groups * parts, length(), chunk, columns());
-    made_.functions += fold_loop(kColumnRows * columns(), ahead());
+    made_.functions += fold_loop(kColumnRows * columns(), ahead_of_columns());
     made_.functions += fmt::format(
         "#pragma unroll\n"
         "  for (int j = 0; j < kPack; ++j) of_rows[y][lane][j] = totals[j];\n"
         "  __syncthreads();\n"
-        "  if (y > 0 || column >= {0}) return;\n"
+        "  for (int c = threadIdx.x; c < 32 * kPack; c += {1}) {{\n"  // neighbours store neighbours
+        "    const int64_t place = group * 32 * kPack + c;\n"
+        "    if (place >= {0}) return;\n"
+        "    Sum total = of_rows[0][c / kPack][c % kPack];\n"
         "#pragma unroll\n"
-        "  for (int j = 0; j < kPack; ++j) {{\n"
-        "    Sum total = totals[j];\n"
-        "    for (int row = 1; row < {1}; ++row) total = Fold::of(total, of_rows[row][lane][j]);\n"
-        "    {2};\n"
+        "    for (int row = 1; row < {2}; ++row)\n"
+        "      total = Fold::of(total, of_rows[row][c / kPack][c % kPack]);\n"
+        "    {3};\n"
         "  }}\n}}\n",
-        columns(), kColumnRows,
-        give_text(parts, fmt::format("(outer * {} + part) * {} + column + j", parts, columns())));
+        columns(), kThreads, kColumnRows,
+        give_text(parts, fmt::format("(outer * {} + part) * {} + place", parts, columns())));
     add_reduce(rows() * parts * groups, parts);
     if (parts > 1) write_joined_columns(parts);
   }
 
+  // A block has 32 columns; each of its warps joins a share of the parts in order, then shares are joined in order.
   void write_joined_columns(int64_t parts) {
     made_.workspace_bytes = rows() * parts * columns() * compute_bytes(reduction_.type);
     begin_join();
     const int64_t results = rows() * columns();
     made_.functions += fmt::format(
-        "  const int64_t i = (int64_t)block * {0} + threadIdx.x;\n"
-        "  if (i >= {1}) return;\n"
-        "  const Sum* mine = from.parts + i / {2} * {3} + i % {2};\n"
-        "  Sum total = mine[0];\n"
-        "  for (int part = 1; part < {4}; ++part) total = Fold::of(total, mine[part * {2}]);\n"
+        "  __shared__ Sum of_shares[{0}][32];\n"
+        "  const int lane = threadIdx.x % 32, y = threadIdx.x / 32;\n"
+        "  const int64_t i = (int64_t)block * 32 + lane;\n"
+        "  const int last = min((y + 1) * {2}, {1});\n"
+        "  Sum total = kIdentity;\n"
+        "  if (i < {3}) {{\n"
+        "    const Sum* mine = from.parts + i / {4} * {5} + i % {4};\n"
+        "#pragma unroll 8\n"  // loads under way at once; the order of additions stays
+        "    for (int part = y * {2}; part < last; ++part)\n"
+        "      total = Fold::of(total, mine[part * {4}]);\n"
+        "  }}\n"
+        "  of_shares[y][lane] = total;\n"
+        "  __syncthreads();\n"
+        "  if (y > 0 || i >= {3}) return;\n"
+        "#pragma unroll\n"
+        "  for (int share = 1; share < {0}; ++share)\n"
+        "    total = Fold::of(total, of_shares[share][lane]);\n"
         "  finish(results, i, total);\n}}\n\n",
-        kThreads, results, columns(), parts * columns(), parts);
-    add_join(ceil_div(results, kThreads));
+        kColumnRows, parts, ceil_div(parts, kColumnRows), results, columns(), parts * columns());
+    add_join(ceil_div(results, kWarp));
   }
 
   const ReductionText& reduction_;

@@ -18,57 +18,101 @@ struct RowNumbers {  // one number a row each
   int64_t dloss_stride;
 };
 
+// Chunks that a thread has at a time: few from shared memory, more where each is a way to memory.
+template <bool Staged>
+constexpr int kSteps = Staged ? 2 : 4;
+
+// The copies of a row to shared memory in four groups, so that its first tiles are summed while others are under way:
+// three of a tile each, and one of all behind them. A thread waits for its own copies, and reads no others.
+struct CopyGroups {
+  static constexpr int kAlone = 3;
+  static __device__ void close_tile(int tile) {
+    if (tile < kAlone) mma::finish_copies();
+  }
+  static __device__ void close_row(int tiles) {  // also those that have no tile
+    for (int group = min(tiles, kAlone); group <= kAlone; ++group) mma::finish_copies();
+  }
+  static __device__ void await(int tile) {
+    if (tile == 0) mma::wait_copies<3>();
+    if (tile == 1) mma::wait_copies<2>();
+    if (tile == 2) mma::wait_copies<1>();
+    if (tile == 3) mma::wait_copies<0>();
+    keep_order();
+  }
+  // The compiler sees nobody write to the row, so it must be told not to read before a wait or behind a copy.
+  static __device__ void keep_order() { asm volatile("" ::: "memory"); }
+};
+
 template <typename T, bool Staged>
 __global__ void __launch_bounds__(kTileThreads, 2)
     classifier_rows_kernel(RowStarts logits, RowStarts grad, int chunks, Targets targets,
                            RowNumbers numbers, int64_t rows, EntropyRule rule) {
-  using Tile = RowTile<T>;
+  using Tile = RowTile<T, kSteps<Staged>>;
   extern __shared__ uint4 row_chunks[];
   const int classes = static_cast<int>(rule.classes);
+  const int tile_chunks = Tile::kSteps * BlockTeam::size(),
+            tiles = (chunks + tile_chunks - 1) / tile_chunks;
   BlockTeam team;
-  const auto for_each_chunk = [&](const auto& visit) {
-    for (int chunk = BlockTeam::rank(); chunk < chunks; chunk += BlockTeam::size()) visit(chunk);
-  };
   const uint4* next = logits.of<T>(team.index());  // there are no more blocks than rows
-  const auto fetch = [&](int chunk) {
-    if constexpr (Staged) mma::copy_chunk(row_chunks + chunk, next + chunk, true);
+  // Calls visit(chunk) for all chunks of this thread, and closes the groups of what it fetches.
+  const auto for_each_chunk = [&](const auto& visit) {
+    for (int tile = 0; tile < tiles; ++tile) {
+#pragma unroll
+      for (int s = 0; s < Tile::kSteps; ++s) {
+        const int chunk = tile * tile_chunks + s * BlockTeam::size() + BlockTeam::rank();
+        if (chunk < chunks) visit(chunk);
+      }
+      if constexpr (Staged) CopyGroups::close_tile(tile);
+    }
+    if constexpr (Staged) CopyGroups::close_row(tiles);
   };
-  for_each_chunk(fetch);
-  mma::finish_copies();
+  const auto fetch = [&](int chunk) {
+    if constexpr (Staged) {
+      CopyGroups::keep_order();
+      mma::copy_chunk(row_chunks + chunk, next + chunk, true);
+    }
+  };
+  if constexpr (Staged) for_each_chunk(fetch);
   for (int64_t r = team.index(); r < rows; r += team.count()) {
     const auto target = static_cast<int>(targets.of(r, rule));
+    const auto dloss = numbers.dloss.load<float>(r * numbers.dloss_stride);  // while copies come
     const bool is_last = r + team.count() >= rows;
     const uint4* const row = Staged ? row_chunks : next;
     if (!is_last) next = logits.of<T>(r + team.count());
     uint4* const to = grad.of<T>(r);
-    mma::wait_copies<0>();
     if (target < 0) {  // the same for all threads of the block
+      if constexpr (Staged) mma::wait_copies<0>();
       if (threadIdx.x == 0) numbers.loss.store<float>(r, 0);
       for_each_chunk([&](int chunk) {
         to[chunk] = uint4{0, 0, 0, 0};
         if (!is_last) fetch(chunk);
       });
-      mma::finish_copies();
       continue;
     }
-    const ChunkedTotals<T> totals(row, chunks, rule, team);
-    const RowGradient<float> gradient(rule, totals.log_total,
-                                      numbers.dloss.load<float>(r * numbers.dloss_stride), 0.0f);
+    const auto totals =
+        ChunkedTotals<T>::template of<Tile::kSteps>(row, chunks, rule, team, [&](int first) {
+          if constexpr (Staged) CopyGroups::await(first / tile_chunks);
+        });
+    const RowGradient<float> gradient(rule, totals.log_total, dloss, 0.0f);
     const int target_chunk = target / kChunk<T>;
     if (target_chunk % BlockTeam::size() == BlockTeam::rank()) {
       const auto chosen = convert_fast<float>(reinterpret_cast<const T*>(row)[target]);
       numbers.loss.store<float>(r, loss_of(rule, totals.log_total, chosen, totals.mean_logit));
     }
-    for_each_tile<T>(row, chunks, [&](const Tile& tile, int first) {
-      float v[Tile::kSteps][kChunk<T>];
-      tile.unpack(v);
+    for (int tile_index = 0; tile_index < tiles; ++tile_index) {
+      const int first = tile_index * tile_chunks;
+      Tile tile;
+      tile.load(row + first, chunks - first);
       Tile::for_each_chunk(chunks - first, [&](int s, int chunk) {
-        gradient.apply<T>(v[s], (first + chunk) * kChunk<T>, target, classes);
-        to[first + chunk] = pack_chunk<T>(v[s]);
+        float v[kChunk<T>];
+        unpack_chunk<T>(tile.words[s], v);
+        gradient.apply<T>(v, (first + chunk) * kChunk<T>, target, classes);
+        to[first + chunk] = pack_chunk<T>(v);
         if (!is_last) fetch(first + chunk);
       });
-    });
-    mma::finish_copies();
+      if constexpr (Staged) CopyGroups::close_tile(tile_index);
+    }
+    if constexpr (Staged) CopyGroups::close_row(tiles);
   }
 }
 
@@ -110,7 +154,7 @@ void run_rows(const CudaCall& call, const RowStarts& from, const RowStarts& to,
   cuda::require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      static_cast<int>(bytes)),
                 "shared memory of classifier");
-  const int threads = tile_threads(chunks);
+  const int threads = tile_threads(chunks, is_staged ? kSteps<true> : kSteps<false>, kTileThreads);
   const auto shared = static_cast<size_t>(bytes);
   kernel<<<resident_blocks(kernel, {threads, 1}, shared, rows), threads, shared, call.stream>>>(
       from, to, static_cast<int>(chunks), targets, numbers, rows, rule);

@@ -21,8 +21,12 @@ struct BackwardNumbers {  // one number a row each
 
 // ---- Rows of whole chunks.
 
+// Four blocks of 256 threads a multiprocessor, each thread with 5 chunks under way: a row is then ten tiles or fewer,
+// and while some blocks join their sums others read.
+constexpr int kForwardThreads = 256, kForwardSteps = 5;
+
 template <typename T>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kForwardThreads, 4)
     cross_entropy_rows_kernel(RowStarts logits, int chunks, Targets targets, Elements loss,
                               Elements total, int64_t rows, EntropyRule rule) {
   BlockTeam team;
@@ -33,7 +37,7 @@ __global__ void __launch_bounds__(kTileThreads)
       continue;
     }
     const uint4* const from = logits.of<T>(r);
-    const ChunkedTotals<T> totals(from, chunks, rule, team);
+    const auto totals = ChunkedTotals<T>::template of<kForwardSteps>(from, chunks, rule, team);
     if (threadIdx.x != 0) continue;
     const auto chosen = convert_fast<float>(reinterpret_cast<const T*>(from)[target]);
     loss.store<float>(r, loss_of(rule, totals.log_total, chosen, totals.mean_logit));
@@ -41,12 +45,14 @@ __global__ void __launch_bounds__(kTileThreads)
   }
 }
 
+constexpr int kBackwardSteps = 4;
+
 template <typename T>
 __global__ void __launch_bounds__(kTileThreads)
     cross_entropy_backward_rows_kernel(RowStarts logits, RowStarts grad, int chunks,
                                        Targets targets, BackwardNumbers numbers, int64_t rows,
                                        EntropyRule rule) {
-  using Tile = RowTile<T>;
+  using Tile = RowTile<T, kBackwardSteps>;
   const int classes = static_cast<int>(rule.classes);
   for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
     const int target = static_cast<int>(targets.of(r, rule));
@@ -57,7 +63,7 @@ __global__ void __launch_bounds__(kTileThreads)
         to[chunk] = uint4{0, 0, 0, 0};
       continue;
     }
-    for_each_tile<T>(logits.of<T>(r), chunks, [&](const Tile& tile, int first) {
+    for_each_tile<T, kBackwardSteps>(logits.of<T>(r), chunks, [&](const Tile& tile, int first) {
       float v[Tile::kSteps][kChunk<T>];
       tile.unpack(v);
       Tile::for_each_chunk(chunks - first, [&](int s, int chunk) {
@@ -120,7 +126,8 @@ void cross_entropy_cuda(const CudaCall& call) {
   const bool ran =
       from && is_for_chunks(call, cols) && visit_chunked_dtype(logits.dtype, [&]<typename T>() {
         const int64_t chunks = cols / kChunk<T>;
-        cross_entropy_rows_kernel<T><<<blocks_for(rows, 1), tile_threads(chunks), 0, call.stream>>>(
+        const int threads = tile_threads(chunks, kForwardSteps, kForwardThreads);
+        cross_entropy_rows_kernel<T><<<blocks_for(rows, 1), threads, 0, call.stream>>>(
             *from, static_cast<int>(chunks), of_rows, loss, total, rows, rule);
         return true;
       });
@@ -151,14 +158,15 @@ void cross_entropy_backward_cuda(const CudaCall& call) {
                                 .dtotal_stride = dtotal.layout->strides[0],
                                 .has_dtotal = has_dtotal};
   const std::optional<RowStarts> from = row_starts(logits), to = row_starts(grad);
-  const bool ran = from && to && is_for_chunks(call, cols) &&
-                   visit_chunked_dtype(logits.dtype, [&]<typename T>() {
-                     const int64_t chunks = cols / kChunk<T>;
-                     cross_entropy_backward_rows_kernel<T>
-                         <<<blocks_for(rows, 1), tile_threads(chunks), 0, call.stream>>>(
-                             *from, *to, static_cast<int>(chunks), of_rows, numbers, rows, rule);
-                     return true;
-                   });
+  const bool ran =
+      from && to && is_for_chunks(call, cols) &&
+      visit_chunked_dtype(logits.dtype, [&]<typename T>() {
+        const int64_t chunks = cols / kChunk<T>;
+        const int threads = tile_threads(chunks, kBackwardSteps, kTileThreads);
+        cross_entropy_backward_rows_kernel<T><<<blocks_for(rows, 1), threads, 0, call.stream>>>(
+            *from, *to, static_cast<int>(chunks), of_rows, numbers, rows, rule);
+        return true;
+      });
   if (!ran) {
     visit_plain(logits.dtype, [&]<typename C>() {
       cross_entropy_backward_plain_kernel<C>

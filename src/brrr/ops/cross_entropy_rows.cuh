@@ -63,7 +63,7 @@ struct RowGradient {
   template <typename T>
   __device__ void apply(float (&v)[kChunk<T>], int col, int target, int classes) const {
 #pragma unroll
-    for (float& value : v) value = fmaf(exp_of<T>(value - log_total), factor, -share);
+    for (float& value : v) value = fmaf(exp_less<T>(value, log_total), factor, -share);
     if (target >= col && target < col + kChunk<T>) {
 #pragma unroll
       for (int i = 0; i < kChunk<T>; ++i) v[i] -= col + i == target ? hit : 0;
@@ -82,37 +82,46 @@ template <typename T>
 struct ChunkedTotals {
   float log_total, mean_logit;
 
-  __device__ ChunkedTotals(const uint4* row, int chunks, const EntropyRule& rule, BlockTeam& team) {
-    using Tile = RowTile<T>;
+  // A thread has `Steps` chunks at a time.
+  template <int Steps>
+  static __device__ ChunkedTotals of(const uint4* row, int chunks, const EntropyRule& rule,
+                                     BlockTeam& team) {
+    return of<Steps>(row, chunks, rule, team, [](int) {});
+  }
+  // await(first) before the chunks from number `first` on are read
+  template <int Steps, typename Await>
+  static __device__ ChunkedTotals of(const uint4* row, int chunks, const EntropyRule& rule,
+                                     BlockTeam& team, const Await& await) {
     const int classes = static_cast<int>(rule.classes);
     const bool smooths = rule.label_smoothing != 0;
     OnlineSum<T> own;
     float plain_sum = 0;
-    for_each_tile<T>(row, chunks, [&](const Tile& tile, int first) {
-      float v[Tile::kSteps][kChunk<T>];
-      tile.unpack(v);
+    for (int first = 0; first < chunks; first += Steps * BlockTeam::size()) {
+      await(first);
+      RowTile<T, Steps> tile;
+      tile.load(row + first, chunks - first, lowest_chunk<T>());
 #pragma unroll
-      for (int s = 0; s < Tile::kSteps; ++s) {
+      for (int s = 0; s < Steps; ++s) {
         const int col = (first + s * BlockTeam::size() + BlockTeam::rank()) * kChunk<T>;
         if (smooths) {
+          float v[kChunk<T>];
+          unpack_chunk<T>(tile.words[s], v);
 #pragma unroll
-          for (int i = 0; i < kChunk<T>; ++i) plain_sum += col + i < classes ? v[s][i] : 0;
+          for (int i = 0; i < kChunk<T>; ++i) plain_sum += col + i < classes ? v[i] : 0;
         }
-        if (col + kChunk<T> <= classes) continue;
-#pragma unroll
-        for (int i = 0; i < kChunk<T>; ++i) v[s][i] = col + i < classes ? v[s][i] : kLowest;
+        if (col + kChunk < T >> classes) cut_chunk<T>(tile.words[s], classes - col);
       }
-      own.add(v);
-    });
+      own.add(tile.words);
+    }
     const OnlineSum<T> all = own.of_team(team);
-    log_total = all.largest + logf(all.sum);
-    mean_logit = smooths ? team.sum(plain_sum) / static_cast<float>(rule.classes) : 0.0f;
+    return {all.largest + logf(all.sum),
+            smooths ? team.sum(plain_sum) / static_cast<float>(rule.classes) : 0.0f};
   }
 };
 
-// A thread has four chunks at a time.
-inline int tile_threads(int64_t chunks) {
-  return std::min(kTileThreads, block_of_chunks(std::max<int64_t>(chunks, 1), 4).threads);
+// Threads for rows of which a thread has `steps` chunks at a time.
+inline int tile_threads(int64_t chunks, int64_t steps, int most) {
+  return std::min(most, block_of_chunks(std::max<int64_t>(chunks, 1), steps).threads);
 }
 
 // ---- Rows that are read element by element.

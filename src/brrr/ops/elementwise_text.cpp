@@ -259,15 +259,14 @@ std::string function_text(const ElementwiseText& program, const std::string& nam
   return text + "}\n\n";
 }
 
-int packs_ahead(const ElementwiseText& program, int pack, int most) {
-  constexpr int64_t kBytesAhead = 64;
+int packs_ahead(const ElementwiseText& program, int pack, int most, int64_t most_bytes) {
   int64_t bytes = 0;
   for (const TextOperand& operand : program.inputs) {
     if (!is_one_element(access_of(operand, program.shape, pack).kind))
       bytes += pack * bit_size(operand.dtype) / 8;
   }
   int packs = 1;
-  while (packs < most && 2 * packs * bytes <= kBytesAhead) packs *= 2;
+  while (packs < most && 2 * packs * bytes <= most_bytes) packs *= 2;
   return packs;
 }
 

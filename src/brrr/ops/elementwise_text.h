@@ -58,8 +58,8 @@ int pack_of(const ElementwiseText& program);
 // is asked for; packs begin at multiples of themselves.
 std::string function_text(const ElementwiseText& program, const std::string& name, int pack);
 
-// How many packs a thread should load before it works on the first, at most so many: about 64 bytes of them.
-int packs_ahead(const ElementwiseText& program, int pack, int most);
+// How many packs a thread should load before it works on the first, at most so many, and so many bytes.
+int packs_ahead(const ElementwiseText& program, int pack, int most, int64_t most_bytes = 64);
 
 // What every generated source begins with, behind a line that says what it is.
 std::string source_head(const std::string& comment);

@@ -1,138 +1,12 @@
 // Gradients of norms. A team has rows index, index + teams, ..., and each of its threads some columns of all of
 // them, over which it sums the gradients of the weights. The sums of a block's teams are added in order, then
 // those of the blocks, by a second kernel. How many there are depends on the shape alone.
+#include "brrr/ops/norm_backward_rows.cuh"
 #include "brrr/ops/norm_cuda.h"
-#include "brrr/ops/norm_rows.cuh"
-#include "brrr/ops/rows.cuh"
 #include "brrr/ops/rows_plain.cuh"
 
 namespace brrr {
 namespace {
-
-struct BackwardRows {
-  RowStarts x, dy, dx, addend;  // addend: unused where nothing is added to dx
-  NormColumns weight;
-  const float *means, *inverses;  // means: null for rms_norm
-  float* partials;                // [blocks][2][cols]: sums of dy x_hat, and of dy
-  int64_t rows;
-  int chunks;
-  float one_over_cols;
-};
-
-// A thread has up to 24 columns: with their sums, three numbers each, that is what 128 registers hold. Where it
-// has at most 16, the next row is under way while this one is worked on.
-template <typename Row>
-constexpr bool kReadsAhead = Row::kPlaces <= 16;
-template <typename Row>
-constexpr bool kHoldsAddend = sizeof(typename Row::Element) == 2 || Row::kPlaces <= 8;
-constexpr int kMostThreads = 512;
-template <typename Row>
-constexpr int kBackwardThreads =
-    std::is_same_v<typename Row::Team, WarpTeam> ? WarpTeam::kBlock : kMostThreads;
-
-// sums += own, group by group of four columns
-__device__ void add_to(float4& sums, const float* own) {
-  sums.x += own[0], sums.y += own[1], sums.z += own[2], sums.w += own[3];
-}
-
-// Adds the sums of all teams of the block in order, in shared memory, and writes them.
-template <typename Row>
-__device__ void write_sums(const float (&own)[Row::kSteps][kChunk<typename Row::Element>],
-                           float4* shared, float4* to, int chunks) {
-  constexpr int kGroups = kChunk<typename Row::Element> / 4;
-  constexpr int kTeams = std::is_same_v<typename Row::Team, WarpTeam> ? WarpTeam::kBlock / 32 : 1;
-  const int team = kTeams == 1 ? 0 : static_cast<int>(threadIdx.x) / 32;
-  for (int turn = 0; turn < kTeams; ++turn) {
-    __syncthreads();
-    if (team != turn) continue;
-    Row::for_each_chunk(chunks, [&](int s, int chunk) {
-#pragma unroll
-      for (int group = 0; group < kGroups; ++group) {
-        float4 sums = turn == 0 ? float4{0, 0, 0, 0} : shared[group * chunks + chunk];
-        add_to(sums, own[s] + 4 * group);
-        if (turn + 1 < kTeams)
-          shared[group * chunks + chunk] = sums;
-        else
-          to[chunk * kGroups + group] = sums;
-      }
-    });
-  }
-}
-
-// values = what is stored of them, + addend: the bits of an addition behind the norm
-template <typename T>
-__device__ void add_rounded(float (&values)[kChunk<T>], const uint4& addend) {
-  float own[kChunk<T>];
-  unpack_chunk<T>(addend, own);
-#pragma unroll
-  for (int i = 0; i < kChunk<T>; ++i)
-    values[i] = convert_fast<float>(convert_fast<T>(values[i])) + own[i];
-}
-
-// dx = (g - mean(g) - x_hat mean(g x_hat)) inverse,  g = dy weight; without mean(g) for rms_norm
-template <typename Row, bool Centered, bool Adds>
-__global__ void __launch_bounds__(kBackwardThreads<Row>, kMostThreads / kBackwardThreads<Row>)
-    norm_backward_rows_kernel(BackwardRows call) {
-  using T = typename Row::Element;
-  constexpr int kSteps = Row::kSteps, kEach = kChunk<T>;
-  extern __shared__ float4 staged[];
-  const int chunks = call.chunks;
-  typename Row::Team team;
-  Row next_x, next_dy;
-  float next_mean = 0, next_inverse = 0;
-  const auto load = [&](int64_t row) {
-    next_x.load(call.x.of<T>(row), chunks);
-    next_dy.load(call.dy.of<T>(row), chunks);
-    if constexpr (Centered) next_mean = call.means[row];
-    next_inverse = call.inverses[row];
-  };
-  float weight_sums[kSteps][kEach] = {}, bias_sums[kSteps][kEach] = {};
-  int64_t r = team.index();
-  if (kReadsAhead<Row> && r < call.rows) load(r);
-  const StagedColumns<T> weights(staged, call.weight, chunks);
-  __syncthreads();
-  for (; r < call.rows; r += team.count()) {
-    if (!kReadsAhead<Row>) load(r);
-    float x_hat[kSteps][kEach], g[kSteps][kEach];
-    next_x.unpack(x_hat);
-    next_dy.unpack(g);
-    const float mean = next_mean, inverse = next_inverse;
-    if (kReadsAhead<Row> && r + team.count() < call.rows) load(r + team.count());
-    float sums[Centered ? 2 : 1] = {};  // of g x_hat, and of g
-    Row::for_each_chunk(chunks, [&](int s, int chunk) {
-      float gain[kEach];
-      weights.read(chunk, gain);
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        const float d = g[s][i];
-        x_hat[s][i] = (x_hat[s][i] - mean) * inverse;
-        g[s][i] = d * gain[i];
-        sums[0] = fmaf(g[s][i], x_hat[s][i], sums[0]);
-        weight_sums[s][i] = fmaf(d, x_hat[s][i], weight_sums[s][i]);
-        if constexpr (Centered) sums[1] += g[s][i], bias_sums[s][i] += d;
-      }
-    });
-    Row addend;  // under way during the sum, where registers hold it
-    const uint4* const added = Adds ? call.addend.of<T>(r) : nullptr;
-    if constexpr (Adds && kHoldsAddend<Row>) addend.load(added, chunks);
-    team.sum(sums);
-    const float along = sums[0] * call.one_over_cols;
-    const float shift = Centered ? sums[Centered ? 1 : 0] * call.one_over_cols : 0;
-    uint4* const to = call.dx.of<T>(r);
-    Row::for_each_chunk(chunks, [&](int s, int chunk) {
-#pragma unroll
-      for (int i = 0; i < kEach; ++i)
-        g[s][i] = fmaf(-x_hat[s][i], along, Centered ? g[s][i] - shift : g[s][i]) * inverse;
-      if constexpr (Adds) add_rounded<T>(g[s], kHoldsAddend<Row> ? addend.words[s] : added[chunk]);
-      to[chunk] = pack_chunk<T>(g[s]);
-    });
-  }
-  const int groups = chunks * (kEach / 4);
-  float4* const to =
-      reinterpret_cast<float4*>(call.partials) + static_cast<int64_t>(blockIdx.x) * 2 * groups;
-  write_sums<Row>(weight_sums, staged, to, chunks);
-  if constexpr (Centered) write_sums<Row>(bias_sums, staged, to + groups, chunks);
-}
 
 struct BackwardPlain {
   RowsOf x, dy, dx, addend;
@@ -209,26 +83,6 @@ int64_t backward_blocks(int64_t rows, int64_t teams, int64_t each) {
 }
 constexpr int64_t kMostEach = 16, kPlainEach = 4;  // blocks of a multiprocessor
 
-// Calls body.template operator()<Row>(launch) with rows of 8 to 24 columns a thread; false where they are longer.
-template <typename T, typename Body>
-bool visit_backward_rows(int64_t chunks, const Body& body) {
-  constexpr int kScale =
-      kChunk<float> * 2 / kChunk<T>;  // f32 has as many columns in twice the chunks
-  const RowLaunch warps{WarpTeam::kBlock, WarpTeam::kBlock / 32};
-  const auto fits = [&](int64_t steps, int64_t threads) {
-    return chunks <= steps * kScale * threads;
-  };
-  const auto block = [&](int64_t steps) { return block_of_chunks(chunks, steps * kScale); };
-  if (fits(1, 32)) return body.template operator()<CachedRow<T, kScale, WarpTeam>>(warps);
-  if (fits(2, 32)) return body.template operator()<CachedRow<T, 2 * kScale, WarpTeam>>(warps);
-  if (fits(3, 32)) return body.template operator()<CachedRow<T, 3 * kScale, WarpTeam>>(warps);
-  if (fits(2, kMostThreads))
-    return body.template operator()<CachedRow<T, 2 * kScale, BlockTeam>>(block(2));
-  if (fits(3, kMostThreads))
-    return body.template operator()<CachedRow<T, 3 * kScale, BlockTeam>>(block(3));
-  return false;
-}
-
 struct Launched {
   int64_t blocks = 0;  // none: rows are not whole chunks, or too long for registers
 };
@@ -260,9 +114,9 @@ Launched run_backward_rows(const CudaCall& call, const Operand& dy, const Operan
     const auto shared_bytes = static_cast<size_t>(cols) * sizeof(float);
     if (shared_bytes > kStagedBytes) return false;
     return visit_backward_rows<T>(chunks, [&]<typename Row>(const RowLaunch& launch) {
-      const int64_t at_once = Row::kPlaces <= 8 ? 1024 : 512;  // threads, by their registers
       launched.blocks = backward_blocks(
-          rows, launch.teams, std::clamp<int64_t>(at_once / launch.threads, 1, kMostEach));
+          rows, launch.teams,
+          std::clamp<int64_t>(BackwardFit<Row>::kAtOnce / launch.threads, 1, kMostEach));
       norm_backward_rows_kernel<Row, Centered, Adds>
           <<<static_cast<unsigned>(launched.blocks), launch.threads, shared_bytes, call.stream>>>(
               rows_call);

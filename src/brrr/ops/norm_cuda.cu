@@ -16,58 +16,82 @@ struct NormRows {
   float one_over_cols, eps;
 };
 
+// Rows of a warp at once, up to 8 chunks a lane: their reductions overlap, and weights are read once for them.
+template <typename Row>
+constexpr int kAtOnce = !Row::kIsOfWarp || Row::kSteps > 4 ? 1
+                        : Row::kSteps > 1                  ? 2
+                                                           : 4;
+
+// A warp has kAtOnce rows and is done: blocks that begin and end on their own keep memory busier than some that
+// stay with a row ahead. A block has several rows, the next one under way, since all of it waits for its sums.
 template <typename Row, bool Centered>
 __global__ void __launch_bounds__(kRowThreads<Row>) norm_rows_kernel(NormRows call) {
   using T = typename Row::Element;
-  extern __shared__ float4 staged[];
+  constexpr int kRows = kAtOnce<Row>;
   const int chunks = call.chunks;
   typename Row::Team team;
-  Row next;
-  int64_t r = team.index();
-  if (r < call.rows) next.load(call.x.of<T>(r), chunks);  // under way while columns are staged
-  const StagedColumns<T> weights(staged, call.weight, chunks);
-  const StagedColumns<T> biases =
-      Centered ? StagedColumns<T>(staged + StagedColumns<T>::kGroups * chunks, call.bias, chunks)
-               : weights;
-  __syncthreads();
-  for (; r < call.rows; r += team.count()) {
-    float v[Row::kSteps][kChunk<T>];
-    next.unpack(v);
-    const int64_t following = r + team.count();
-    if (following < call.rows) next.load(call.x.of<T>(following), chunks);
-    float mean = 0;
+  Row next[kRows];
+  const auto load = [&](int64_t first) {
+#pragma unroll
+    for (int n = 0; n < kRows; ++n)
+      if (first + n < call.rows) next[n].load(call.x.of<T>(first + n), chunks);
+  };
+  const int64_t step = team.count() * kRows;
+  int64_t first = team.index() * kRows;
+  if (first >= call.rows) return;
+  load(first);
+  for (; first < call.rows; first += step) {
+    float v[kRows][Row::kSteps][kChunk<T>], mean[kRows] = {}, square[kRows] = {}, inverse[kRows];
+#pragma unroll
+    for (int n = 0; n < kRows; ++n) next[n].unpack(v[n]);
+    if constexpr (!Row::kIsOfWarp) {
+      if (first + step < call.rows) load(first + step);
+    }
     if constexpr (Centered) {  // chunks that are not there are zeros
 #pragma unroll
-      for (int s = 0; s < Row::kSteps; ++s)
+      for (int n = 0; n < kRows; ++n)
 #pragma unroll
-        for (float value : v[s]) mean += value;
-      mean = team.sum(mean) * call.one_over_cols;
+        for (int s = 0; s < Row::kSteps; ++s)
+#pragma unroll
+          for (float value : v[n][s]) mean[n] += value;
+      team.sum(mean);
+#pragma unroll
+      for (float& value : mean) value *= call.one_over_cols;
     }
-    float square = 0;
     Row::for_each_chunk(chunks, [&](int s, int) {
 #pragma unroll
-      for (float& value : v[s]) {
-        value -= mean;
-        square = fmaf(value, value, square);
-      }
+      for (int n = 0; n < kRows; ++n)
+#pragma unroll
+        for (float& value : v[n][s]) {
+          value -= mean[n];
+          square[n] = fmaf(value, value, square[n]);
+        }
     });
-    const float inverse = inverse_root(fmaf(team.sum(square), call.one_over_cols, call.eps));
-    uint4* const to = call.y.of<T>(r);
+    team.sum(square);
+#pragma unroll
+    for (int n = 0; n < kRows; ++n)
+      inverse[n] = inverse_root(fmaf(square[n], call.one_over_cols, call.eps));
     Row::for_each_chunk(chunks, [&](int s, int chunk) {
       float gain[kChunk<T>], shift[kChunk<T>];
-      weights.read(chunk, gain);
-      if constexpr (Centered) biases.read(chunk, shift);
+      call.weight.read<T>(chunk, gain);
+      if constexpr (Centered) call.bias.read<T>(chunk, shift);
 #pragma unroll
-      for (int i = 0; i < kChunk<T>; ++i) {
-        const float x_hat = v[s][i] * inverse;
-        v[s][i] = Centered ? fmaf(x_hat, gain[i], shift[i]) : x_hat * gain[i];
+      for (int n = 0; n < kRows; ++n) {
+#pragma unroll
+        for (int i = 0; i < kChunk<T>; ++i) {
+          const float x_hat = v[n][s][i] * inverse[n];
+          v[n][s][i] = Centered ? fmaf(x_hat, gain[i], shift[i]) : x_hat * gain[i];
+        }
+        if (first + n < call.rows) call.y.of<T>(first + n)[chunk] = pack_chunk<T>(v[n][s]);
       }
-      to[chunk] = pack_chunk<T>(v[s]);
     });
-    if (team.rank() == 0) {
-      if constexpr (Centered) call.means[r] = mean;
-      call.inverses[r] = inverse;
+#pragma unroll
+    for (int n = 0; n < kRows; ++n) {
+      if (team.rank() != 0 || first + n >= call.rows) continue;
+      if constexpr (Centered) call.means[first + n] = mean[n];
+      call.inverses[first + n] = inverse[n];
     }
+    if constexpr (Row::kIsOfWarp) break;
   }
 }
 
@@ -102,21 +126,23 @@ __global__ void norm_plain_kernel(RowsOf x, NormColumns weight, NormColumns bias
 template <typename T>
 constexpr int64_t kMostChunks = sizeof(T) == 2 ? 1024 : 4096;  // of a row in 64 registers a thread
 
-// False where the rows are not whole chunks, or too long.
+// False where the rows or the weights are not whole chunks, or rows are too long.
 template <bool Centered>
 bool run_norm_rows(const CudaCall& call, NormRows rows_call) {
   const Operand &x = call.input(0), &y = call.output(0);
   const std::optional<RowStarts> from = row_starts(x), to = row_starts(y);
-  const int64_t cols = x.shape().back();
-  const size_t shared_bytes = static_cast<size_t>(cols) * (Centered ? 2 : 1) * sizeof(float);
-  if (!from || !to || shared_bytes > kStagedBytes) return false;
+  if (!from || !to) return false;
   rows_call.x = *from, rows_call.y = *to;
+  const int64_t cols = x.shape().back();
   return visit_chunked_dtype(x.dtype, [&]<typename T>() {
+    if (!rows_call.weight.is_read_by_chunks<T>() || !rows_call.bias.is_read_by_chunks<T>())
+      return false;
     rows_call.chunks = static_cast<int>(cols / kChunk<T>);
     return visit_cached_rows<T, kMostChunks<T>>(cols, [&]<typename Row>(const RowLaunch& launch) {
       const auto kernel = norm_rows_kernel<Row, Centered>;
-      kernel<<<resident_blocks(kernel, launch, shared_bytes, rows_call.rows), launch.threads,
-               shared_bytes, call.stream>>>(rows_call);
+      const unsigned blocks = Row::kIsOfWarp ? all_blocks(launch, rows_call.rows, kAtOnce<Row>)
+                                             : resident_blocks(kernel, launch, 0, rows_call.rows);
+      kernel<<<blocks, launch.threads, 0, call.stream>>>(rows_call);
     });
   });
 }

@@ -9,15 +9,38 @@ namespace brrr {
 struct NormColumns {
   Elements data;
   int64_t stride;
-  explicit NormColumns(const Operand& x) : data(x), stride(x.layout->strides[0]) {}
+  bool is_whole;  // in order, at 16 bytes
+  explicit NormColumns(const Operand& x)
+      : data(x),
+        stride(x.layout->strides[0]),
+        is_whole(stride == 1 && reinterpret_cast<uintptr_t>(data.base) % 16 == 0) {}
+
   template <typename C>
   __device__ C at(int64_t col) const {
     return data.load<C>(col * stride);
   }
+  // Whether read() may be called with elements T: it is f32 or, as the rows are, T.
+  template <typename T>
+  bool is_read_by_chunks() const {
+    return is_whole && (data.dtype == DType::f32 || data.dtype == dtype_of<T>());
+  }
+  // The columns of a chunk of elements T, mostly from the cache next to the multiprocessor.
+  template <typename T>
+  __device__ void read(int chunk, float (&values)[kChunk<T>]) const {
+    if (sizeof(T) == 4 || data.dtype == DType::f32) {
+      constexpr int kGroups = kChunk<T> / 4;
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group)
+        *reinterpret_cast<float4*>(values + 4 * group) =
+            __ldg(reinterpret_cast<const float4*>(data.base) + chunk * kGroups + group);
+    } else {
+      unpack_chunk<T>(__ldg(reinterpret_cast<const uint4*>(data.base) + chunk), values);
+    }
+  }
 };
 
-// Such a vector as floats in shared memory, read once a block: registers are for rows under way. Groups of four columns lie [group of a chunk][chunk], so that neighbouring lanes read neighbouring
-// 16 bytes.
+// Such a vector as floats in shared memory, read once a block: registers are for rows under way. Groups of four
+// columns lie [group of a chunk][chunk], so that neighbouring lanes read neighbouring 16 bytes.
 template <typename T>
 struct StagedColumns {
   static constexpr int kGroups = kChunk<T> / 4;
@@ -27,6 +50,13 @@ struct StagedColumns {
   __device__ StagedColumns(float4* place, const NormColumns& from, int all_chunks)
       : groups(place), chunks(all_chunks) {
     const int cols = all_chunks * kChunk<T>;
+    if (from.is_whole && from.data.dtype == DType::f32) {  // few turns: rows wait for their columns
+      const float4* const quads = reinterpret_cast<const float4*>(from.data.base);
+      for (int quad = static_cast<int>(threadIdx.x); quad < cols / 4;
+           quad += static_cast<int>(blockDim.x))
+        place[quad % kGroups * chunks + quad / kGroups] = quads[quad];
+      return;
+    }
     for (int col = static_cast<int>(threadIdx.x); col < cols; col += static_cast<int>(blockDim.x)) {
       const int chunk = col / kChunk<T>, within = col % kChunk<T>;
       reinterpret_cast<float*>(place + within / 4 * chunks + chunk)[within % 4] =

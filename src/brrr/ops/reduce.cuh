@@ -1,143 +1,15 @@
 // Reductions on the GPU. A result is reduced in `splits` parts, cut by shape alone, so its bits do not depend
 // on the machine; parts are combined in order. Where the reduced axis is the inner one, threads of a block
-// walk a row together; where the kept axis is, each thread has a column of its own and neighbours read
-// neighbouring elements.
+// walk a row together; where the kept axis is, each thread has a chunk of columns (reduce_strips.cuh) or one
+// column of its own, and neighbours read neighbouring elements.
 //
-// f32 is added in f32 for 16 elements at a time and those sums in f64: rounding stays that of short sums.
+// f32 is added in f32 for 16 elements at a time, 8 in strips, and those sums in f64: rounding stays that of short
+// sums.
 #pragma once
 
-#include <limits>
-
-#include "brrr/ops/elements.cuh"
-#include "brrr/ops/kernel_layouts.h"
-#include "brrr/ops/reduce_cuda.h"
+#include "brrr/ops/reduce_strips.cuh"
 
 namespace brrr::reduction {
-
-// ---- What is folded.
-
-struct Sum {
-  template <typename T>
-  static __device__ T identity() {
-    return T(0);
-  }
-  template <typename T>
-  static __device__ T of(T a, T b) {
-    return add_wrapping(a, b);
-  }
-};
-struct Prod {
-  template <typename T>
-  static __device__ T identity() {
-    return T(1);
-  }
-  template <typename T>
-  static __device__ T of(T a, T b) {
-    return mul_wrapping(a, b);
-  }
-};
-struct Max {  // NaN wins, as on the cpu
-  template <typename T>
-  static __device__ T identity() {
-    if constexpr (std::integral<T>)
-      return std::numeric_limits<T>::min();
-    else
-      return -std::numeric_limits<T>::infinity();
-  }
-  template <typename T>
-  static __device__ T of(T a, T b) {
-    return b > a || b != b ? b : a;
-  }
-};
-struct Min {
-  template <typename T>
-  static __device__ T identity() {
-    if constexpr (std::integral<T>)
-      return std::numeric_limits<T>::max();
-    else
-      return std::numeric_limits<T>::infinity();
-  }
-  template <typename T>
-  static __device__ T of(T a, T b) {
-    return b < a || b != b ? b : a;
-  }
-};
-
-template <typename C>
-using Wide = std::conditional_t<std::is_same_v<C, int64_t>, int64_t, double>;
-
-// How an element comes into the compute type: `T` where it is known, any dtype for void.
-template <typename T, typename C>
-__device__ C fetch(const Elements& x, int64_t i) {
-  if constexpr (std::is_void_v<T>)
-    return x.load<C>(i);
-  else
-    return convert_fast<C>(reinterpret_cast<const T*>(x.base)[i]);
-}
-
-// ---- How the work is cut.
-
-struct Plan {
-  Elements x, y;
-  Walk kept, reduced;
-  int64_t outputs, length;
-  int64_t splits, split_length;
-  void* partials;  // [splits][outputs] wide values; unused for one split
-  double divisor;  // mean: length, else 1
-  bool by_columns;
-};
-
-inline constexpr int64_t kFewOutputs = 4096;  // fewer cannot fill a GPU with a block each
-inline constexpr int64_t kRowSplit = 8192;    // elements of a part of a row
-inline constexpr int64_t kColumnSplit = 128;  // rows of a part of a column
-inline constexpr int64_t kColumnThreads = 1 << 17;
-inline constexpr int64_t kMaxSplits = 4096;
-
-inline int64_t inner_stride(const Walk& walk) {
-  return walk.rank == 0 ? INT64_MAX : walk.strides[walk.rank - 1];
-}
-
-inline Plan plan_of(const CudaCall& call) {
-  const Operand& x = call.input(0);
-  const Axes& axes = call.attrs.list("axes");
-  const Layout kept = pick_axes(*x.layout, axes, false), reduced = pick_axes(*x.layout, axes, true);
-  Plan plan{.x = Elements(x),
-            .y = Elements(call.output(0)),
-            .kept = walk_of(kept),
-            .reduced = walk_of(reduced),
-            .outputs = numel(kept.shape),
-            .length = numel(reduced.shape),
-            .splits = 1,
-            .split_length = 0,
-            .partials = call.workspace.data(),
-            .divisor = 1,
-            .by_columns = false};
-  plan.by_columns =
-      plan.outputs > 1 && plan.length > 1 && inner_stride(plan.kept) < inner_stride(plan.reduced);
-  // Short rows of many outputs: a thread each, as if they were columns.
-  if (plan.length <= 16 && plan.outputs > kFewOutputs) plan.by_columns = true;
-  const int64_t part = plan.by_columns ? kColumnSplit : kRowSplit;
-  const int64_t wanted = plan.by_columns ? kColumnThreads / std::max<int64_t>(1, plan.outputs)
-                         : plan.outputs < kFewOutputs ? kMaxSplits
-                                                      : 1;
-  plan.splits =
-      std::clamp<int64_t>(std::min(wanted, (plan.length + part - 1) / part), 1, kMaxSplits);
-  plan.split_length = (plan.length + plan.splits - 1) / plan.splits;
-  return plan;
-}
-
-// ---- Kernels.
-
-template <typename Op, typename W>
-__device__ void finish(const Plan& plan, int64_t split, int64_t output, W value) {
-  if (plan.splits > 1) {
-    static_cast<W*>(plan.partials)[split * plan.outputs + output] = value;
-  } else if constexpr (std::is_same_v<W, double>) {
-    plan.y.store<double>(output, plan.divisor == 1 ? value : value / plan.divisor);
-  } else {
-    plan.y.store<W>(output, value);
-  }
-}
 
 // Folds elements first, first + step, ... below `end` in order, 16 to a part. `Together` loads are on their way
 // before the first is needed.
@@ -240,22 +112,32 @@ struct ReduceColumn {
   }
 };
 
+// A block has 32 outputs; each of its warps folds a share of the splits in order, then the shares in order.
+inline constexpr int kShares = 32;
 template <typename Op, typename W>
-struct CombineParts {
-  Plan plan;
-  __device__ void operator()(int64_t output) const {
-    const W* part = static_cast<const W*>(plan.partials) + output;
-    W total = part[0];
-    for (int64_t split = 1; split < plan.splits; ++split)
-      total = Op::of(total, part[split * plan.outputs]);
-    Plan whole = plan;
-    whole.splits = 1;
-    finish<Op>(whole, 0, output, total);
+__global__ void __launch_bounds__(32 * kShares) combine_parts_kernel(Plan plan) {
+  __shared__ W of_shares[kShares][32];
+  const int lane = static_cast<int>(threadIdx.x) % 32, y = static_cast<int>(threadIdx.x) / 32;
+  const int64_t output = static_cast<int64_t>(blockIdx.x) * 32 + lane;
+  const int64_t share = (plan.splits + kShares - 1) / kShares,
+                end = min(plan.splits, (y + 1) * share);
+  W total = Op::template identity<W>();
+  if (output < plan.outputs) {
+    const W* const parts = static_cast<const W*>(plan.partials) + output;
+#pragma unroll 8  // loads under way at once; the order of additions stays
+    for (int64_t split = y * share; split < end; ++split)
+      total = Op::of(total, parts[split * plan.outputs]);
   }
-};
+  of_shares[y][lane] = total;
+  __syncthreads();
+  if (y > 0 || output >= plan.outputs) return;
+  for (int s = 1; s < kShares; ++s) total = Op::of(total, of_shares[s][lane]);
+  plan.splits = 1;
+  finish<Op>(plan, 0, output, total);
+}
 
 template <typename Op, typename T, typename C>
-void run_as(const CudaCall& call, const Plan& plan) {
+void run_units(const CudaCall& call, const Plan& plan) {
   const int64_t units = plan.outputs * plan.splits;
   if (plan.by_columns) {
     launch_for_each(call, units, ReduceColumn<Op, T, C>{plan});
@@ -265,8 +147,17 @@ void run_as(const CudaCall& call, const Plan& plan) {
   } else {
     reduce_rows_kernel<Op, T, C><<<blocks_for(units, 1), kBlockThreads, 0, call.stream>>>(plan);
   }
+}
+
+template <typename Op, typename T, typename C>
+void run_as(const CudaCall& call, const Plan& plan) {
+  if (!run_strips<Op, T>(call, plan)) run_units<Op, T, C>(call, plan);
   cuda::check_launch(call.op.name);
-  if (plan.splits > 1) launch_for_each(call, plan.outputs, CombineParts<Op, Wide<C>>{plan});
+  if (plan.splits > 1) {
+    combine_parts_kernel<Op, Wide<C>>
+        <<<static_cast<unsigned>((plan.outputs + 31) / 32), 32 * kShares, 0, call.stream>>>(plan);
+    cuda::check_launch(call.op.name);
+  }
 }
 
 template <typename Op>

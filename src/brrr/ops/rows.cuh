@@ -76,15 +76,16 @@ inline std::optional<RowStarts> row_starts(const Operand& x) {
 template <typename T, int Steps, typename TeamType>
 struct CachedRow {
   static constexpr int kSteps = Steps, kPlaces = Steps * kChunk<T>;
+  static constexpr bool kIsOfWarp = std::is_same_v<TeamType, WarpTeam>;
   using Element = T;
   using Team = TeamType;
   uint4 words[Steps];
 
-  __device__ void load(const uint4* from, int chunks) {
+  __device__ void load(const uint4* from, int chunks, uint4 absent = {0, 0, 0, 0}) {
 #pragma unroll
     for (int s = 0; s < Steps; ++s) {
       const int chunk = s * Team::size() + Team::rank();
-      words[s] = chunk < chunks ? from[chunk] : uint4{0, 0, 0, 0};
+      words[s] = chunk < chunks ? from[chunk] : absent;
     }
   }
   __device__ void unpack(float (&values)[Steps][kChunk<T>]) const {
@@ -120,9 +121,9 @@ inline RowLaunch block_of_chunks(int64_t chunks, int64_t steps) {
 
 // Threads of the largest block that takes a row of this kind, for __launch_bounds__.
 template <typename Row>
-inline constexpr int kRowThreads = std::is_same_v<typename Row::Team, WarpTeam> ? WarpTeam::kBlock
-                                   : Row::kSteps <= 2                           ? 512
-                                                                                : 1024;
+inline constexpr int kRowThreads = Row::kIsOfWarp     ? WarpTeam::kBlock
+                                   : Row::kSteps <= 2 ? 512
+                                                      : 1024;
 
 // Calls body.template operator()<Row>(launch) with the type of rows of so many elements; false where they are
 // too long. A warp has a row to itself up to 8 chunks a lane, so that nobody waits at a barrier.
@@ -157,6 +158,12 @@ bool visit_chunked_dtype(DType dtype, const Body& body) {
     case DType::f16: return body.template operator()<f16>();
     default: return false;
   }
+}
+
+// Blocks of teams that have `each` rows once.
+inline unsigned all_blocks(const RowLaunch& launch, int64_t rows, int64_t each) {
+  const int64_t in_block = launch.teams * each;
+  return static_cast<unsigned>((rows + in_block - 1) / in_block);
 }
 
 // Blocks for `teams` teams of work: as many as are resident at once, each with several rows, or fewer.

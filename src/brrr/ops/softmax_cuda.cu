@@ -14,73 +14,87 @@ struct SoftmaxRows {
   int chunks;
 };
 
-template <typename Row, bool Logarithm>
-__global__ void __launch_bounds__(kRowThreads<Row>) softmax_rows_kernel(SoftmaxRows call) {
+// Rows that a team has at once. A warp, or a block of up to 256 threads, has them and is done: blocks that begin and
+// end on their own keep memory busier than some that stay with a row ahead. Few larger blocks fit at once, so those
+// stay (kStays).
+constexpr int kOnceThreads = 256;
+template <typename Row>
+constexpr int kAtOnce = Row::kIsOfWarp ? (Row::kSteps == 1   ? 4
+                                          : Row::kSteps == 2 ? 2
+                                                             : 1)
+                                       : 2;
+
+template <typename Row, bool Stays, bool Logarithm>
+__global__ void __launch_bounds__(Row::kIsOfWarp || Stays ? kRowThreads<Row> : kOnceThreads)
+    softmax_rows_kernel(SoftmaxRows call) {
   using T = typename Row::Element;
+  constexpr int kRows = Stays ? 1 : kAtOnce<Row>;
   const int chunks = call.chunks;
   typename Row::Team team;
-  Row next;
-  int64_t r = team.index();
-  if (r < call.rows) next.load(call.a.of<T>(r), chunks);
-  for (; r < call.rows; r += team.count()) {
-    float v[Row::kSteps][kChunk<T>];
-    next.unpack(v);
-    if (r + team.count() < call.rows) next.load(call.a.of<T>(r + team.count()), chunks);
-    float largest = kLowest, total = 0;
+  Row next[kRows];
+  const auto load = [&](int64_t first) {
+#pragma unroll
+    for (int n = 0; n < kRows; ++n)
+      if (first + n < call.rows) next[n].load(call.a.of<T>(first + n), chunks);
+  };
+  const int64_t step = team.count() * kRows;
+  int64_t first = team.index() * kRows;
+  if (first < call.rows) load(first);
+  for (; first < call.rows; first += step) {
+    float v[kRows][Row::kSteps][kChunk<T>], largest[kRows], total[kRows] = {};
+#pragma unroll
+    for (int n = 0; n < kRows; ++n) {
+      next[n].unpack(v[n]);
+      largest[n] = kLowest;
+    }
+    if (Stays && first + step < call.rows) load(first + step);
     Row::for_each_chunk(chunks, [&](int s, int) {
 #pragma unroll
-      for (float value : v[s]) largest = larger(largest, value);
+      for (int n = 0; n < kRows; ++n)
+#pragma unroll
+        for (float value : v[n][s]) largest[n] = larger(largest[n], value);
     });
-    largest = team.max(largest);
+    team.max(largest);
     Row::for_each_chunk(chunks, [&](int s, int) {
 #pragma unroll
-      for (float& value : v[s]) {
-        value -= largest;
-        const float e = exp_of<T>(value);
-        total += e;
-        if (!Logarithm) value = e;
-      }
+      for (int n = 0; n < kRows; ++n)
+#pragma unroll
+        for (float& value : v[n][s]) {
+          value -= largest[n];
+          const float e = exp_of<T>(value);
+          total[n] += e;
+          if (!Logarithm) value = e;
+        }
     });
-    total = team.sum(total);
-    const float last = Logarithm ? logf(total) : 1 / total;
-    Row::for_each_chunk(chunks, [&](int s, int) {
+    team.sum(total);
 #pragma unroll
-      for (float& value : v[s]) value = Logarithm ? value - last : value * last;
-    });
-    Row::store(call.b.of<T>(r), chunks, v);
-  }
-}
-
-// Where a long row lacks chunks, nothing is added.
-template <typename T>
-__device__ void unpack_tile(const RowTile<T>& tile, int rest, float absent,
-                            float (&values)[RowTile<T>::kSteps][kChunk<T>]) {
-  tile.unpack(values);
+    for (int n = 0; n < kRows; ++n) {
+      if (first + n >= call.rows) continue;
+      const float last = Logarithm ? logf(total[n]) : 1 / total[n];
 #pragma unroll
-  for (int s = 0; s < RowTile<T>::kSteps; ++s) {
-    if (s * BlockTeam::size() + BlockTeam::rank() < rest) continue;
+      for (int s = 0; s < Row::kSteps; ++s)
 #pragma unroll
-    for (float& value : values[s]) value = absent;
+        for (float& value : v[n][s]) value = Logarithm ? value - last : value * last;
+      Row::store(call.b.of<T>(first + n), chunks, v[n]);
+    }
+    if constexpr (!Stays) break;
   }
 }
 
 template <typename T, bool Logarithm>
 __global__ void __launch_bounds__(kTileThreads) softmax_long_kernel(SoftmaxRows call) {
-  using Tile = RowTile<T>;
+  constexpr int kSteps = 4;
+  using Tile = RowTile<T, kSteps>;
   const int chunks = call.chunks;
   BlockTeam team;
   for (int64_t r = team.index(); r < call.rows; r += team.count()) {
     const uint4* const from = call.a.of<T>(r);
     uint4* const to = call.b.of<T>(r);
     OnlineSum<T> own;
-    for_each_tile<T>(from, chunks, [&](const Tile& tile, int first) {
-      float v[Tile::kSteps][kChunk<T>];
-      unpack_tile<T>(tile, chunks - first, kLowest, v);
-      own.add(v);
-    });
+    for_each_tile<T, kSteps>(from, chunks, [&](const Tile& tile, int) { own.add(tile.words); });
     const OnlineSum<T> all = own.of_team(team);
     const float last = Logarithm ? logf(all.sum) : 1 / all.sum;
-    for_each_tile<T>(from, chunks, [&](const Tile& tile, int first) {
+    for_each_tile<T, kSteps>(from, chunks, [&](const Tile& tile, int first) {
       float v[Tile::kSteps][kChunk<T>];
       tile.unpack(v);
       Tile::for_each_chunk(chunks - first, [&](int s, int chunk) {
@@ -215,12 +229,18 @@ void run_softmax(const CudaCall& call) {
   const bool ran =
       from && to && visit_chunked_dtype(x.dtype, [&]<typename T>() {
         const SoftmaxRows rows_call{*from, *to, {}, rows, static_cast<int>(cols / kChunk<T>)};
-        const bool fits =
-            visit_cached_rows<T, kMostChunks>(cols, [&]<typename Row>(const RowLaunch& launch) {
-              const auto kernel = softmax_rows_kernel<Row, Logarithm>;
-              kernel<<<resident_blocks(kernel, launch, 0, rows), launch.threads, 0, call.stream>>>(
-                  rows_call);
-            });
+        const bool fits = visit_cached_rows<T, kMostChunks>(cols, [&]<typename Row>(
+                                                                      const RowLaunch& launch) {
+          if (Row::kIsOfWarp || launch.threads <= kOnceThreads) {
+            softmax_rows_kernel<Row, false, Logarithm>
+                <<<all_blocks(launch, rows, kAtOnce<Row>), launch.threads, 0, call.stream>>>(
+                    rows_call);
+          } else if constexpr (!Row::kIsOfWarp) {
+            const auto kernel = softmax_rows_kernel<Row, true, Logarithm>;
+            kernel<<<resident_blocks(kernel, launch, 0, rows), launch.threads, 0, call.stream>>>(
+                rows_call);
+          }
+        });
         if (!fits)
           softmax_long_kernel<T, Logarithm><<<static_cast<unsigned>(std::min(rows, kLongBlocks)),
                                               kTileThreads, 0, call.stream>>>(rows_call);

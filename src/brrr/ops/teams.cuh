@@ -1,4 +1,4 @@
-// Teams of threads that have a row at a time: a warp, or a block. Sums and maxima are the same in all threads
+// Teams of threads that have a row at a time: a warp, two warps, or a block. Sums and maxima are the same in all threads
 // of a team, and have one order.
 #pragma once
 
@@ -42,6 +42,8 @@ __device__ C join_lanes(C value, const Join& join) {
 
 struct WarpTeam {
   static constexpr int kBlock = 128;  // threads of a block of warps that work alone
+  static constexpr int kTeams = kBlock / 32;
+  static __device__ int place() { return static_cast<int>(threadIdx.x) / 32; }  // of kTeams
   static __device__ int rank() { return static_cast<int>(threadIdx.x) % 32; }
   static __device__ int size() { return 32; }
   // Which of all teams this is, and how many there are.
@@ -59,13 +61,50 @@ struct WarpTeam {
   __device__ C sum(C value) {
     return join_lanes(value, Plus{});
   }
+  template <int Numbers, typename C>
+  __device__ void max(C (&values)[Numbers]) {
+#pragma unroll
+    for (C& value : values) value = join_lanes(value, Larger{});
+  }
   template <typename C>
   __device__ C max(C value) {
     return join_lanes(value, Larger{});
   }
 };
 
+// Two warps of a block of four. They meet at a barrier of their own.
+struct PairTeam {
+  static constexpr int kBlock = 128, kTeams = 2;
+  static __device__ int place() { return static_cast<int>(threadIdx.x) / 64; }
+  static __device__ int rank() { return static_cast<int>(threadIdx.x) % 64; }
+  static __device__ int size() { return 64; }
+  static __device__ int64_t index() {
+    return static_cast<int64_t>(blockIdx.x) * kTeams + threadIdx.x / 64;
+  }
+  static __device__ int64_t count() { return static_cast<int64_t>(gridDim.x) * kTeams; }
+
+  // Two sets of places take turns, as in BlockTeam.
+  template <int Numbers>
+  __device__ void sum(float (&values)[Numbers]) {
+    __shared__ float parts[kTeams][2][Numbers][2];
+    float(&mine)[Numbers][2] = parts[place()][turn ^= 1];
+    const int warp = rank() / 32;
+#pragma unroll
+    for (int n = 0; n < Numbers; ++n) {
+      values[n] = join_lanes(values[n], Plus{});
+      if (rank() % 32 == 0) mine[n][warp] = values[n];
+    }
+    asm volatile("bar.sync %0, 64;" ::"r"(place() + 1) : "memory");
+#pragma unroll
+    for (int n = 0; n < Numbers; ++n) values[n] = mine[n][0] + mine[n][1];
+  }
+
+  int turn = 0;
+};
+
 struct BlockTeam {
+  static constexpr int kTeams = 1;
+  static __device__ int place() { return 0; }
   static __device__ int rank() { return static_cast<int>(threadIdx.x); }
   static __device__ int size() { return static_cast<int>(blockDim.x); }
   static __device__ int64_t index() { return blockIdx.x; }
@@ -100,10 +139,14 @@ struct BlockTeam {
     sum(values);
     return values[0];
   }
+  template <int Numbers, typename C>
+  __device__ void max(C (&values)[Numbers]) {
+    join(values, -std::numeric_limits<C>::infinity(), Larger{});
+  }
   template <typename C>
   __device__ C max(C value) {
     C values[1] = {value};
-    join(values, -std::numeric_limits<C>::infinity(), Larger{});
+    max(values);
     return values[0];
   }
 
