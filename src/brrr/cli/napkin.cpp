@@ -7,6 +7,7 @@
 
 #include "brrr/cli/commands.h"
 #include "brrr/cli/model_options.h"
+#include "brrr/report/terminal.h"
 
 namespace brrr::cli {
 
@@ -59,9 +60,19 @@ NapkinTable napkin_table(const std::string& title) {
   return Table({"what", "value", "how"}, title);
 }
 
+int output_columns() {
+  constexpr int kWithoutTerminal = 120;
+  return terminal_columns(stdout, kWithoutTerminal);
+}
+void print_table(const Table& table) { std::fputs(table.text(output_columns()).c_str(), stdout); }
+void print_paragraph(std::string_view text) {
+  std::fputs(wrapped_text("", text, output_columns()).c_str(), stdout);
+}
+
 void print_assumptions(const std::vector<std::string>& assumptions) {
   std::puts("\nAssumptions");
-  for (const std::string& line : assumptions) std::printf("  - %s\n", line.c_str());
+  for (const std::string& line : assumptions)
+    std::fputs(wrapped_text("  - ", line, output_columns()).c_str(), stdout);
 }
 
 std::string gb_text(double bytes) { return fmt::format("{:.2f} GB", bytes / 1e9); }

@@ -42,6 +42,11 @@ void add_gpu_choice(CLI::App& command, GpuChoice& choice);
 // Reads the file of devices, where there is one, and names the device as the table does.
 std::string chosen_gpu(const GpuChoice& choice);
 
+// As wide as the terminal; 120 columns where there is none.
+int output_columns();
+void print_table(const Table& table);
+void print_paragraph(std::string_view text);
+
 // A row of the napkin: what, how much, and how it came about.
 using NapkinTable = Table;
 NapkinTable napkin_table(const std::string& title);

@@ -60,12 +60,13 @@ void run(const Options& options) {
             fmt::format("sqrt(C / (6 x {:g}))", options.ratio));
   table.row("on", fmt::format("{:.3g} tokens", best.tokens),
             fmt::format("{:g} a parameter", options.ratio));
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
   Table runs({"beside", "FLOPs", "budget / run", "source"});
   for (const KnownRun& known : known_runs())
     runs.row(known.name, fmt::format("{:.3g}", known.flops),
              fmt::format("{:.3g}", available / known.flops), known.source);
-  std::printf("\n%s", runs.text().c_str());
+  std::puts("");
+  print_table(runs);
   print_assumptions(assumptions);
 }
 

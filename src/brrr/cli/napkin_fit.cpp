@@ -79,7 +79,7 @@ void print(const Options& options, const RunQuestion& q, const FitResult& result
     table.row("runner-up", fmt::format("{:.6g}", result.runner_up->value),
               fmt::format("{}; step {}", layout_text(result.runner_up->answer),
                           to_text(Seconds(result.runner_up->answer.step_seconds))));
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
   std::printf("\nWhat binds: %s (%lld plans tried)\n",
               result.binding.empty() ? best.answer.binding.c_str() : result.binding.c_str(),
               static_cast<long long>(result.tried));
@@ -122,7 +122,7 @@ void run_largest_model(const Options& options, const RunQuestion& q) {
       table.row("runner-up", to_text(Seconds(real.runner_up->answer.step_seconds)),
                 layout_text(real.runner_up->answer));
   }
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
   std::printf("\nWhat binds: %s\n", real.binding.empty() ? "memory" : real.binding.c_str());
   print_assumptions(assumptions);
 }

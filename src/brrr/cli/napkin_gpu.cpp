@@ -49,9 +49,10 @@ std::string tflops(const GpuSpec& gpu, Arithmetic arithmetic) {
 }
 
 void print_all() {
-  Table table({"device", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "GB", "GB/s",
-               "link GB/s", "ridge", "headline"},
-              "Dense TFLOP/s; links both ways together; ridge in FLOP a byte of the 16-bit peak");
+  Table table({"device", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "memory",
+               "bandwidth", "link", "ridge", "headline"},
+              "Dense TFLOP/s; memory in GB; bandwidth and links (both ways together) in GB/s; "
+              "ridge in FLOP a byte of the 16-bit peak");
   for (const GpuSpec& gpu : known_gpus()) {
     const PeakRate& half = gpu.peak(
         Arithmetic::fp16 < Arithmetic::bf16 && gpu.find(Arithmetic::bf16) ? Arithmetic::bf16
@@ -60,12 +61,13 @@ void print_all() {
     for (int i = 0; i < kArithmetics; ++i) cells.push_back(tflops(gpu, static_cast<Arithmetic>(i)));
     cells.push_back(fmt::format("{:g}", static_cast<double>(gpu.memory.value()) / 1e9));
     cells.push_back(fmt::format("{:g}", gpu.bandwidth.value() / 1e9));
-    cells.push_back(fmt::format("{:g}", gpu.link.both_ways.value() / 1e9));
+    const double link = gpu.link.both_ways.value();
+    cells.push_back(link > 0 ? fmt::format("{:g}", link / 1e9) : "-");
     cells.push_back(fmt::format("{:.0f}", half.dense.value() / gpu.bandwidth.value()));
     cells.emplace_back(gpu.is_estimated ? "estimated" : to_text(half.headline));
     table.add_row(std::move(cells));
   }
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
   std::puts(
       "\n`brrr napkin gpu NAME` has the sources. A headline \"sparse, halved\" counts zeros on the "
       "data\n"
@@ -78,7 +80,7 @@ void print_one(const GpuSpec& gpu) {
   for (const PeakRate& peak : gpu.peaks)
     table.row(to_text(peak.arithmetic), peak.dense, peak.accumulate, to_text(peak.headline),
               peak.source);
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
   Table rest({"", "", "source"});
   rest.row("memory", to_text_decimal(gpu.memory), gpu.memory_source);
   rest.row("bandwidth", to_text(gpu.bandwidth), gpu.memory_source);
@@ -92,7 +94,8 @@ void print_one(const GpuSpec& gpu) {
                          100 * (gpu.peak(gpu.clock->arithmetic).dense / gpu.clock->rate() - 1)));
   if (gpu.best_matmul > FlopsPerSecond(0))
     rest.row("best bf16 product", to_text(gpu.best_matmul), gpu.best_matmul_source);
-  std::printf("\n%s", rest.text().c_str());
+  std::puts("");
+  print_table(rest);
 }
 
 void run(const Options& options) {

@@ -91,8 +91,9 @@ void run(const Options& options) {
     table.row("decode, predicted", to_text(Seconds(predicted->decode_seconds)),
               "the same over one token, and the caches");
   }
-  std::fputs(table.text().c_str(), stdout);
-  std::printf("\nWhat binds: %s\n", a.binding.c_str());
+  print_table(table);
+  std::puts("");
+  print_paragraph(join_text("What binds: ", a.binding));
   print_assumptions(
       {"bounds: peak and bandwidth of the data sheet, no overhead, no communication; systems reach "
        "60 to 85 % of the bandwidth bound at batch 1"});

@@ -75,7 +75,7 @@ void run(const Options& options) {
     std::puts(json.dump(1).c_str());
     return;
   }
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
   std::printf(
       "\nSpeed of light: %.1f %%: products of layers at the peak of %s, head and attention at that "
       "of "

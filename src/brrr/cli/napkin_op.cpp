@@ -75,7 +75,7 @@ void run(const Options& options) {
     table.row("tiles and waves", fmt::format("{:.1f} %", 100 * q.efficiency),
               fmt::format("{} tiles of {} x {} in {} waves of {}", q.tiles, q.tile_rows,
                           q.tile_columns, q.waves, gpu.multiprocessors));
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
 }
 
 }  // namespace

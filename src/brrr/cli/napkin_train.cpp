@@ -102,10 +102,11 @@ void run(const Options& options) {
       fmt::format("{} on {} x {}", a.question.model_name, a.question.count, a.question.gpu));
   add_work(table, a);
   add_time(table, a);
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
   print_memory(a);
   print_traffic(a);
-  std::printf("\nWhat binds: %s\n", a.binding.c_str());
+  std::puts("");
+  print_paragraph(join_text("What binds: ", a.binding));
   print_assumptions(a.assumptions);
 }
 

@@ -70,7 +70,7 @@ void print_tables(const Verification& v, const Options& options) {
   for (const MemoryLine& line : v.memory)
     memory.row(line.what, with_commas(line.predicted), with_commas(line.measured),
                with_commas(line.measured - line.predicted));
-  std::fputs(memory.text().c_str(), stdout);
+  print_table(memory);
   if (v.driver)
     std::printf(
         "The driver has %s in use: %s on brrr's books, %s for whole blocks, and %s of context, "
