@@ -173,10 +173,11 @@ std::string svg_of(const Ladder& ladder) {
                     .is_faint = rung.is_aside});
   }
   const std::string gpu = ladder.gpu.empty() ? "" : join_text(" and ", ladder.gpu);
-  return svg_bars(bars, {.title = fmt::format("From one interpreted FLOP to all of {}, {} threads{}",
-                                              ladder.machine, ladder.threads, gpu),
-                         .axis = "GFLOP/s (in brackets: over the rung below; pale: a detour); "
-                                 "colours: what the step takes away"});
+  return svg_bars(bars,
+                  {.title = fmt::format("From one interpreted FLOP to all of {}, {} threads{}",
+                                        ladder.machine, ladder.threads, gpu),
+                   .axis = "GFLOP/s (in brackets: over the rung below; pale: a detour); "
+                           "colours: what the step takes away"});
 }
 
 void run(const Options& options) {

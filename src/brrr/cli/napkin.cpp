@@ -32,14 +32,23 @@ void add_model_choice(CLI::App& command, ModelChoice& choice, bool takes_params)
   command.add_flag("--qkv-bias", shape.qkv_bias, "Biases in q, k and v");
 }
 
+NamedModel chosen_model(const ModelChoice& choice, int64_t seq) {
+  NamedModel model = find_model(choice.model, choice.shape);
+  auto* gpt2 = std::get_if<Gpt2Config>(&model.config);
+  if (gpt2 && choice.model.empty() && seq > 0) gpt2->context = seq;
+  return model;
+}
+
 void set_model(RunQuestion& question, const ModelChoice& choice) {
-  if (choice.params != 0) {
+  if (choice.params) {
     check(choice.model.empty() && !choice.shape.any(), "--params and --model exclude each other");
-    question.parameters = choice.params;
-    question.model_name = fmt::format("{:g} parameters", choice.params);
+    question.parameters = *choice.params;
+    check(*choice.params > 0, "--params ", *choice.params,
+          ": a model has at least 1 parameter; 70e9 is 70 billion");
+    question.model_name = fmt::format("{:g} parameters", *choice.params);
     return;
   }
-  NamedModel found = find_model(choice.model, choice.shape);
+  NamedModel found = chosen_model(choice, question.seq);
   question.model_name = std::move(found.name);
   question.model = std::move(found.config);
 }

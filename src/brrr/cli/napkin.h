@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,12 @@ void add_napkin_verify(CLI::App& napkin);
 // --model, --params and the free shapes.
 struct ModelChoice {
   std::string model;
-  double params = 0;
+  std::optional<double> params;
   ShapeOptions shape;
 };
 void add_model_choice(CLI::App& command, ModelChoice& choice, bool takes_params);
+// The model; a free shape with a table of positions has one for `seq` tokens, where that is given.
+NamedModel chosen_model(const ModelChoice& choice, int64_t seq);
 // Fills model, model_name and parameters of the question.
 void set_model(RunQuestion& question, const ModelChoice& choice);
 

@@ -21,7 +21,7 @@ struct Options {
 void run(const Options& options) {
   const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
   check(options.days > 0 && options.days <= 36500, options.days,
-        " days make no sense; use more than 0");
+        " days make no sense; use more than 0 and at most 36,500");
   check(options.mfu > 0 && options.mfu <= 1, "an mfu of ", options.mfu, " is not in (0, 1]");
   const PeakRate& peak = gpu.peak(parse_arithmetic(options.precision));
   const double available = static_cast<double>(options.gpu.count) * peak.dense.value() *

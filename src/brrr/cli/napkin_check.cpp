@@ -56,12 +56,18 @@ Notes noted(const std::vector<PublishedCase>& cases, std::string PublishedCase::
   Notes notes;
   for (const PublishedCase& c : cases) {
     if ((c.*text).empty()) continue;
-    const auto known = std::find_if(notes.begin(), notes.end(),
-                                    [&](const auto& note) { return note.second == c.*text; });
-    if (known == notes.end()) notes.emplace_back("", c.*text);
-    add_id((known == notes.end() ? notes.back() : *known).first, c.id);
+    auto known = std::find_if(notes.begin(), notes.end(),
+                              [&](const auto& note) { return note.second == c.*text; });
+    if (known == notes.end()) known = notes.insert(known, {"", c.*text});
+    add_id(known->first, c.id);
   }
   return notes;
+}
+
+// As in JSON, in a word.
+std::string short_verdict(const PublishedCase& c) {
+  const std::string verdict = verdict_of(c);
+  return verdict.substr(0, verdict.find(' '));
 }
 
 void print_cases(const std::vector<PublishedCase>& cases) {
@@ -69,7 +75,7 @@ void print_cases(const std::vector<PublishedCase>& cases) {
   for (const PublishedCase& c : cases) {
     table.row(join_text(c.id, c.holds() ? "" : " !"), c.what, fmt::format("{:.5g}", c.published),
               fmt::format("{:.5g}", c.predicted), c.unit, fmt::format("{:+.1f} %", 100 * c.error()),
-              band_text(c), verdict_of(c));
+              band_text(c), short_verdict(c));
   }
   print_table(table);
   std::puts(

@@ -56,7 +56,7 @@ void run(const Options& options) {
   q.count = options.gpu.count;
   q.weight_bytes = weight_bytes_of(options.weights);
   q.kv_bytes = weight_bytes_of(options.kv);
-  const NamedModel model = find_model(options.model.model, options.model.shape);
+  const NamedModel model = chosen_model(options.model, q.context);
   q.model = model.config;
   const InferAnswer a = answer(q);
   const std::optional<InferPrediction> predicted = predict(q);
