@@ -84,7 +84,7 @@ TEST(PublishedReasons, LongSequencesHangOnTheAttentionKernel) {
   run.system.attention = AttentionKernel::current;
   EXPECT_GT(case_of(run).predicted, 1.25 * flash2);
   const double share = answer_of(run).attention_share;
-  EXPECT_GT(share, 0.5);
+  EXPECT_NEAR(share, 0.564, 0.0005) << "the reason says 56 %";
 }
 
 // Four memories of one run, eager and compiled, over 8 and over 128 ranks, from one list of buffers.

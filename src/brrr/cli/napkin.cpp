@@ -50,7 +50,7 @@ void set_model(RunQuestion& question, const ModelChoice& choice) {
   }
   NamedModel found = chosen_model(choice, question.seq);
   question.model_name = std::move(found.name);
-  question.model = std::move(found.config);
+  question.model = found.config;
 }
 
 void add_gpu_choice(CLI::App& command, GpuChoice& choice) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,11 @@ namespace {
 // The band, or of a bound its side and the share of it that was reached.
 std::string band_text(const PublishedCase& c) {
   if (c.kind != CaseClass::bound) return fmt::format("{:g} %", 100 * c.band);
-  return fmt::format("{} {:.0f} %", c.side == Side::most ? "most" : "least", 100 * c.reached());
+  return fmt::format("{} {:.0f} %", c.side == Side::most ? "max" : "min", 100 * c.reached());
+}
+
+std::string error_text(double error) {
+  return fmt::format(fmt::runtime(std::abs(error) < 1 ? "{:+.1f} %" : "{:+.0f} %"), 100 * error);
 }
 
 const char* verdict_of(const PublishedCase& c) {
@@ -73,13 +78,16 @@ std::string short_verdict(const PublishedCase& c) {
 void print_cases(const std::vector<PublishedCase>& cases) {
   Table table({"id", "case", "published", "ours", "unit", "error", "band", "verdict"});
   for (const PublishedCase& c : cases) {
-    table.row(join_text(c.id, c.holds() ? "" : " !"), c.what, fmt::format("{:.5g}", c.published),
-              fmt::format("{:.5g}", c.predicted), c.unit, fmt::format("{:+.1f} %", 100 * c.error()),
-              band_text(c), short_verdict(c));
+    table.row(join_text(c.id, c.holds() ? "" : " !"), c.what, fmt::format("{:.4g}", c.published),
+              fmt::format("{:.4g}", c.predicted), c.unit, error_text(c.error()), band_text(c),
+              short_verdict(c));
   }
   print_table(table);
-  std::puts(
-      "\nA bound: ours is the most (or the least) that there can be, with the share reached.");
+  std::puts("");
+  print_paragraph(
+      "A bound: ours is the most (max) or the least (min) that there can be, with the share of it "
+      "that "
+      "the run reached.");
   std::puts("\nWhy a band is wider, or a bound not reached");
   for (const auto& [ids, reason] : noted(cases, &PublishedCase::reason))
     std::fputs(wrapped_text("  ", join_text(ids, ": ", reason), output_columns()).c_str(), stdout);

@@ -12,9 +12,9 @@ constexpr RematPolicy kPolicies[] = {RematPolicy::none, RematPolicy::selective, 
 bool divides(int64_t degree, int64_t size) { return size % degree == 0; }
 
 // Degrees of each kind that are worth a try.
-std::vector<ParallelLayout> layouts_of(const RunQuestion& q) {
-  const ModelShape shape = shape_of(*q.model);
-  const auto* llama = std::get_if<LlamaConfig>(&*q.model);
+std::vector<ParallelLayout> layouts_of(const RunQuestion& q, const ModelConfig& model) {
+  const ModelShape shape = shape_of(model);
+  const auto* llama = std::get_if<LlamaConfig>(&model);
   const int64_t experts = llama ? llama->experts : 0;
   std::vector<ParallelLayout> layouts;
   for (int64_t tp : {1, 2, 4, 8}) {
@@ -112,12 +112,12 @@ LlamaConfig llama_of_layers(int64_t layers) {
 }  // namespace
 
 std::vector<RunQuestion> possible_plans(const RunQuestion& question) {
-  check(question.model.has_value(),
-        "a search over layouts needs the shape of the model; give --model");
+  if (!question.model) fail("a search over layouts needs the shape of the model; give --model");
+  const ModelConfig& model = *question.model;
   RunQuestion base = question;
-  if (base.seq == 0) base.seq = std::min<int64_t>(8192, context_of(*base.model));
+  if (base.seq == 0) base.seq = std::min<int64_t>(8192, context_of(model));
   std::vector<RunQuestion> plans;
-  for (const ParallelLayout& layout : layouts_of(base)) {
+  for (const ParallelLayout& layout : layouts_of(base, model)) {
     RunQuestion plan = base;
     plan.layout = layout;
     plan.layout.sequence_parallel = true;

@@ -17,9 +17,9 @@ constexpr const char* kWaiting =
     "kernels and gathers are priced and taken as overlapped; launches of eager Python and gathers "
     "that are waited for come on top";
 constexpr const char* kBiasedAttention =
-    "four fifths of the time are attention: ALiBi ran in a Triton kernel of 2022, for which no "
-    "rate "
-    "is published";
+    "56 % of the FLOPs are attention, and it ran with ALiBi in a Triton kernel of 2022, for which "
+    "no "
+    "rate is published";
 constexpr const char* kWholeHours =
     "only hours of the whole run are published: no speed of a step, no share of the hours that "
     "steps had, and of the layout a part";

@@ -11,12 +11,15 @@ namespace {
 constexpr std::string_view kGap = "  ";
 constexpr std::string_view kMargin = "  ";
 
-constexpr int kNarrowest = 14;  // of a column that is broken into lines
+constexpr int kNarrowest = 10;  // of a column that is broken into lines
 
-// "42 min 19 s" is one; "8 x 989.5 TFLOP/s x 0.5 x 7 d" is a formula, and text.
-bool is_number(std::string_view cell) {
+// "42 min 19 s" may be a number; "8 x 989.5 TFLOP/s x 0.5 x 7 d" is a formula, and text.
+bool is_sentence(std::string_view cell) {
   constexpr auto kMostBlanks = 3;
-  if (std::count(cell.begin(), cell.end(), ' ') > kMostBlanks) return false;
+  return std::count(cell.begin(), cell.end(), ' ') > kMostBlanks;
+}
+
+bool starts_like_number(std::string_view cell) {
   for (std::string_view sign : {"-", "+", "~", "±", "."}) {
     if (cell.starts_with(sign)) cell.remove_prefix(sign.size());
   }
@@ -24,9 +27,16 @@ bool is_number(std::string_view cell) {
 }
 
 struct Column {
-  int width = 0;
+  int width = 0, longest_word = 0;
   bool right = false;
 };
+
+int longest_word(std::string_view cell) {
+  int longest = 0;
+  for (const std::string& word : wrap_words(cell, 0))
+    longest = std::max(longest, display_width(word));
+  return longest;
+}
 
 std::vector<Column> measure_columns(const std::vector<std::string>& headers,
                                     const std::vector<std::vector<std::string>>& rows) {
@@ -34,13 +44,17 @@ std::vector<Column> measure_columns(const std::vector<std::string>& headers,
   for (size_t c = 0; c < headers.size(); ++c) {
     Column& column = columns[c];
     column.width = display_width(headers[c]);
+    column.longest_word = longest_word(headers[c]);
     int numbers = 0, texts = 0;
+    bool has_sentence = false;
     for (const auto& row : rows) {
       if (row.empty() || row[c].empty()) continue;
       column.width = std::max(column.width, display_width(row[c]));
-      if (row[c] != "-") ++(is_number(row[c]) ? numbers : texts);
+      column.longest_word = std::max(column.longest_word, longest_word(row[c]));
+      has_sentence = has_sentence || is_sentence(row[c]);
+      if (row[c] != "-") ++(starts_like_number(row[c]) ? numbers : texts);
     }
-    column.right = c > 0 && numbers > texts;
+    column.right = c > 0 && numbers > texts && !has_sentence;
   }
   return columns;
 }
@@ -56,7 +70,8 @@ void narrow(std::vector<Column>& columns, int room) {
   while (total_width(columns) > room) {
     Column* widest = nullptr;
     for (Column& column : columns) {
-      if (!column.right && column.width > kNarrowest && (!widest || column.width > widest->width))
+      const int least = std::max(kNarrowest, column.longest_word);
+      if (!column.right && column.width > least && (!widest || column.width > widest->width))
         widest = &column;
     }
     if (!widest) return;
