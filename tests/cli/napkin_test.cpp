@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 
 #include "brrr/base/error.h"
+#include "brrr/report/table.h"
 #include "support/run_program.h"
 #include "support/temp_folder.h"
 
@@ -80,7 +82,7 @@ TEST(NapkinProgram, CountsBoundsApart) {
   const Outcome result = run("napkin check");
   EXPECT_EQ(result.status, 0) << result.output;
   EXPECT_THAT(result.output,
-              AllOf(HasSubstr("as bounds"), HasSubstr("at most, "), HasSubstr("at least, ")));
+              AllOf(HasSubstr("as bounds"), HasSubstr("max 68 %"), HasSubstr("min 90 %")));
   int bounds = 0;
   for (const json& row : json::parse(run("napkin check --json").output)) {
     EXPECT_TRUE(row["holds"].get<bool>()) << row.dump();
@@ -223,6 +225,68 @@ TEST(NapkinProgram, VerifiesAStepToTheByte) {
   EXPECT_GT(v["kernels"].size(), 5u);
 }
 
+// Lines of answers in terminals of 80 and of 120 columns.
+TEST(NapkinProgram, FitsTheTerminal) {
+  const char* commands[] = {
+      "train --model llama3-70b --tokens 15e12 --gpu h100 --count 1024 --tp 8 --zero 1",
+      "fit --gpu h100 --count 8 --precision f32",
+      "budget --gpu h100 --count 8 --days 7 --mfu 0.5",
+      "infer --model deepseek-v3 --gpu h200 --count 8 --batch 32 --weights fp8",
+      "op matmul 16384 8192 32768 --gpu h100",
+      "lint --model gpt2-1558m --gpu a100-80",
+      "mfu --tokens-per-second 46096 --model llama3-8b --gpu h100 --count 8 --seq 8192",
+      "gpu",
+      "gpu h100",
+      "check"};
+  for (const int columns : {80, 120}) {
+    for (const char* command : commands) {
+      ASSERT_EQ(setenv("COLUMNS", std::to_string(columns).c_str(), 1), 0);
+      const Outcome result = run(join_text("napkin ", command));
+      unsetenv("COLUMNS");
+      EXPECT_EQ(result.status, 0) << result.output;
+      std::istringstream lines(result.output);
+      for (std::string line; std::getline(lines, line);)
+        EXPECT_LE(display_width(line), columns) << command << "\n" << line;
+    }
+  }
+}
+
+// What a batch does not choose is not read: a mixture decodes at the rate of its touched experts.
+TEST(NapkinProgram, DecodesAMixtureByWhatItTouches) {
+  const json one = ask("infer --model mixtral-8x7b --gpu h100 --count 2");
+  const double bound = one["decode_seconds"].get<double>(),
+               predicted = one["predicted_decode_seconds"].get<double>();
+  EXPECT_GT(predicted, bound);
+  EXPECT_LT(predicted, 2 * bound) << "all eight experts would take 3.6 times as long";
+  const json large = ask("infer --model deepseek-v3 --gpu h200 --count 8 --weights fp8 --batch 32");
+  EXPECT_GT(large["predicted_decode_seconds"].get<double>(), large["decode_seconds"].get<double>());
+  EXPECT_LT(large["predicted_decode_seconds"].get<double>(),
+            2.5 * large["decode_seconds"].get<double>());
+}
+
+TEST(NapkinProgram, SaysWhichNumberIsWrong) {
+  const auto refused = [](const char* arguments) {
+    const Outcome result = run(join_text("napkin train --tokens 1e9 --gpu h100 ", arguments));
+    EXPECT_EQ(result.status, 2) << arguments;
+    return result.output;
+  };
+  EXPECT_THAT(refused("--params 0"), HasSubstr("--params 0: a model has at least 1 parameter"));
+  EXPECT_THAT(refused("--model gpt2-124m --seq 0"), HasSubstr("--seq"));
+  EXPECT_THAT(refused("--model gpt2-124m --global-batch 0"), HasSubstr("--global-batch"));
+  EXPECT_THAT(refused("--model gpt2-124m --micro-batch 0"), HasSubstr("a micro-batch of 0"));
+  EXPECT_THAT(refused("--model gpt2-124m --price -2"), HasSubstr("a price of $-2 an hour"));
+  EXPECT_THAT(refused("--model gpt2-124m --watts -2"), HasSubstr("-2 W of a device"));
+  EXPECT_THAT(refused("--model gpt2-124m --seq 4096"),
+              HasSubstr("longer than the 1024 positions that the model has a table of"));
+  EXPECT_EQ(
+      ask("train --family gpt2 --layers 96 --hidden 12288 --heads 96 --seq 2048 --tokens 300e9 "
+          "--gpu a100-80 --count 1024")["params"]
+          .get<double>(),
+      174'604'259'328.0)
+      << "a free shape has as many positions as tokens";
+  EXPECT_EQ(ask("fit --find context --model gpt2-124m --gpu h100")["value"].get<double>(), 1024);
+}
+
 TEST(LadderProgram, ClimbsAndDraws) {
   const TempFolder folder;
   const std::string svg = (folder.path() / "ladder.svg").string();
@@ -232,7 +296,8 @@ TEST(LadderProgram, ClimbsAndDraws) {
   const json ladder = json::parse(result.output);
   EXPECT_GE(ladder["rungs"].size(), 10u);
   EXPECT_THAT(ladder["rungs"][0]["missing"].get<std::string>(), HasSubstr("no-such-python"));
-  const std::string on_gpu[] = {"GPU naive", "GPU shared memory", "GPU tensor cores", "cuBLASLt",
+  const std::string on_gpu[] = {"GPU naive",        "GPU shared memory", "GPU registers",
+                                "GPU tensor cores", "GPU staged",        "cuBLASLt",
                                 "brrr on the GPU"};
   for (const std::string& name : on_gpu) {
     const auto rung = std::find_if(ladder["rungs"].begin(), ladder["rungs"].end(),
@@ -241,6 +306,15 @@ TEST(LadderProgram, ClimbsAndDraws) {
     EXPECT_NE(rung->contains("flops_per_second"), rung->contains("missing")) << "one of them";
   }
   EXPECT_GT(ladder["flops_in_the_time_of_the_first"].get<double>(), 1);
+  for (const json& rung : ladder["rungs"]) {
+    EXPECT_FALSE(rung["hardware"].get<std::string>().empty());
+    if (rung.contains("share_of_peak")) {
+      EXPECT_LE(rung["share_of_peak"].get<double>(), 1) << rung["name"];
+    }
+  }
+  double shares = 0;
+  for (const auto& [cause, share] : ladder["shares"].items()) shares += share.get<double>();
+  EXPECT_NEAR(shares, 1, 1e-9);
   EXPECT_TRUE(std::filesystem::exists(svg));
 }
 

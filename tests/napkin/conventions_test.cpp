@@ -1,20 +1,16 @@
-// Counts of FLOPs by convention, models from files, sizes that waste a device, and the ladder.
+// Counts of FLOPs by convention, models from files, and sizes that waste a device.
 #include "brrr/napkin/conventions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 
 #include "brrr/napkin/gpu_rates.h"
-#include "brrr/napkin/ladder.h"
-#include "brrr/napkin/ladder_kernels.h"
 #include "brrr/napkin/lint.h"
 #include "brrr/napkin/model_source.h"
 #include "brrr/napkin/model_step.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/random.h"
 #include "support/error_of.h"
 #include "support/temp_folder.h"
 
@@ -95,6 +91,83 @@ TEST(ModelSource, ConfigsOfHuggingFaceHaveTheCountsOfThePresets) {
   EXPECT_EQ(count(kDeepSeek), parameter_count(model_preset("deepseek-v3")));
 }
 
+// Fields that files may leave out, set to null or add, and the counts that their models have.
+TEST(ModelSource, ConfigsOfHuggingFaceMayLeaveOutWhatTheirClassesHave) {
+  struct Row {
+    const char* text;
+    int64_t count;
+  };
+  const Row rows[] = {
+      // Llama 2 7B: no model_type, key heads, context or tied tables.
+      {R"({"architectures": ["LlamaForCausalLM"], "vocab_size": 32000, "num_hidden_layers": 32,
+ "hidden_size": 4096, "num_attention_heads": 32, "intermediate_size": 11008})",
+       6'738'415'616},
+      // Llama 3.2 1B: heads of a given size, a tied head, stretched positions.
+      {R"({"model_type": "llama", "vocab_size": 128256, "num_hidden_layers": 16, "hidden_size": 2048,
+ "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 8192,
+ "tie_word_embeddings": true, "rope_scaling": {"rope_type": "llama3", "factor": 32.0}})",
+       1'235'814'400},
+      // Mistral 7B: a window, and key heads as its class has them.
+      {R"({"model_type": "mistral", "vocab_size": 32000, "num_hidden_layers": 32, "hidden_size": 4096,
+ "num_attention_heads": 32, "intermediate_size": 14336, "sliding_window": 4096})",
+       7'241'732'096},
+      // Mistral Nemo: 32 heads of 128 are no width of 5120.
+      {R"({"model_type": "mistral", "vocab_size": 131072, "num_hidden_layers": 40, "hidden_size": 5120,
+ "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 14336,
+ "sliding_window": null})",
+       12'247'782'400},
+      // Qwen2.5 0.5B and Qwen3 8B, whose heads are 128 where the file is silent.
+      {R"({"model_type": "qwen2", "vocab_size": 151936, "num_hidden_layers": 24, "hidden_size": 896,
+ "num_attention_heads": 14, "num_key_value_heads": 2, "intermediate_size": 4864, "tie_word_embeddings": true,
+ "use_sliding_window": false, "sliding_window": 32768, "max_window_layers": 21})",
+       494'032'768},
+      {R"({"model_type": "qwen3", "vocab_size": 151936, "num_hidden_layers": 36, "hidden_size": 4096,
+ "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 12288})",
+       8'190'735'360},
+      {R"({"model_type": "smollm3", "vocab_size": 128256, "num_hidden_layers": 36, "hidden_size": 2048,
+ "num_attention_heads": 16, "num_key_value_heads": 4, "intermediate_size": 11008, "tie_word_embeddings": true})",
+       3'075'098'624},
+      // Mixtral 8x22B: two of eight experts are what its class has.
+      {R"({"model_type": "mixtral", "vocab_size": 32000, "num_hidden_layers": 56, "hidden_size": 6144,
+ "num_attention_heads": 48, "num_key_value_heads": 8, "intermediate_size": 16384})",
+       140'620'634'112},
+      // DeepSeek-V2-Lite: queries without a low rank.
+      {R"({"model_type": "deepseek_v2", "vocab_size": 102400, "num_hidden_layers": 27, "hidden_size": 2048,
+ "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 10944, "moe_intermediate_size": 1408,
+ "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6, "first_k_dense_replace": 1,
+ "q_lora_rank": null, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128})",
+       15'706'484'224},
+      // GPT-2 with a narrow network, L (4 h f for 8 h f) less: 124,439,808 - 12 (2 h + 1) (3072 - 2048).
+      {R"({"model_type": "gpt2", "vocab_size": 50257, "n_layer": 12, "n_head": 12, "n_embd": 768, "n_inner": 2048})",
+       124'439'808 - 12 * (2 * 768 + 1) * 1024}};
+  const TempFolder folder;
+  for (const Row& row : rows) {
+    const ModelConfig config = find_model(folder.write("config.json", row.text).string()).config;
+    EXPECT_EQ(parameter_count(config), row.count) << row.text;
+  }
+}
+
+TEST(ModelSource, ConfigsOfHuggingFaceAreRefusedByRule) {
+  const TempFolder folder;
+  const auto refusal = [&](const char* text) {
+    return error_of([&] { find_model(folder.write("config.json", text).string()); });
+  };
+  EXPECT_THAT(refusal(R"({"model_type": "bert"})"), HasSubstr("model_type bert is not known"));
+  EXPECT_THAT(refusal("{"), HasSubstr("must be a JSON object"));
+  const char* sizes =
+      R"({"model_type": "llama", "vocab_size": 32000, "num_hidden_layers": 2, "hidden_size": %s,
+ "num_attention_heads": %s, "intermediate_size": 64%s})";
+  const auto with = [&](const char* width, const char* heads, const char* more) {
+    char text[512];
+    std::snprintf(text, sizeof text, sizes, width, heads, more);
+    return refusal(text);
+  };
+  EXPECT_THAT(with("\"64\"", "4", ""), HasSubstr("hidden_size must be a whole number"));
+  EXPECT_THAT(with("-64", "4", ""), HasSubstr("a width of -64"));
+  EXPECT_THAT(with("64", "5", ""), HasSubstr("5 heads do not divide"));
+  EXPECT_THAT(with("64", "4", ", \"attention_bias\": true"), HasSubstr("attention_bias is true"));
+}
+
 TEST(ModelSource, TomlFilesChangeAPresetOrGiveAFamily) {
   const TempFolder folder;
   const auto read = [&](const char* text) {
@@ -128,42 +201,6 @@ TEST(Lint, FindsTheVocabularyOfGpt2) {
   EXPECT_EQ(whole_tiles_of_vocab(50304), 50304);
   for (const LintFinding& f : lint(model_preset("llama3-8b"), find_gpu("h100")))
     EXPECT_EQ(f.what.find("vocabulary"), std::string::npos) << f.what;
-}
-
-TEST(Ladder, EveryRungComputesTheProduct) {
-  constexpr int64_t n = 96;
-  const Tensor a = uniform({n, n}, RandomKey{.seed = 1}), b = uniform({n, n}, RandomKey{.seed = 2});
-  const std::vector<float> expected = matmul(a, b).to_vector<float>();
-  using Kernel = void (*)(const ladder::Matrices&);
-  std::vector<Kernel> kernels = {ladder::naive,      ladder::loop_order, ladder::register_block,
-                                 ladder::wide_block, ladder::packed,     ladder::tiled};
-  if (ladder::has_simd()) kernels.insert(kernels.end(), {ladder::simd, ladder::threaded});
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    const Tensor c = full({n, n}, -1.0);
-    kernels[k]({a.data<float>(), b.data<float>(), c.data<float>(), n});
-    const std::vector<float> found = c.to_vector<float>();
-    for (size_t i = 0; i < found.size(); ++i)
-      ASSERT_NEAR(found[i], expected[i], 1e-3) << "rung " << k;
-  }
-  EXPECT_NEAR(ladder::boxed_products(1000), std::pow(1.0000001, 1000), 1e-9);
-}
-
-TEST(Ladder, SharesAddUpAndClaimsAreJudged) {
-  const Ladder ladder{.machine = "made up",
-                      .threads = 2,
-                      .peak_flops_per_second = 1e11,
-                      .rungs = {{"Python", "", "f64", 1, Cause::rest, 1e7},
-                                {"boxed", "", "f64", 1, Cause::interpreter, 1e8},
-                                {"naive C", "", "f32", 1, Cause::boxing, 1e9},
-                                {"brrr", "", "f32", 2, Cause::simd, 1e11}}};
-  double sum = 0;
-  for (const auto& [cause, share] : ladder.shares()) sum += share;
-  EXPECT_DOUBLE_EQ(sum, 1);
-  const std::vector<LadderClaim> claims = ladder.claims();
-  EXPECT_THAT(claims[0].verdict(), HasSubstr("holds: 2.0"));
-  EXPECT_THAT(claims[1].verdict(), HasSubstr("holds: 2.0"));
-  EXPECT_EQ(claims[2].verdict(), "not measured here");
-  EXPECT_THAT(error_of([] { climb({.size = 100}); }), HasSubstr("multiples of 48"));
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "brrr/base/units.h"
+#include "brrr/report/terminal.h"
 #include "brrr/tensor/dtype.h"
 
 namespace brrr {
@@ -67,6 +70,35 @@ TEST(Table, RefusesRowsOfAnotherLength) {
   Table table({"a", "b"});
   EXPECT_THAT([&] { table.row(1); }, ThrowsMessage<Error>(HasSubstr("1 cells")));
   EXPECT_THROW(Table({}), Error);
+}
+
+TEST(Table, BreaksTextBetweenWordsToFit) {
+  Table table({"id", "what", "n", "why"}, "A title of some words");
+  table.row("a", "a text that is longer than the room", 12, "and one more text here");
+  table.rule();
+  table.row("b", "short", 3, "-");
+  const std::string text = table.text(44);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 44) << text;
+  EXPECT_THAT(text, HasSubstr("  b   short"));
+  for (const char* word : {"longer", "room", "more", "here"}) EXPECT_THAT(text, HasSubstr(word));
+  EXPECT_EQ(table.text(200), table.text()) << "nothing changes where there is room";
+}
+
+TEST(Table, FormulasAreTextAndDashesAreNothing) {
+  Table table({"what", "how", "n"});
+  table.row("a", "8 x 989.5 TFLOP/s x 0.5 x 7 d", "-");
+  table.row("b", "20 a parameter", "-");
+  table.row("c", "6 x 3 x 2 x 1 and more", "1500");
+  EXPECT_THAT(table.text(), HasSubstr("  b     20 a parameter")) << table.text();
+  EXPECT_THAT(table.text(), HasSubstr("     -\n"))
+      << "to the right, like the number: " << table.text();
+}
+
+TEST(Terminal, WrapsWordsAndIndentsWhatFollows) {
+  EXPECT_EQ(wrapped_text("  - ", "one two three", 12), "  - one two\n    three\n");
+  EXPECT_EQ(wrapped_text("", "unbreakable", 4), "unbreakable\n");
+  EXPECT_EQ(wrap_words("", 10).size(), 1u);
 }
 
 }  // namespace

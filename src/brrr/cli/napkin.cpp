@@ -7,6 +7,7 @@
 
 #include "brrr/cli/commands.h"
 #include "brrr/cli/model_options.h"
+#include "brrr/report/terminal.h"
 
 namespace brrr::cli {
 
@@ -31,16 +32,25 @@ void add_model_choice(CLI::App& command, ModelChoice& choice, bool takes_params)
   command.add_flag("--qkv-bias", shape.qkv_bias, "Biases in q, k and v");
 }
 
+NamedModel chosen_model(const ModelChoice& choice, int64_t seq) {
+  NamedModel model = find_model(choice.model, choice.shape);
+  auto* gpt2 = std::get_if<Gpt2Config>(&model.config);
+  if (gpt2 && choice.model.empty() && seq > 0) gpt2->context = seq;
+  return model;
+}
+
 void set_model(RunQuestion& question, const ModelChoice& choice) {
-  if (choice.params != 0) {
+  if (choice.params) {
     check(choice.model.empty() && !choice.shape.any(), "--params and --model exclude each other");
-    question.parameters = choice.params;
-    question.model_name = fmt::format("{:g} parameters", choice.params);
+    question.parameters = *choice.params;
+    check(*choice.params > 0, "--params ", *choice.params,
+          ": a model has at least 1 parameter; 70e9 is 70 billion");
+    question.model_name = fmt::format("{:g} parameters", *choice.params);
     return;
   }
-  NamedModel found = find_model(choice.model, choice.shape);
+  NamedModel found = chosen_model(choice, question.seq);
   question.model_name = std::move(found.name);
-  question.model = std::move(found.config);
+  question.model = found.config;
 }
 
 void add_gpu_choice(CLI::App& command, GpuChoice& choice) {
@@ -59,9 +69,19 @@ NapkinTable napkin_table(const std::string& title) {
   return Table({"what", "value", "how"}, title);
 }
 
+int output_columns() {
+  constexpr int kWithoutTerminal = 120;
+  return terminal_columns(stdout, kWithoutTerminal);
+}
+void print_table(const Table& table) { std::fputs(table.text(output_columns()).c_str(), stdout); }
+void print_paragraph(std::string_view text) {
+  std::fputs(wrapped_text("", text, output_columns()).c_str(), stdout);
+}
+
 void print_assumptions(const std::vector<std::string>& assumptions) {
   std::puts("\nAssumptions");
-  for (const std::string& line : assumptions) std::printf("  - %s\n", line.c_str());
+  for (const std::string& line : assumptions)
+    std::fputs(wrapped_text("  - ", line, output_columns()).c_str(), stdout);
 }
 
 std::string gb_text(double bytes) { return fmt::format("{:.2f} GB", bytes / 1e9); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,12 @@ void add_napkin_verify(CLI::App& napkin);
 // --model, --params and the free shapes.
 struct ModelChoice {
   std::string model;
-  double params = 0;
+  std::optional<double> params;
   ShapeOptions shape;
 };
 void add_model_choice(CLI::App& command, ModelChoice& choice, bool takes_params);
+// The model; a free shape with a table of positions has one for `seq` tokens, where that is given.
+NamedModel chosen_model(const ModelChoice& choice, int64_t seq);
 // Fills model, model_name and parameters of the question.
 void set_model(RunQuestion& question, const ModelChoice& choice);
 
@@ -41,6 +44,11 @@ struct GpuChoice {
 void add_gpu_choice(CLI::App& command, GpuChoice& choice);
 // Reads the file of devices, where there is one, and names the device as the table does.
 std::string chosen_gpu(const GpuChoice& choice);
+
+// As wide as the terminal; 120 columns where there is none.
+int output_columns();
+void print_table(const Table& table);
+void print_paragraph(std::string_view text);
 
 // A row of the napkin: what, how much, and how it came about.
 using NapkinTable = Table;

@@ -21,7 +21,7 @@ struct Options {
 void run(const Options& options) {
   const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
   check(options.days > 0 && options.days <= 36500, options.days,
-        " days make no sense; use more than 0");
+        " days make no sense; use more than 0 and at most 36,500");
   check(options.mfu > 0 && options.mfu <= 1, "an mfu of ", options.mfu, " is not in (0, 1]");
   const PeakRate& peak = gpu.peak(parse_arithmetic(options.precision));
   const double available = static_cast<double>(options.gpu.count) * peak.dense.value() *
@@ -60,12 +60,13 @@ void run(const Options& options) {
             fmt::format("sqrt(C / (6 x {:g}))", options.ratio));
   table.row("on", fmt::format("{:.3g} tokens", best.tokens),
             fmt::format("{:g} a parameter", options.ratio));
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
   Table runs({"beside", "FLOPs", "budget / run", "source"});
   for (const KnownRun& known : known_runs())
     runs.row(known.name, fmt::format("{:.3g}", known.flops),
              fmt::format("{:.3g}", available / known.flops), known.source);
-  std::printf("\n%s", runs.text().c_str());
+  std::puts("");
+  print_table(runs);
   print_assumptions(assumptions);
 }
 

@@ -1,6 +1,8 @@
 // brrr napkin check: published runs against what this library says of them.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,15 +10,19 @@
 #include "brrr/cli/exit_codes.h"
 #include "brrr/cli/napkin.h"
 #include "brrr/napkin/published.h"
+#include "brrr/report/terminal.h"
 
 namespace brrr::cli {
 namespace {
 
-// "at most" and "at least" with the share of the limit that was reached; else the band.
+// The band, or of a bound its side and the share of it that was reached.
 std::string band_text(const PublishedCase& c) {
   if (c.kind != CaseClass::bound) return fmt::format("{:g} %", 100 * c.band);
-  return fmt::format("{}, {:.0f} % of it", c.side == Side::most ? "at most" : "at least",
-                     100 * c.reached());
+  return fmt::format("{} {:.0f} %", c.side == Side::most ? "max" : "min", 100 * c.reached());
+}
+
+std::string error_text(double error) {
+  return fmt::format(fmt::runtime(std::abs(error) < 1 ? "{:+.1f} %" : "{:+.0f} %"), 100 * error);
 }
 
 const char* verdict_of(const PublishedCase& c) {
@@ -43,34 +49,68 @@ void print_json(const std::vector<PublishedCase>& cases) {
   std::puts(rows.dump(1).c_str());
 }
 
-void print_table(const std::vector<PublishedCase>& cases) {
-  Table table(
-      {"id", "case", "published", "ours", "unit", "error", "band", "class", "verdict", "source"});
+// Ids without repeats, in order: "A19, A20, A22".
+void add_id(std::string& ids, const std::string& id) {
+  if (ids.ends_with(id)) return;
+  ids += join_text(ids.empty() ? "" : ", ", id);
+}
+
+// Texts in the order in which they first come, each with its cases.
+using Notes = std::vector<std::pair<std::string, std::string>>;
+Notes noted(const std::vector<PublishedCase>& cases, std::string PublishedCase::*text) {
+  Notes notes;
   for (const PublishedCase& c : cases) {
-    table.row(join_text(c.id, c.holds() ? "" : " !"), c.what, fmt::format("{:.5g}", c.published),
-              fmt::format("{:.5g}", c.predicted), c.unit, fmt::format("{:+.1f} %", 100 * c.error()),
-              band_text(c), to_text(c.kind), verdict_of(c), c.source);
+    if ((c.*text).empty()) continue;
+    auto known = std::find_if(notes.begin(), notes.end(),
+                              [&](const auto& note) { return note.second == c.*text; });
+    if (known == notes.end()) known = notes.insert(known, {"", c.*text});
+    add_id(known->first, c.id);
   }
-  std::fputs(table.text().c_str(), stdout);
+  return notes;
+}
+
+// As in JSON, in a word.
+std::string short_verdict(const PublishedCase& c) {
+  const std::string verdict = verdict_of(c);
+  return verdict.substr(0, verdict.find(' '));
+}
+
+void print_cases(const std::vector<PublishedCase>& cases) {
+  Table table({"id", "case", "published", "ours", "unit", "error", "band", "verdict"});
   for (const PublishedCase& c : cases) {
-    if (!c.reason.empty())
-      std::printf("%s, %s: %s\n", c.id.c_str(), c.what.c_str(), c.reason.c_str());
+    table.row(join_text(c.id, c.holds() ? "" : " !"), c.what, fmt::format("{:.4g}", c.published),
+              fmt::format("{:.4g}", c.predicted), c.unit, error_text(c.error()), band_text(c),
+              short_verdict(c));
   }
+  print_table(table);
+  std::puts("");
+  print_paragraph(
+      "A bound: ours is the most (max) or the least (min) that there can be, with the share of it "
+      "that "
+      "the run reached.");
+  std::puts("\nWhy a band is wider, or a bound not reached");
+  for (const auto& [ids, reason] : noted(cases, &PublishedCase::reason))
+    std::fputs(wrapped_text("  ", join_text(ids, ": ", reason), output_columns()).c_str(), stdout);
+  std::puts("\nSources");
+  for (const auto& [ids, source] : noted(cases, &PublishedCase::source))
+    std::fputs(wrapped_text("  ", join_text(source, ": ", ids), output_columns()).c_str(), stdout);
 }
 
 void run(bool json) {
   const std::vector<PublishedCase> cases = published_cases();
-  json ? print_json(cases) : print_table(cases);
+  json ? print_json(cases) : print_cases(cases);
   const CaseCounts n = count(cases);
   if (n.outside > 0)
     throw CheckFailed(fmt::format("{} of {} published numbers are outside their band or bound",
                                   n.outside, cases.size()));
   if (json) return;
-  std::printf(
-      "\n%zu numbers hold: %d exact (1 %%), %d formulas and memory (3 %%), %d predictions (15 %%), "
-      "%d in a wider\nband with its reason, and %d as bounds: limits that the run stays within, "
-      "no predictions.\n",
-      cases.size(), n.exact, n.formula, n.predicted, n.wider, n.bounds);
+  std::puts("");
+  print_paragraph(fmt::format(
+      "{} numbers hold: {} exact (1 %), {} formulas and memory (3 %), {} predictions (15 %), {} in "
+      "a "
+      "wider band with its reason, and {} as bounds: limits that the run stays within, no "
+      "predictions.",
+      cases.size(), n.exact, n.formula, n.predicted, n.wider, n.bounds));
 }
 
 }  // namespace

@@ -28,13 +28,19 @@ std::string layout_text(const RunAnswer& a) {
 }
 
 struct Question {
-  const char *name, *unit;
+  const char *name, *unit, *title;
 };
-constexpr Question kQuestions[] = {{"model", "parameters"},
-                                   {"context", "tokens"},
-                                   {"batch", "sequences of a micro-batch"},
-                                   {"gpus", "devices"},
-                                   {"plan", "cost"}};
+constexpr Question kQuestions[] = {{"model", "parameters", "Largest model"},
+                                   {"context", "tokens", "Longest context"},
+                                   {"batch", "sequences of a micro-batch", "Largest batch"},
+                                   {"gpus", "devices", "Fewest devices"},
+                                   {"plan", "dollars", "Cheapest plan"}};
+const Question& question_of(std::string_view find) {
+  for (const Question& each : kQuestions) {
+    if (find == each.name) return each;
+  }
+  fail("there is no question \"", find, "\"");
+}
 
 FitResult solve(const Options& options, const RunQuestion& q) {
   if (options.find == "context") return longest_context(q);
@@ -46,10 +52,8 @@ FitResult solve(const Options& options, const RunQuestion& q) {
 }
 
 void print(const Options& options, const RunQuestion& q, const FitResult& result) {
-  const char* unit = "";
-  for (const Question& each : kQuestions) {
-    if (options.find == each.name) unit = each.unit;
-  }
+  const bool is_without_price = options.find == "plan" && q.price_per_hour == 0;
+  const char* unit = is_without_price ? "GPU-hours" : question_of(options.find).unit;
   if (!result.best) fail("nothing fits: ", result.binding, " (", result.tried, " plans tried)");
   const FitPlan& best = *result.best;
   if (options.json) {
@@ -67,7 +71,8 @@ void print(const Options& options, const RunQuestion& q, const FitResult& result
     std::puts(json.dump(1).c_str());
     return;
   }
-  Table table = napkin_table(fmt::format("{} on {}", options.find, q.gpu));
+  Table table = napkin_table(
+      fmt::format("{} of {} on {}", question_of(options.find).title, q.model_name, q.gpu));
   table.row(options.find, fmt::format("{:.6g} {}", best.value, unit), layout_text(best.answer));
   table.row("step", to_text(Seconds(best.answer.step_seconds)),
             fmt::format("MFU {:.1f} %", 100 * best.answer.mfu));
@@ -79,10 +84,11 @@ void print(const Options& options, const RunQuestion& q, const FitResult& result
     table.row("runner-up", fmt::format("{:.6g}", result.runner_up->value),
               fmt::format("{}; step {}", layout_text(result.runner_up->answer),
                           to_text(Seconds(result.runner_up->answer.step_seconds))));
-  std::fputs(table.text().c_str(), stdout);
-  std::printf("\nWhat binds: %s (%lld plans tried)\n",
-              result.binding.empty() ? best.answer.binding.c_str() : result.binding.c_str(),
-              static_cast<long long>(result.tried));
+  print_table(table);
+  std::puts("");
+  print_paragraph(fmt::format("What binds: {} ({} plans tried)",
+                              result.binding.empty() ? best.answer.binding : result.binding,
+                              result.tried));
 }
 
 // The lecture's question first: states alone, cut evenly over all devices.
@@ -119,11 +125,14 @@ void run_largest_model(const Options& options, const RunQuestion& q) {
     table.row("with activations", fmt::format("{:.4g} parameters", real.best->value),
               layout_text(real.best->answer));
     if (real.runner_up)
-      table.row("runner-up", to_text(Seconds(real.runner_up->answer.step_seconds)),
-                layout_text(real.runner_up->answer));
+      table.row("runner-up", "the same model",
+                fmt::format("{}; a step takes {} for {}", layout_text(real.runner_up->answer),
+                            to_text(Seconds(real.runner_up->answer.step_seconds)),
+                            to_text(Seconds(real.best->answer.step_seconds))));
   }
-  std::fputs(table.text().c_str(), stdout);
-  std::printf("\nWhat binds: %s\n", real.binding.empty() ? "memory" : real.binding.c_str());
+  print_table(table);
+  std::puts("");
+  print_paragraph(join_text("What binds: ", real.binding.empty() ? "memory" : real.binding));
   print_assumptions(assumptions);
 }
 

@@ -48,27 +48,46 @@ std::string tflops(const GpuSpec& gpu, Arithmetic arithmetic) {
   return peak ? fmt::format("{:g}", peak->dense.value() / 1e12) : "-";
 }
 
+// One table, or two where the terminal is narrow: rates, then memory and links.
 void print_all() {
-  Table table({"device", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "GB", "GB/s",
-               "link GB/s", "ridge", "headline"},
-              "Dense TFLOP/s; links both ways together; ridge in FLOP a byte of the 16-bit peak");
+  constexpr int kWide = 115;
+  const std::string rates_title = "Dense TFLOP/s",
+                    memory_title =
+                        "memory in GB; bandwidth and links (both ways together) in GB/s; ridge in "
+                        "FLOP a byte of the 16-bit peak";
+  const std::vector<std::string> memory_names{"memory", "bandwidth", "link", "ridge", "headline"};
+  std::vector<std::string> names{"device"};
+  for (int i = 0; i < kArithmetics; ++i) names.emplace_back(to_text(static_cast<Arithmetic>(i)));
+  const bool is_wide = output_columns() >= kWide;
+  std::vector<std::string> all_names = names, rest_names{"device"};
+  std::vector<std::string>& target = is_wide ? all_names : rest_names;
+  target.insert(target.end(), memory_names.begin(), memory_names.end());
+  Table rates(all_names, is_wide ? join_text(rates_title, "; ", memory_title) : rates_title);
+  Table rest(rest_names, join_text("M", memory_title.substr(1)));
   for (const GpuSpec& gpu : known_gpus()) {
-    const PeakRate& half = gpu.peak(
-        Arithmetic::fp16 < Arithmetic::bf16 && gpu.find(Arithmetic::bf16) ? Arithmetic::bf16
-                                                                          : Arithmetic::fp16);
-    std::vector<std::string> cells{gpu.name};
+    const PeakRate& half =
+        gpu.peak(gpu.find(Arithmetic::bf16) ? Arithmetic::bf16 : Arithmetic::fp16);
+    const double link = gpu.link.both_ways.value();
+    std::vector<std::string> cells{gpu.name}, rest_cells{gpu.name};
     for (int i = 0; i < kArithmetics; ++i) cells.push_back(tflops(gpu, static_cast<Arithmetic>(i)));
-    cells.push_back(fmt::format("{:g}", static_cast<double>(gpu.memory.value()) / 1e9));
-    cells.push_back(fmt::format("{:g}", gpu.bandwidth.value() / 1e9));
-    cells.push_back(fmt::format("{:g}", gpu.link.both_ways.value() / 1e9));
-    cells.push_back(fmt::format("{:.0f}", half.dense.value() / gpu.bandwidth.value()));
-    cells.emplace_back(gpu.is_estimated ? "estimated" : to_text(half.headline));
-    table.add_row(std::move(cells));
+    std::vector<std::string>& memory = is_wide ? cells : rest_cells;
+    memory.push_back(fmt::format("{:g}", static_cast<double>(gpu.memory.value()) / 1e9));
+    memory.push_back(fmt::format("{:g}", gpu.bandwidth.value() / 1e9));
+    memory.push_back(link > 0 ? fmt::format("{:g}", link / 1e9) : "-");
+    memory.push_back(fmt::format("{:.0f}", half.dense.value() / gpu.bandwidth.value()));
+    memory.emplace_back(gpu.is_estimated ? "estimated" : to_text(half.headline));
+    rates.add_row(std::move(cells));
+    if (!is_wide) rest.add_row(std::move(rest_cells));
   }
-  std::fputs(table.text().c_str(), stdout);
-  std::puts(
-      "\n`brrr napkin gpu NAME` has the sources. A headline \"sparse, halved\" counts zeros on the "
-      "data\n"
+  print_table(rates);
+  if (!is_wide) {
+    std::puts("");
+    print_table(rest);
+  }
+  std::puts("");
+  print_paragraph(
+      "`brrr napkin gpu NAME` has the sources. A headline \"sparse, halved\" counts zeros on the "
+      "data "
       "sheet; the rates here are dense.");
 }
 
@@ -78,7 +97,7 @@ void print_one(const GpuSpec& gpu) {
   for (const PeakRate& peak : gpu.peaks)
     table.row(to_text(peak.arithmetic), peak.dense, peak.accumulate, to_text(peak.headline),
               peak.source);
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
   Table rest({"", "", "source"});
   rest.row("memory", to_text_decimal(gpu.memory), gpu.memory_source);
   rest.row("bandwidth", to_text(gpu.bandwidth), gpu.memory_source);
@@ -92,7 +111,8 @@ void print_one(const GpuSpec& gpu) {
                          100 * (gpu.peak(gpu.clock->arithmetic).dense / gpu.clock->rate() - 1)));
   if (gpu.best_matmul > FlopsPerSecond(0))
     rest.row("best bf16 product", to_text(gpu.best_matmul), gpu.best_matmul_source);
-  std::printf("\n%s", rest.text().c_str());
+  std::puts("");
+  print_table(rest);
 }
 
 void run(const Options& options) {

@@ -56,7 +56,7 @@ void run(const Options& options) {
   q.count = options.gpu.count;
   q.weight_bytes = weight_bytes_of(options.weights);
   q.kv_bytes = weight_bytes_of(options.kv);
-  const NamedModel model = find_model(options.model.model, options.model.shape);
+  const NamedModel model = chosen_model(options.model, q.context);
   q.model = model.config;
   const InferAnswer a = answer(q);
   const std::optional<InferPrediction> predicted = predict(q);
@@ -91,8 +91,9 @@ void run(const Options& options) {
     table.row("decode, predicted", to_text(Seconds(predicted->decode_seconds)),
               "the same over one token, and the caches");
   }
-  std::fputs(table.text().c_str(), stdout);
-  std::printf("\nWhat binds: %s\n", a.binding.c_str());
+  print_table(table);
+  std::puts("");
+  print_paragraph(join_text("What binds: ", a.binding));
   print_assumptions(
       {"bounds: peak and bandwidth of the data sheet, no overhead, no communication; systems reach "
        "60 to 85 % of the bandwidth bound at batch 1"});

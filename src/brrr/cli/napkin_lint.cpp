@@ -38,7 +38,7 @@ void run(const Options& options) {
       fmt::format("{} on {}, {} tokens at a time", model.name, gpu.name, options.lint.tokens));
   for (const LintFinding& f : findings)
     table.row(f.what, f.rule, f.change, f.gain > 0 ? fmt::format("{:.1f} %", 100 * f.gain) : "-");
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
   print_assumptions(
       {"tiles of 128 x 128, 128 x 256 from Hopper on, one a multiprocessor; rows that do not start "
        "on 16 bytes at 50 to 80 % of the rate (a rule of thumb, not measured)"});

@@ -22,7 +22,7 @@ struct Options {
 
 void run(const Options& options) {
   const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
-  const NamedModel model = find_model(options.model.model, options.model.shape);
+  const NamedModel model = chosen_model(options.model, options.seq);
   const Precision precision = parse_precision(options.precision);
   const RematPolicy recompute = parse_policy(options.recompute);
   const PeakRate& peak = gpu.peak(arithmetic_of(precision));
@@ -35,7 +35,8 @@ void run(const Options& options) {
   const double all = peak.dense.value() * static_cast<double>(options.gpu.count);
   double speed = options.tokens_per_second;
   if (!options.from.empty()) {
-    check(options.mfu > 0 && options.mfu <= 1, "--mfu ", options.mfu, " is not in (0, 1]");
+    check(options.mfu > 0 && options.mfu <= 1, "--mfu ", options.mfu,
+          " is not in (0, 1]: nothing runs above its peak. 50 per cent are 0.5");
     speed = options.mfu * all / flops_per_token(parse_convention(options.from), facts);
   }
   check(!(speed < 0), "--tokens-per-second ", speed, " is below 0");
@@ -75,12 +76,13 @@ void run(const Options& options) {
     std::puts(json.dump(1).c_str());
     return;
   }
-  std::fputs(table.text().c_str(), stdout);
-  std::printf(
-      "\nSpeed of light: %.1f %%: products of layers at the peak of %s, head and attention at that "
-      "of "
-      "bf16.\nHFU counts second runs under --recompute %s.\n",
-      100 * sol, std::string(to_text(peak.arithmetic)).c_str(), options.recompute.c_str());
+  print_table(table);
+  std::puts("");
+  print_paragraph(
+      fmt::format("Speed of light: {:.1f} %: products of layers at the peak of {}, head and "
+                  "attention at that of "
+                  "bf16. HFU counts second runs under --recompute {}.",
+                  100 * sol, to_text(peak.arithmetic), options.recompute));
 }
 
 }  // namespace

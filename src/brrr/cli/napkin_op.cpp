@@ -61,7 +61,7 @@ void run(const Options& options) {
     return;
   }
   Table table = napkin_table(fmt::format("{} in {} on {}", a.op, options.dtype, gpu.name));
-  table.row("FLOPs", fmt::format("{:.6g}", a.flops), "the op's own count");
+  table.row("FLOPs", fmt::format("{:.6g} FLOP", a.flops), "the op's own count");
   table.row("bytes", fmt::format("{:.6g} B", a.bytes), "every operand once");
   table.row("intensity", fmt::format("{:.2f} FLOP/B", a.intensity), "FLOPs / bytes");
   table.row("ridge", fmt::format("{:.1f} FLOP/B", a.ridge),
@@ -75,7 +75,7 @@ void run(const Options& options) {
     table.row("tiles and waves", fmt::format("{:.1f} %", 100 * q.efficiency),
               fmt::format("{} tiles of {} x {} in {} waves of {}", q.tiles, q.tile_rows,
                           q.tile_columns, q.waves, gpu.multiprocessors));
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
 }
 
 }  // namespace
@@ -93,7 +93,8 @@ void add_napkin_op(CLI::App& napkin) {
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Examples:\n  brrr napkin op matmul 16384 8192 32768 --gpu h100\n"
-      "  brrr napkin op gelu 100000000 --gpu a100-80");
+      "  brrr napkin op attention 8 16 1024 64 --gpu h100 --dtype bf16\n"
+      "  brrr napkin op gelu 1e8 --gpu a100-80");
   command->callback([options] { run(*options); });
 }
 

@@ -1,6 +1,7 @@
 // brrr napkin train: what a training run takes.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -21,7 +22,7 @@ void add_work(Table& table, const RunAnswer& a) {
   table.row("parameters", count_text(a.params), q.model ? "counted in the model" : "as given");
   if (a.active_params != a.params)
     table.row("of a token", count_text(a.active_params), "experts that it goes through");
-  table.row("FLOPs a token", fmt::format("{:.5g}", a.flops_per_token),
+  table.row("FLOPs a token", fmt::format("{:.5g} FLOP", a.flops_per_token),
             info_of(q.model ? q.convention : Convention::six_n).formula);
   if (q.model) {
     table.row("attention's share", fmt::format("{:.1f} %", 100 * a.attention_share),
@@ -40,19 +41,21 @@ void add_time(Table& table, const RunAnswer& a) {
       "step", to_text(Seconds(a.step_seconds)),
       fmt::format("{} x {} tokens; {}", q.global_batch, q.seq,
                   a.is_predicted ? "predicted kernel by kernel" : "FLOPs / (count x peak x mfu)"));
-  table.row("tokens a second", fmt::format("{:.4g}", a.tokens_per_second),
+  table.row("speed", fmt::format("{:.4g} tokens/s", a.tokens_per_second),
             "tokens of a step / step");
   table.row("MFU", fmt::format("{:.1f} %", 100 * a.mfu), "FLOPs a second / (count x dense peak)");
   table.row("HFU", fmt::format("{:.1f} %", 100 * a.hfu), "with what runs a second time");
-  table.row("days", fmt::format("{:.2f}", a.days),
+  table.row("days", fmt::format("{:.2f} d", a.days),
             fmt::format("{:.4g} / ({} x {} x {:.3g} x {} goodput x 86400)", a.total_flops, q.count,
                         to_text(FlopsPerSecond(a.peak_flops_per_second)), a.mfu, q.goodput));
-  table.row("GPU-hours", fmt::format("{:.0f}", a.gpu_hours), "days x 24 x count");
+  table.row("GPU-hours", fmt::format("{} h", with_commas(std::llround(a.gpu_hours))),
+            "days x 24 x count");
   if (a.cost_usd > 0)
-    table.row("cost", fmt::format("${:.0f}", a.cost_usd),
+    table.row("cost", join_text("$", with_commas(std::llround(a.cost_usd))),
               fmt::format("at ${} an hour", q.price_per_hour));
   if (a.energy_kwh > 0)
-    table.row("energy", fmt::format("{:.0f} kWh", a.energy_kwh), "GPU-h x W x PUE");
+    table.row("energy", fmt::format("{} kWh", with_commas(std::llround(a.energy_kwh))),
+              "GPU-h x W x PUE");
 }
 
 void print_memory(const RunAnswer& a) {
@@ -69,7 +72,11 @@ void print_memory(const RunAnswer& a) {
   table.rule();
   row("total", m.total());
   row("the device has", static_cast<double>(find_gpu(a.question.gpu).memory.value()));
-  std::printf("\n%s%s\n", table.text().c_str(), a.fits ? "It fits." : "It does NOT fit.");
+  std::puts("");
+  print_table(table);
+  print_paragraph(a.fits ? "It fits."
+                         : "It does NOT fit: cut it over devices (--tp, --pp, --zero), keep less "
+                           "(--recompute), or ask `brrr napkin fit --find plan`.");
 }
 
 void print_traffic(const RunAnswer& a) {
@@ -102,10 +109,11 @@ void run(const Options& options) {
       fmt::format("{} on {} x {}", a.question.model_name, a.question.count, a.question.gpu));
   add_work(table, a);
   add_time(table, a);
-  std::fputs(table.text().c_str(), stdout);
+  print_table(table);
   print_memory(a);
   print_traffic(a);
-  std::printf("\nWhat binds: %s\n", a.binding.c_str());
+  std::puts("");
+  print_paragraph(join_text("What binds: ", a.binding));
   print_assumptions(a.assumptions);
 }
 
@@ -132,7 +140,8 @@ void add_napkin_train(CLI::App& napkin) {
       "  brrr napkin train --params 70e9 --tokens 15e12 --gpu h100 --count 1024 --mfu 0.5\n"
       "  brrr napkin train --model llama3-405b --tokens 15.6e12 --gpu h100 --count 16128 --tp 8 "
       "--pp 18\n"
-      "      --zero 1 --seq 8192 --global-batch 2016 --price 2 --goodput 0.9");
+      "      --zero 1 --recompute selective --seq 8192 --global-batch 2016 --price 2 --goodput "
+      "0.9");
   command->callback([options] { run(*options); });
 }
 

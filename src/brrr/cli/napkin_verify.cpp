@@ -70,7 +70,7 @@ void print_tables(const Verification& v, const Options& options) {
   for (const MemoryLine& line : v.memory)
     memory.row(line.what, with_commas(line.predicted), with_commas(line.measured),
                with_commas(line.measured - line.predicted));
-  std::fputs(memory.text().c_str(), stdout);
+  print_table(memory);
   if (v.driver)
     std::printf(
         "The driver has %s in use: %s on brrr's books, %s for whole blocks, and %s of context, "
@@ -104,7 +104,9 @@ void print_tables(const Verification& v, const Options& options) {
   line("between kernels", 0, v.between_kernels());
   time.rule();
   line("step", v.predicted_seconds, v.measured_seconds);
-  std::printf("\n%s\nStep: predicted %s, measured %s, %+.1f %%. Memory: %s.\n", time.text().c_str(),
+  std::puts("");
+  print_table(time);
+  std::printf("\nStep: predicted %s, measured %s, %+.1f %%. Memory: %s.\n",
               to_text(Seconds(v.predicted_seconds)).c_str(),
               to_text(Seconds(v.measured_seconds)).c_str(), 100 * v.error(),
               v.memory_is_exact() ? "exact to the byte" : "differs");
@@ -135,8 +137,10 @@ void add_napkin_verify(CLI::App& napkin) {
       ->capture_default_str();
   command->add_option("--rates", options->rates,
                       "File of `brrr calibrate`; measured between the steps by default");
-  command->add_option("--band", options->given_band,
-                      "Largest error of the step time; 0.15 on a cpu, 0.10 on a GPU");
+  command
+      ->add_option("--band", options->given_band,
+                   "Largest error of the step time; 0.15 on a cpu, 0.10 on a GPU")
+      ->check(CLI::Range(0.0, 100.0));
   add_device_option(*command, options->device);
   command->add_option("--rows", options->rows, "Kinds of kernels to list")->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON");

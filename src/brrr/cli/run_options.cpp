@@ -6,9 +6,12 @@ void add_run_options(CLI::App& command, RunOptions& options) {
   add_model_choice(command, options.model, true);
   add_gpu_choice(command, options.gpu);
   RunQuestion& q = options.base;
-  command.add_option("--seq", q.seq,
-                     "Tokens of a sequence; the model's context, 8192 at most, by default");
-  command.add_option("--global-batch", q.global_batch, "Sequences of a step, all devices together");
+  command
+      .add_option("--seq", q.seq,
+                  "Tokens of a sequence; the model's context, 8192 at most, by default")
+      ->check(CLI::Range(int64_t{1}, int64_t{100'000'000}));
+  command.add_option("--global-batch", q.global_batch, "Sequences of a step, all devices together")
+      ->check(CLI::Range(int64_t{1}, int64_t{100'000'000}));
   command.add_option("--micro-batch", q.micro_batch, "Sequences that a device runs at once")
       ->capture_default_str();
   command.add_option("--precision", options.precision, "f32, bf16, f16 or fp8")

@@ -1,5 +1,6 @@
 #include "brrr/infer/huggingface.h"
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -55,13 +56,12 @@ Gpt2Config read_gpt2(const Json& json) {
   require_setting(json, "tie_word_embeddings", true);
   require_setting(json, "scale_attn_weights", true);
   require_setting(json, "scale_attn_by_inverse_layer_idx", false);
-  const int64_t width = integer(json, "n_embd");
-  require_setting(json, "n_inner", 4 * width);
   return {.vocab = integer(json, "vocab_size"),
-          .context = integer(json, "n_positions"),
+          .context = value_or<int64_t>(json, "n_positions", value_or<int64_t>(json, "n_ctx", 1024)),
           .layers = integer(json, "n_layer"),
           .heads = integer(json, "n_head"),
-          .width = width};
+          .width = integer(json, "n_embd"),
+          .hidden = value_or<int64_t>(json, "n_inner", 0)};
 }
 
 // Rotary positions: plain, or stretched over more than the model was trained with. Older files keep the
@@ -91,19 +91,69 @@ int64_t window_of(const Json& json, const std::string& type) {
   return 0;
 }
 
+// What a file leaves out is what their class of the family has by default.
+struct FamilyDefaults {
+  std::string_view type;
+  int64_t context, kv_heads, head_dim;  // 0: as many as heads; width / heads
+};
+constexpr FamilyDefaults kFamilies[] = {{"llama", 2048, 0, 0},       {"mistral", 131072, 8, 0},
+                                        {"mixtral", 131072, 8, 0},   {"qwen2", 32768, 32, 0},
+                                        {"qwen3", 32768, 32, 128},   {"smollm3", 32768, 4, 0},
+                                        {"deepseek_v2", 2048, 0, 0}, {"deepseek_v3", 4096, 0, 0}};
+
+const FamilyDefaults* find_family(std::string_view type) {
+  const auto* found = std::find_if(std::begin(kFamilies), std::end(kFamilies),
+                                   [&](const FamilyDefaults& f) { return f.type == type; });
+  return found == std::end(kFamilies) ? nullptr : found;
+}
+
+// "model_type", or the family of "architectures": ["LlamaForCausalLM"].
+std::string family_of(const Json& json) {
+  if (is_set(json, "model_type")) return value_or<std::string>(json, "model_type", "");
+  constexpr std::pair<std::string_view, std::string_view> kClasses[] = {
+      {"GPT2", "gpt2"},
+      {"Llama", "llama"},
+      {"Mistral", "mistral"},
+      {"Mixtral", "mixtral"},
+      {"Qwen2", "qwen2"},
+      {"Qwen3", "qwen3"},
+      {"SmolLM3", "smollm3"},
+      {"DeepseekV2", "deepseek_v2"},
+      {"DeepseekV3", "deepseek_v3"}};
+  const auto names =
+      value_or<std::vector<std::string>>(json, "architectures", std::vector<std::string>{});
+  for (const std::string& name : names) {
+    for (const auto& [start, type] : kClasses) {
+      if (name == join_text(start, "ForCausalLM") || name == join_text(start, "LMHeadModel"))
+        return std::string(type);
+    }
+  }
+  return "none";
+}
+
+// Key heads: null is as many as heads; left out, what the class has.
+int64_t kv_heads_of(const Json& json, int64_t heads, const FamilyDefaults& family) {
+  const int64_t otherwise =
+      json.contains("num_key_value_heads") || family.kv_heads == 0 ? heads : family.kv_heads;
+  return value_or(json, "num_key_value_heads", otherwise);
+}
+
 // All but the positions.
 LlamaConfig read_sizes(const Json& json, const std::string& type) {
   require_setting<std::string>(json, "hidden_act", "silu");
   require_setting(json, "attention_bias", false);
   require_setting(json, "mlp_bias", false);
   const int64_t heads = integer(json, "num_attention_heads");
+  const FamilyDefaults* found = find_family(type);
+  invariant(found != nullptr, "no family is ", type);
+  const FamilyDefaults& family = *found;
   LlamaConfig config{.vocab = integer(json, "vocab_size"),
-                     .context = integer(json, "max_position_embeddings"),
+                     .context = value_or(json, "max_position_embeddings", family.context),
                      .layers = integer(json, "num_hidden_layers"),
                      .width = integer(json, "hidden_size"),
                      .heads = heads,
-                     .kv_heads = value_or(json, "num_key_value_heads", heads),
-                     .head_dim = value_or<int64_t>(json, "head_dim", 0),
+                     .kv_heads = kv_heads_of(json, heads, family),
+                     .head_dim = value_or(json, "head_dim", family.head_dim),
                      .hidden = integer(json, "intermediate_size"),
                      .tied = value_or(json, "tie_word_embeddings", false),
                      .qkv_bias = type == "qwen2",
@@ -111,8 +161,8 @@ LlamaConfig read_sizes(const Json& json, const std::string& type) {
                      .window = window_of(json, type),
                      .norm_eps = value_or(json, "rms_norm_eps", 1e-6)};
   if (type == "mixtral") {
-    config.experts = integer(json, "num_local_experts");
-    config.top_k = integer(json, "num_experts_per_tok");
+    config.experts = value_or<int64_t>(json, "num_local_experts", 8);
+    config.top_k = value_or<int64_t>(json, "num_experts_per_tok", 2);
     config.balance_weight = value_or(json, "router_aux_loss_coef", 0.001);
   }
   return config;
@@ -126,8 +176,9 @@ LlamaConfig read_llama(const Json& json, const std::string& type) {
 }
 
 // Mixtures of DeepSeek: shared experts are one network of their widths together.
-LlamaConfig read_deepseek_sizes(const Json& json) {
-  LlamaConfig config = read_sizes(json, "llama");
+LlamaConfig read_deepseek_sizes(const Json& json, const std::string& type) {
+  require_setting<int64_t>(json, "moe_layer_freq", 1);
+  LlamaConfig config = read_sizes(json, type);
   config.kv_heads = 0;
   config.experts = integer(json, "n_routed_experts");
   config.top_k = integer(json, "num_experts_per_tok");
@@ -230,7 +281,7 @@ class ExpertTables {
 ModelConfig config_from_huggingface(std::string_view config_json) {
   const Json json = Json::parse(config_json, nullptr, false);
   check(json.is_object(), "config.json: must be a JSON object");
-  const std::string type = value_or<std::string>(json, "model_type", "none");
+  const std::string type = family_of(json);
   if (type == "gpt2") return read_gpt2(json);
   for (const char* known : {"llama", "mistral", "mixtral", "qwen2", "qwen3"}) {
     if (type == known) return read_llama(json, type);
@@ -242,13 +293,14 @@ ModelConfig config_from_huggingface(std::string_view config_json) {
 ModelConfig shape_from_huggingface(std::string_view config_json) {
   const Json json = Json::parse(config_json, nullptr, false);
   check(json.is_object(), "config.json: must be a JSON object");
-  const std::string type = value_or<std::string>(json, "model_type", "none");
-  if (type == "deepseek_v3" || type == "deepseek_v2") return read_deepseek_sizes(json);
-  for (const char* known : {"llama", "mistral", "mixtral", "qwen2", "qwen3"}) {
+  const std::string type = family_of(json);
+  if (type == "deepseek_v3" || type == "deepseek_v2") return read_deepseek_sizes(json, type);
+  for (const char* known : {"llama", "mistral", "mixtral", "qwen2", "qwen3", "smollm3"}) {
     if (type == known) return read_sizes(json, type);
   }
   check(type == "gpt2", "config.json: model_type ", type,
-        " is not known; gpt2, llama, mistral, mixtral, qwen2, qwen3 and deepseek_v3 are");
+        " is not known; gpt2, llama, mistral, mixtral, qwen2, qwen3, smollm3, deepseek_v2 "
+        "and deepseek_v3 are");
   return read_gpt2(json);
 }
 

@@ -12,9 +12,9 @@ constexpr RematPolicy kPolicies[] = {RematPolicy::none, RematPolicy::selective, 
 bool divides(int64_t degree, int64_t size) { return size % degree == 0; }
 
 // Degrees of each kind that are worth a try.
-std::vector<ParallelLayout> layouts_of(const RunQuestion& q) {
-  const ModelShape shape = shape_of(*q.model);
-  const auto* llama = std::get_if<LlamaConfig>(&*q.model);
+std::vector<ParallelLayout> layouts_of(const RunQuestion& q, const ModelConfig& model) {
+  const ModelShape shape = shape_of(model);
+  const auto* llama = std::get_if<LlamaConfig>(&model);
   const int64_t experts = llama ? llama->experts : 0;
   std::vector<ParallelLayout> layouts;
   for (int64_t tp : {1, 2, 4, 8}) {
@@ -76,7 +76,7 @@ void keep(FitResult& result, Search search, double value) {
 }
 
 // The largest of sizes[0..] for which some plan fits, by halving.
-FitResult largest_that_fits(const std::vector<int64_t>& sizes,
+FitResult largest_that_fits(const std::vector<int64_t>& sizes, std::string_view unit,
                             const std::function<RunQuestion(int64_t)>& with) {
   FitResult result;
   size_t low = 0, high = sizes.size();  // all below `low` fit, those from `high` on do not
@@ -88,9 +88,8 @@ FitResult largest_that_fits(const std::vector<int64_t>& sizes,
       keep(result, std::move(search), static_cast<double>(sizes[middle]));
       low = middle + 1;
     } else {
-      result.binding =
-          fmt::format("memory: at a size of {} the leanest plan needs {:.1f} GB a device",
-                      sizes[middle], search.least_memory / 1e9);
+      result.binding = fmt::format("memory: with {} {} the leanest plan needs {:.1f} GB a device",
+                                   sizes[middle], unit, search.least_memory / 1e9);
       high = middle;
     }
   }
@@ -113,12 +112,12 @@ LlamaConfig llama_of_layers(int64_t layers) {
 }  // namespace
 
 std::vector<RunQuestion> possible_plans(const RunQuestion& question) {
-  check(question.model.has_value(),
-        "a search over layouts needs the shape of the model; give --model");
+  if (!question.model) fail("a search over layouts needs the shape of the model; give --model");
+  const ModelConfig& model = *question.model;
   RunQuestion base = question;
-  if (base.seq == 0) base.seq = std::min<int64_t>(8192, context_of(*base.model));
+  if (base.seq == 0) base.seq = std::min<int64_t>(8192, context_of(model));
   std::vector<RunQuestion> plans;
-  for (const ParallelLayout& layout : layouts_of(base)) {
+  for (const ParallelLayout& layout : layouts_of(base, model)) {
     RunQuestion plan = base;
     plan.layout = layout;
     plan.layout.sequence_parallel = true;
@@ -141,7 +140,7 @@ double largest_model_by_states(const RunQuestion& question) {
 FitResult largest_model(const RunQuestion& question) {
   std::vector<int64_t> layers;
   for (int64_t count = 8; count <= 256; count += 8) layers.push_back(count);
-  FitResult result = largest_that_fits(layers, [&](int64_t count) {
+  FitResult result = largest_that_fits(layers, "layers (width 128 x layers)", [&](int64_t count) {
     RunQuestion q = question;
     q.model = llama_of_layers(count);
     q.model_name = fmt::format("llama of {} layers", count);
@@ -156,11 +155,16 @@ FitResult largest_model(const RunQuestion& question) {
 
 FitResult longest_context(const RunQuestion& question) {
   std::vector<int64_t> lengths;
+  // A table of positions is as long as it is; rotary ones can be stretched.
+  const bool has_table = question.model && std::holds_alternative<Gpt2Config>(*question.model);
+  const int64_t longest = has_table ? context_of(*question.model) : (1 << 24) + (1 << 23);
   for (int64_t length = 1024; length <= 1 << 24; length *= 2) {
-    lengths.push_back(length);
-    lengths.push_back(length + length / 2);
+    for (const int64_t each : {length, length + length / 2}) {
+      if (each <= longest) lengths.push_back(each);
+    }
   }
-  return largest_that_fits(lengths, [&](int64_t length) {
+  if (lengths.empty()) lengths.push_back(longest);
+  return largest_that_fits(lengths, "tokens", [&](int64_t length) {
     RunQuestion q = question;
     q.seq = length;
     return q;
@@ -173,7 +177,7 @@ FitResult largest_batch(const RunQuestion& question) {
     sizes.push_back(size);
     if (size > 1) sizes.push_back(size + size / 2);
   }
-  return largest_that_fits(sizes, [&](int64_t size) {
+  return largest_that_fits(sizes, "sequences of a micro-batch", [&](int64_t size) {
     RunQuestion q = question;
     q.micro_batch = size;
     q.global_batch = 0;

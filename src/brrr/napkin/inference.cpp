@@ -14,7 +14,11 @@ void check_question(const InferQuestion& q) {
   check(q.count >= 1, q.count, " devices make no sense; use at least 1");
   check(q.batch >= 1 && q.batch <= 1'000'000, "a batch of ", q.batch,
         " makes no sense; use 1 to 1,000,000");
-  check(q.context >= 1, "a context of ", q.context, " tokens is empty");
+  check(q.context >= 1 && q.context <= 100'000'000, "a context of ", q.context,
+        " tokens makes no sense; use 1 to 100,000,000");
+  if (const auto* gpt2 = std::get_if<Gpt2Config>(&q.model))
+    check(q.context <= gpt2->context, "a context of ", q.context, " tokens is longer than the ",
+          gpt2->context, " positions that the model has a table of; use fewer tokens");
   check(q.weight_bytes > 0 && q.kv_bytes > 0, "bytes of weights and caches must be positive");
 }
 
@@ -72,7 +76,8 @@ InferAnswer answer(const InferQuestion& q) {
   const bool is_tied = cost.head_table < 0.5 * cost.embedding;
   const double looked_up = q.whole_table ? 0 : is_tied ? cost.positions : cost.embedding;
   const double experts = cost.experts * touched_share(q.model, q.batch);
-  a.touched_bytes = (a.params - looked_up - cost.experts + experts) * q.weight_bytes;
+  a.read_elements = a.params - looked_up;
+  a.touched_bytes = (a.read_elements - cost.experts + experts) * q.weight_bytes;
   a.kv_bytes_per_token = kv_elements_per_token(q.model) * q.kv_bytes;
   a.kv_bytes_per_sequence = a.kv_bytes_per_token * t;
   a.kv_bytes = a.kv_bytes_per_sequence * b;
@@ -113,8 +118,8 @@ std::optional<InferPrediction> predict(const InferQuestion& q) {
   };
   const InferAnswer bounds = answer(q);
   const auto n = static_cast<double>(q.count);
-  // The graph reads weights of 16 bits; others are smaller by what they save.
-  const double saved = bounds.touched_bytes * (2 / q.weight_bytes - 1) / n / bandwidth;
+  // The graph reads all weights, in 16 bits. Narrower ones save bytes, and so do experts that no token chose.
+  const double saved = (2 * bounds.read_elements - bounds.touched_bytes) / n / bandwidth;
   return InferPrediction{.prefill_seconds = seconds(q.context),
                          .decode_seconds = seconds(1) - saved + bounds.kv_bytes / n / bandwidth};
 }

@@ -26,6 +26,7 @@ struct InferQuestion {
 struct InferAnswer {
   double params = 0, active_params = 0;
   double weight_bytes = 0, touched_bytes = 0;  // held, and read for one token of the batch
+  double read_elements = 0;                    // weights that are not only looked up, all experts
   double kv_bytes_per_token = 0, kv_bytes_per_sequence = 0, kv_bytes = 0;
   double memory_bytes = 0;
   bool fits = false;

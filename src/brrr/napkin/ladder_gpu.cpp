@@ -1,11 +1,13 @@
 #include "brrr/napkin/ladder_gpu.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "brrr/account/measure.h"
 #include "brrr/account/measure_cuda.h"
 #include "brrr/base/error.h"
 #include "brrr/device/cuda/runtime.h"
+#include "brrr/device/gpu_info.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/matmul.h"
@@ -22,30 +24,38 @@ constexpr int kDevice = 0;
 
 // In the order of the ladder; `threads` of a GPU are not counted.
 std::vector<Rung> empty_rungs() {
-  return {{"GPU naive", "a thread a result", "f32", 0, Cause::device},
-          {"GPU shared memory", "tiles of 32 x 32", "f32", 0, Cause::cache},
-          {"GPU tensor cores", "wmma, 32 x 32 a warp", "bf16", 0, Cause::device},
-          {"cuBLASLt", "the vendor's library", "bf16", 0, Cause::rest},
-          {"brrr on the GPU", "matmul of this library", "bf16", 0, Cause::rest}};
-}
-
-std::vector<Rung> missing_rungs(std::string_view why) {
-  std::vector<Rung> rungs = empty_rungs();
-  for (Rung& rung : rungs) rung.missing = why;
+  std::vector<Rung> rungs = {
+      {"GPU naive", "a thread a result", "f32", 0, Cause::device},
+      {"GPU shared memory", "tiles of 32 x 32", "f32", 0, Cause::cache},
+      {"GPU registers", "8 x 8 a thread, tiles of 128", "f32", 0, Cause::registers},
+      {"GPU tensor cores", "wmma, 32 x 32 a warp", "bf16", 0, Cause::matrix_units},
+      {"GPU staged", "wmma, next tiles fetched ahead", "bf16", 0, Cause::cache},
+      {"cuBLASLt", "the vendor's library", "bf16", 0, Cause::library},
+      {"brrr on the GPU", "matmul of this library", "bf16", 0, Cause::library}};
+  for (Rung& rung : rungs) rung.is_aside = rung.name == "cuBLASLt";
   return rungs;
 }
 
-#if BRRR_HAS_CUDA
-constexpr int64_t kPeakSize = 8192;
-
-// The quickest large product that the library has: what shares are of.
-double measured_peak() {
-  const ProductSize size{kPeakSize, kPeakSize, kPeakSize};
-  const auto seconds = time_product(kDevice, ProductKind::bf16, size);
-  return seconds ? size.flops().value() / seconds->value() : 0;
+GpuClimb missing_climb(std::string_view why) {
+  GpuClimb climb{.name = {}, .peak_flops_per_second = 0, .rungs = empty_rungs()};
+  for (Rung& rung : climb.rungs) rung.missing = why;
+  return climb;
 }
 
-std::vector<Rung> measured_rungs(int64_t n) {
+#if BRRR_HAS_CUDA
+// The quickest of several large products of the library. No single size is a roof: the larger ones run long enough to
+// reach the power limit and lower the clock, the smaller ones pay for their launch.
+double measured_peak() {
+  double best = 0;
+  for (const int64_t n : {4096, 6144, 8192, 12288}) {
+    const ProductSize size{n, n, n};
+    if (const auto seconds = time_product(kDevice, ProductKind::bf16, size))
+      best = std::max(best, size.flops().value() / seconds->value());
+  }
+  return best;
+}
+
+GpuClimb measured_climb(int64_t n) {
   const Device gpu = Device::cuda(kDevice);
   const cuda::Stream stream = cuda::stream(kDevice);
   const auto factor = [&](uint32_t draw) {
@@ -66,31 +76,34 @@ std::vector<Rung> measured_rungs(int64_t n) {
   const auto library = time_product(kDevice, ProductKind::bf16, {n, n, n});
   const double seconds[] = {seconds_of([&] { ladder::gpu_naive(wide, stream); }),
                             seconds_of([&] { ladder::gpu_shared(wide, stream); }),
+                            seconds_of([&] { ladder::gpu_registers(wide, stream); }),
                             seconds_of([&] { ladder::gpu_tensor_cores(low, stream); }),
+                            seconds_of([&] { ladder::gpu_staged(low, stream); }),
                             library ? library->value() : 0,
                             seconds_of([&] { matmul(low_a, low_b); })};
-  const double flops = 2 * std::pow(static_cast<double>(n), 3), peak = measured_peak();
-  std::vector<Rung> rungs = empty_rungs();
-  for (size_t i = 0; i < rungs.size(); ++i) {
-    rungs[i].peak_flops_per_second = peak;
+  const double flops = 2 * std::pow(static_cast<double>(n), 3);
+  GpuClimb climb{.name = list_gpus().gpus.at(kDevice).name,
+                 .peak_flops_per_second = measured_peak(),
+                 .rungs = empty_rungs()};
+  for (size_t i = 0; i < climb.rungs.size(); ++i) {
     if (seconds[i] > 0)
-      rungs[i].flops_per_second = flops / seconds[i];
+      climb.rungs[i].flops_per_second = flops / seconds[i];
     else
-      rungs[i].missing = "the library has no such product here";
+      climb.rungs[i].missing = "the library has no such product here";
   }
-  return rungs;
+  return climb;
 }
 #endif
 
 }  // namespace
 
-std::vector<Rung> climb_gpu(int64_t n) {
-  check(n >= 64 && n % 64 == 0, "ladder: matrices of ", n, " on a GPU must be multiples of 64");
+GpuClimb climb_gpu(int64_t n) {
+  check(n >= 128 && n % 128 == 0, "ladder: matrices of ", n, " on a GPU must be multiples of 128");
 #if BRRR_HAS_CUDA
-  if (cuda::gpu_count() > 0) return measured_rungs(n);
-  return missing_rungs("no GPU is here");
+  if (cuda::gpu_count() > 0) return measured_climb(n);
+  return missing_climb("no GPU is here");
 #else
-  return missing_rungs("this build has no CUDA");
+  return missing_climb("this build has no CUDA");
 #endif
 }
 

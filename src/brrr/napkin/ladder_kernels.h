@@ -1,5 +1,5 @@
 // The rungs between one boxed multiplication and a tuned matrix product, each one idea better than the one below.
-// C = A B for square row-major f32 matrices. Only `simd` and `threaded` use vector instructions: the others are
+// C = A B for square row-major f32 matrices. Only `simd`, `wide_simd` and `threaded` use vectors: the others are
 // compiled without, so that the ladder shows what each idea alone is worth.
 #pragma once
 
@@ -25,6 +25,8 @@ void packed(const Matrices& m);          // B copied into panels that are read i
 void tiled(const Matrices& m);           // and k in pieces whose panels stay in the cache
 bool has_simd();                         // AVX2 and fused multiply-add
 void simd(const Matrices& m);            // the same with vectors, 6 x 16
-void threaded(const Matrices& m);        // and rows dealt out to all threads
+bool has_wide_simd();                    // AVX-512
+void wide_simd(const Matrices& m);       // vectors twice as wide, 8 x 48
+void threaded(const Matrices& m);        // the widest of both, rows dealt out to all threads
 
 }  // namespace brrr::ladder

@@ -49,6 +49,14 @@ CaseCounts count(const std::vector<PublishedCase>& cases);
 // 1, 3 and 15 per cent; 0 for a bound.
 double usual_band(CaseClass c);
 
+// Bytes that torchtitan has reserved on a device for Llama-3.1-8B, 2 x 8192 tokens of it at a time, sharded over so
+// many ranks, every other product of a layer kept: counted from its source, no number fitted.
+struct TorchtitanMemory {
+  double states = 0, kept = 0, ends = 0, logits = 0, gathered = 0, working = 0;
+  double total() const;
+};
+TorchtitanMemory torchtitan_memory(int64_t ranks, bool compiled);
+
 std::vector<PublishedCase> published_cases();  // all of them, in order
 // Arithmetic and formulas; speeds of training by kind of system; memory; decoding.
 std::vector<PublishedCase> exact_cases();

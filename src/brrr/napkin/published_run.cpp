@@ -12,7 +12,8 @@ double shown_value(const PublishedRun& run) {
   switch (run.claim.shown) {
     case Shown::seconds: return step;
     case Shown::tokens: return a.step_tokens / step / devices;
-    case Shown::hours: return run.claim.tokens / a.step_tokens * step * devices / 3600;
+    case Shown::hours:
+      return run.claim.tokens / a.step_tokens * step * devices / 3600 / run.claim.goodput;
     case Shown::tflops: {
       const double hardware = flops_per_token(Convention::megatron, a.facts) +
                               recomputed_per_token(a.facts, run.recompute);

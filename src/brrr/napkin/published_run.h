@@ -22,6 +22,7 @@ struct Claim {
   const char* reason = "";
   double tokens = 1e9;
   double software = 1;  // share of today's speed that the software of its time had
+  double goodput = 1;   // share of the hours in which steps were made
 };
 
 struct PublishedRun {
@@ -46,6 +47,9 @@ std::vector<PublishedRun> tuned_runs();
 RunAnswer answer_of(const PublishedRun& run);
 PublishedCase case_of(const PublishedRun& run);
 std::vector<PublishedCase> cases_of(const std::vector<PublishedRun>& runs);
+
+// Steps' share of the hours of BLOOM, the one large run of which both the step and all hours are public (A17).
+double bloom_goodput();
 
 // GPT as papers write it: width, layers, heads.
 Gpt2Config gpt_shape(int64_t width, int64_t layers, int64_t heads, int64_t vocab = 51200,

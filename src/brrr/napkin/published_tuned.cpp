@@ -98,9 +98,9 @@ void add_maxtext(std::vector<PublishedRun>& runs) {
                   .recompute = RematPolicy::full,
                   .system = system,
                   .claim = {Shown::tokens, 960, CaseClass::bound,
-                            "nobody measured products and attention of this chip, which are taken "
-                            "as 80 % of the peak and as on Hopper; moving activations to the host "
-                            "and back is taken as hidden"},
+                            "no product and no attention measured on this chip is published: they "
+                            "are taken as 80 % of the peak and as on Hopper; moving activations "
+                            "to the host and back is taken as hidden"},
                   .node_size = 256});
 }
 

@@ -30,13 +30,19 @@ void check_sizes(const RunQuestion& q) {
   check(q.goodput > 0 && q.goodput <= 1, "a goodput of ", q.goodput, " is not in (0, 1]");
   check(q.pue >= 1 && std::isfinite(q.pue), "a PUE of ", q.pue,
         " is no number from 1 on; a building takes at least what its devices do");
-  check(q.micro_batch >= 1 && q.seq >= 0 && q.global_batch >= 0, "micro-batch (", q.micro_batch,
-        "), sequence (", q.seq, ") and global batch (", q.global_batch,
-        ") cannot be negative or empty");
-  check(q.seq <= 100'000'000, "a sequence of ", q.seq, " tokens is beyond reason");
-  check(q.price_per_hour >= 0 && q.watts >= 0 && std::isfinite(q.price_per_hour + q.watts),
-        "a price of $", q.price_per_hour, " and ", q.watts,
-        " W make no sense; use numbers from 0 on");
+  check(q.micro_batch >= 1, "a micro-batch of ", q.micro_batch,
+        " sequences is empty; use 1 or more");
+  check(q.global_batch >= 0, "a global batch of ", q.global_batch,
+        " sequences is empty; use 1 or more, or leave it out");
+  check(q.seq >= 0 && q.seq <= 100'000'000, "a sequence of ", q.seq,
+        " tokens makes no sense; use 1 to 100,000,000");
+  if (const auto* gpt2 = q.model ? std::get_if<Gpt2Config>(&*q.model) : nullptr)
+    check(q.seq <= gpt2->context, "a sequence of ", q.seq, " tokens is longer than the ",
+          gpt2->context, " positions that the model has a table of; use fewer tokens");
+  check(q.price_per_hour >= 0 && std::isfinite(q.price_per_hour), "a price of $", q.price_per_hour,
+        " an hour makes no sense; use 0 or more");
+  check(q.watts >= 0 && std::isfinite(q.watts), q.watts,
+        " W of a device make no sense; use 0 or more");
   check(q.node_size >= 1, "a node of ", q.node_size, " devices is none; use at least 1");
   check(q.network_gb_s >= 0 && std::isfinite(q.network_gb_s), "a network of ", q.network_gb_s,
         " GB/s makes no sense; use more than 0, or 0 for the usual one");
@@ -173,6 +179,8 @@ void add_time_and_cost(RunAnswer& a, const GpuSpec& gpu) {
   if (watts > 0)
     a.assumptions.push_back(fmt::format("{:.0f} W a device{}, PUE {}", watts,
                                         q.watts > 0 ? "" : " (the board's limit)", q.pue));
+  if (q.price_per_hour == 0)
+    a.assumptions.emplace_back("no price of a device is given (--price): cost 0");
   if (q.goodput == 1)
     a.assumptions.emplace_back("goodput 1: no restarts, checkpoints or evaluation");
 }

@@ -1,7 +1,6 @@
 #include "brrr/report/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "brrr/base/error.h"
 #include "brrr/report/table.h"
+#include "brrr/report/terminal.h"
 
 namespace brrr {
 namespace {
@@ -17,12 +17,6 @@ constexpr int kSmallestBar = 8, kLargestBar = 30;
 constexpr int kDefaultColumns = 80;
 constexpr auto kLiveInterval = std::chrono::milliseconds(50);
 constexpr auto kLinesInterval = std::chrono::seconds(1);
-
-int terminal_columns(std::FILE* out) {
-  winsize size{};
-  const bool known = ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kDefaultColumns;
-}
 
 // Steps a second with three digits: "0.0421", "3.14", "2,345".
 std::string speed_text(double per_second) {
@@ -103,7 +97,8 @@ void Progress::update(int64_t done, std::string_view detail) {
   const ProgressState state{.done = done, .total = total_, .elapsed = elapsed(), .before = before_};
   if (live_) {
     // Back to the start and clear the line; one column stays free, or some terminals wrap.
-    fmt::print(out_, "\r\x1b[K{}", progress_text(state, detail, terminal_columns(out_) - 1));
+    fmt::print(out_, "\r\x1b[K{}",
+               progress_text(state, detail, terminal_columns(out_, kDefaultColumns) - 1));
     line_open_ = true;
   } else {
     fmt::print(out_, "{}\n", progress_text(state, detail, 0));

@@ -25,8 +25,10 @@ class Table {
   Table& rule();  // a line before the next row
 
   // The first column names the rows and is set to the left. Others are set to the right when most
-  // of their cells start like a number.
+  // of their cells are a number, with or without a unit, and none is a sentence.
   std::string text() const;
+  // At most `columns` wide where that can be: columns of text are broken between words, the widest first.
+  std::string text(int columns) const;
 
  private:
   std::vector<std::string> headers_;

@@ -1,0 +1,64 @@
+// Every rung of the ladder on a GPU computes the product: a fast wrong kernel would be no rung.
+#include <cmath>
+
+#include "brrr/napkin/ladder_gpu.h"
+#include "brrr/napkin/ladder_kernels_cuda.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/random.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/unary.h"
+#include "cuda/gpu.h"
+
+namespace brrr {
+namespace {
+
+const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
+constexpr int64_t kSize = 384;  // three tiles of 128 along each axis, twelve stages of k
+
+Tensor random(uint32_t draw) {
+  return normal({kSize, kSize}, RandomKey{.seed = 5, .stream = 1, .draw = draw});
+}
+
+double relative_error(const Tensor& got, const Tensor& expected) {
+  const Tensor a = cast(to(got, Device::cpu()), DType::f64), b = cast(expected, DType::f64);
+  return std::sqrt(sum(square(a - b)).item<double>() / sum(square(b)).item<double>());
+}
+
+template <typename T>
+void expect_product(void (*kernel)(const ladder::GpuMatrices<T>&, cuda::Stream), DType dtype,
+                    const char* name) {
+  const Tensor a = cast(random(1), dtype), b = cast(random(2), dtype);
+  const Tensor expected = matmul(cast(a, DType::f64), cast(b, DType::f64));
+  const Tensor on_a = to(a, kGpu), on_b = to(b, kGpu),
+               c = full({kSize, kSize}, -1.0, {.dtype = DType::f32, .device = kGpu});
+  const cuda::Stream stream = cuda::stream(0);
+  kernel({reinterpret_cast<const T*>(on_a.storage().data()),
+          reinterpret_cast<const T*>(on_b.storage().data()),
+          reinterpret_cast<float*>(c.storage().data()), kSize},
+         stream);
+  cuda::wait(stream);
+  EXPECT_LT(relative_error(c, expected), 2e-6) << name << ": factors are exact, sums are f32";
+}
+
+TEST(CudaLadder, EveryRungComputesTheProduct) {
+  BRRR_NEEDS_GPU();
+  expect_product<float>(ladder::gpu_naive, DType::f32, "naive");
+  expect_product<float>(ladder::gpu_shared, DType::f32, "shared memory");
+  expect_product<float>(ladder::gpu_registers, DType::f32, "registers");
+  expect_product<bf16>(ladder::gpu_tensor_cores, DType::bf16, "tensor cores");
+  expect_product<bf16>(ladder::gpu_staged, DType::bf16, "staged");
+}
+
+TEST(CudaLadder, ThePeakIsARateOfThisGpu) {
+  BRRR_NEEDS_GPU();
+  const GpuClimb climb = climb_gpu(1024);
+  EXPECT_FALSE(climb.name.empty());
+  for (const Rung& rung : climb.rungs) EXPECT_TRUE(rung.is_here()) << rung.name << rung.missing;
+  EXPECT_GE(climb.peak_flops_per_second, climb.rungs.front().flops_per_second);
+}
+
+}  // namespace
+}  // namespace brrr
