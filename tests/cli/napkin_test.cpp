@@ -270,7 +270,7 @@ TEST(NapkinProgram, SaysWhichNumberIsWrong) {
     EXPECT_EQ(result.status, 2) << arguments;
     return result.output;
   };
-  EXPECT_THAT(refused("--params 0"), HasSubstr("--params 0: a model has at least 1 parameter"));
+  EXPECT_THAT(refused("--params 0"), HasSubstr("--params 0: a model has 1 parameter or more"));
   EXPECT_THAT(refused("--model gpt2-124m --seq 0"), HasSubstr("--seq"));
   EXPECT_THAT(refused("--model gpt2-124m --global-batch 0"), HasSubstr("--global-batch"));
   EXPECT_THAT(refused("--model gpt2-124m --micro-batch 0"), HasSubstr("a micro-batch of 0"));

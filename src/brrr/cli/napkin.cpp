@@ -44,7 +44,7 @@ void set_model(RunQuestion& question, const ModelChoice& choice) {
     check(choice.model.empty() && !choice.shape.any(), "--params and --model exclude each other");
     question.parameters = *choice.params;
     check(*choice.params > 0, "--params ", *choice.params,
-          ": a model has at least 1 parameter; 70e9 is 70 billion");
+          ": a model has 1 parameter or more; 70e9 parameters are 70 billion");
     question.model_name = fmt::format("{:g} parameters", *choice.params);
     return;
   }
