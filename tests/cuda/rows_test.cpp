@@ -1,121 +1,9 @@
 // Kernels over rows on a GPU against the CPU: rows that a warp, a block or no register file holds, odd and
 // unaligned ones, views at one, two and more pitches, every dtype; and the same bits twice.
-#include <gtest/gtest.h>
-
-#include <cmath>
-
-#include "brrr/graph/call.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/op_list.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
-#include "brrr/ops/views.h"
-#include "brrr/runtime/compile.h"
-#include "cuda/gpu.h"
+#include "cuda/rows.h"
 
 namespace brrr {
 namespace {
-
-const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
-
-Tensor values(const Shape& shape, DType dtype, uint32_t draw) {
-  return cast(normal(shape, RandomKey{.seed = 12, .stream = 4, .draw = draw}), dtype);
-}
-
-// The same view of the same numbers on both devices.
-struct Both {
-  Tensor here, there;
-  Both(const Tensor& x) : here(x), there(to(x, kGpu)) {}  // NOLINT(google-explicit-constructor)
-  template <typename Fn>
-  Both(const Tensor& whole, const Fn& view) : here(view(whole)), there(view(to(whole, kGpu))) {}
-};
-
-enum class View : uint8_t { whole, aligned, unaligned, blocks, permuted };
-
-// Rows of `cols` elements, `rows` of them or some more.
-Both rows_of(int64_t rows, int64_t cols, DType dtype, View view, uint32_t draw) {
-  switch (view) {
-    case View::whole: break;
-    case View::aligned:
-      return {values({rows, cols + 16}, dtype, draw), [&](const Tensor& x) {
-                return slice(x, 1, {16, cols + 16});
-              }};
-    case View::unaligned:
-      return {values({rows, cols + 1}, dtype, draw), [&](const Tensor& x) {
-                return slice(x, 1, {1, cols + 1});
-              }};
-    case View::blocks:
-      return {values({2, rows + 3, cols}, dtype, draw), [&](const Tensor& x) {
-                return slice(x, 1, {2, rows + 2});
-              }};
-    case View::permuted:
-      return {values({2, rows, 3, cols}, dtype, draw),
-              [&](const Tensor& x) { return transpose(x, 0, 2); }};
-  }
-  return {values({rows, cols}, dtype, draw)};
-}
-
-double tolerance_of(DType dtype) {
-  return dtype == DType::f64 ? 1e-12 : dtype == DType::f32 ? 1e-5 : 4 * finfo(dtype).eps;
-}
-
-// Relative to the largest element.
-void expect_close(const Tensor& cpu, const Tensor& gpu, double tolerance) {
-  const std::vector<double> a = cpu.to_vector<double>(),
-                            b = to(gpu, Device::cpu()).to_vector<double>();
-  ASSERT_EQ(a.size(), b.size());
-  double scale = 1e-30;
-  for (double value : a) scale = std::max(scale, std::isfinite(value) ? std::abs(value) : 0.0);
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
-    ASSERT_LE(std::abs(a[i] - b[i]), tolerance * scale) << i << ": " << a[i] << " " << b[i];
-  }
-}
-
-Tensors expect_op(const OpDef& op, const std::vector<Both>& inputs, const Attrs& attrs,
-                  double tolerance) {
-  SCOPED_TRACE(op.name);
-  NoGrad no_tape;
-  std::vector<Tensor> here, there;
-  for (const Both& x : inputs) here.push_back(x.here), there.push_back(x.there);
-  const Tensors expected = call_op(op, here, attrs), got = call_op(op, there, attrs),
-                again = call_op(op, there, attrs);
-  for (int i = 0; i < expected.size(); ++i) {
-    expect_close(expected[i], got[i], tolerance);
-    expect_close(to(got[i], Device::cpu()), again[i], 0);
-  }
-  return expected;
-}
-
-struct RowCase {
-  int64_t rows, cols;
-};
-constexpr RowCase kCases[] = {{37, 8},    {9, 33},    {100, 264}, {300, 768}, {65, 1000},
-                              {40, 1024}, {21, 1025}, {19, 1536}, {11, 2048}, {9, 2056},
-                              {40, 4096}, {7, 5000},  {5, 8192},  {5, 12288}, {3, 16384},
-                              {3, 50304}, {2, 50257}};
-constexpr DType kDTypes[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
-constexpr View kViews[] = {View::whole, View::aligned, View::unaligned, View::blocks,
-                           View::permuted};
-
-// Calls body(rows, cols, dtype, view): every view of short rows, long ones whole and unaligned.
-template <typename Body>
-void for_each_case(const Body& body) {
-  for (DType dtype : kDTypes) {
-    for (View view : kViews) {
-      for (const auto& [rows, cols] : kCases) {
-        if (cols > 2048 && view != View::whole && view != View::unaligned) continue;
-        SCOPED_TRACE(
-            join_text(to_text(dtype), " ", rows, " x ", cols, " view ", static_cast<int>(view)));
-        body(rows, cols, dtype, view);
-        if (::testing::Test::HasFatalFailure()) return;
-      }
-    }
-  }
-}
 
 TEST(CudaRows, NormsOfRowsOfEveryLength) {
   BRRR_NEEDS_GPU();
@@ -174,14 +62,60 @@ TEST(CudaRows, NormsAddAsAnAdditionBehindThemDoes) {
 // More rows than blocks at once: each team sums over several.
 TEST(CudaRows, NormsOfManyRows) {
   BRRR_NEEDS_GPU();
+  for (DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    for (const auto& [rows, cols] :
+         {RowCase{9001, 264}, RowCase{5003, 512}, RowCase{5003, 768}, RowCase{5003, 1024},
+          RowCase{3001, 1536}, RowCase{2503, 2048}, RowCase{1201, 4096}, RowCase{601, 6144}}) {
+      SCOPED_TRACE(join_text(to_text(dtype), " ", rows, " x ", cols));
+      const Shape shape{rows, cols};
+      const Both x(values(shape, dtype, 5)), dy(values(shape, dtype, 6)),
+          around(values(shape, dtype, 9)), weight(values({cols}, DType::f32, 7)),
+          bias(values({cols}, DType::f32, 8));
+      const Attrs eps{{"eps", 1e-5}};
+      const double tolerance = 4 * tolerance_of(dtype);
+      const Tensors layer = expect_op(layer_norm_op, {x, weight, bias}, eps, tolerance_of(dtype)),
+                    rms = expect_op(rms_norm_op, {x, weight}, eps, tolerance_of(dtype));
+      const std::vector<Both> of_layer{x, weight, layer[1], layer[2], dy},
+          of_rms{x, weight, rms[1], dy};
+      for (const auto& [op, inputs] : {std::pair(&layer_norm_backward_op, of_layer),
+                                       std::pair(&rms_norm_backward_op, of_rms)}) {
+        std::vector<Both> adding = inputs;
+        adding.push_back(around);
+        expect_op(*op, inputs, {}, tolerance);
+        expect_op(*op, adding, {}, tolerance);
+      }
+    }
+  }
+}
+
+// Rows whose mean is many times what they vary by: differences are taken before they are scaled.
+TEST(CudaRows, NormsOfRowsFarFromZero) {
+  BRRR_NEEDS_GPU();
+  for (int64_t cols : {768, 1024, 4096}) {
+    const Both x(values({33, cols}, DType::f32, 51) + 200.0),
+        dy(values({33, cols}, DType::f32, 52)), weight(values({cols}, DType::f32, 53));
+    const Tensors layer = expect_op(layer_norm_op, {x, weight, weight}, {{"eps", 1e-5}}, 1e-4);
+    expect_op(layer_norm_backward_op, {x, weight, layer[1], layer[2], dy}, {}, 1e-4);
+  }
+}
+
+// Weights that are not whole chunks are read one by one.
+TEST(CudaRows, NormsWithWeightsOfOddPlaces) {
+  BRRR_NEEDS_GPU();
   for (DType dtype : {DType::f32, DType::bf16}) {
-    for (int64_t cols : {768, 1024}) {
-      const Both x(values({5003, cols}, dtype, 5)), dy(values({5003, cols}, dtype, 6)),
-          weight(values({cols}, DType::f32, 7)), bias(values({cols}, DType::f32, 8));
-      const Tensors layer =
-          expect_op(layer_norm_op, {x, weight, bias}, {{"eps", 1e-5}}, tolerance_of(dtype));
-      expect_op(layer_norm_backward_op, {x, weight, layer[1], layer[2], dy}, {},
-                4 * tolerance_of(dtype));
+    for (int64_t cols : {768, 4096}) {
+      const Both x(values({19, cols}, dtype, 54)), dy(values({19, cols}, dtype, 55));
+      const Both unaligned(values({cols + 1}, DType::f32, 56), [&](const Tensor& w) {
+        return slice(w, 0, {1, cols + 1});
+      });
+      const Both strided(values({cols, 2}, DType::f32, 57),
+                         [&](const Tensor& w) { return select(w, 1, 1); });
+      for (const Both& weight : {unaligned, strided}) {
+        const double tolerance = tolerance_of(dtype);
+        const Tensors layer =
+            expect_op(layer_norm_op, {x, weight, weight}, {{"eps", 1e-5}}, tolerance);
+        expect_op(layer_norm_backward_op, {x, weight, layer[1], layer[2], dy}, {}, 2 * tolerance);
+      }
     }
   }
 }
@@ -201,7 +135,7 @@ TEST(CudaRows, SoftmaxOfRowsOfEveryLength) {
 TEST(CudaRows, InfinitiesAndNanInSoftmax) {
   BRRR_NEEDS_GPU();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (DType dtype : kDTypes) {
+  for (DType dtype : kRowDTypes) {
     for (int64_t cols : {768, 4096, 16384}) {
       std::vector<double> numbers = values({5, cols}, DType::f64, 13).to_vector<double>();
       const auto row = [&](int64_t r) { return numbers.begin() + r * cols; };
@@ -236,37 +170,24 @@ TEST(CudaRows, CrossEntropyOfRowsOfEveryLength) {
   });
 }
 
-// Kernels that are generated: two packs a thread with a rest behind them, and sums that read ahead.
-TEST(CudaRows, GeneratedKernelsOfManyElements) {
+// Losses and gradients in one: rows of one to seven tiles, more of them than blocks, some that do not count.
+TEST(CudaRows, ClassifierOfRowsOfEveryLength) {
   BRRR_NEEDS_GPU();
   for (DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-    const int64_t packs = int64_t{1} << 20, pack = dtype == DType::f32 ? 4 : 8;
-    for (int64_t count : {packs * pack + 12345, packs * pack}) {
-      const Both x(values({count}, dtype, 31));
-      expect_op(gelu_tanh_op, {x}, {}, tolerance_of(dtype));
-      expect_op(silu_op, {x}, {}, tolerance_of(dtype));
-      expect_op(gelu_tanh_backward_op, {x, Both(values({count}, dtype, 32))}, {},
-                tolerance_of(dtype));
-    }
-  }
-}
-
-TEST(CudaRows, FusedSumsOfColumnsAndRows) {
-  BRRR_NEEDS_GPU();
-  for (DType dtype : {DType::f32, DType::bf16}) {
-    for (const Shape& shape :
-         {Shape{1, 768}, Shape{7, 768}, Shape{3000, 768}, Shape{20003, 264}, Shape{999, 33}}) {
-      const Tensor x = values(shape, dtype, 41), y = values(shape, dtype, 42);
-      for (const Axes& axes : {Axes{0}, Axes{1}, Axes{0, 1}}) {
-        const auto f = [&](const Tensor& a, const Tensor& b) {
-          const Tensor both = gelu_tanh(a) + b;
-          return Tensors{both, sum(cast(both, DType::f32), axes)};
-        };
-        auto cpu = compile(f), gpu = compile(f);
-        const Tensors expected = cpu(x, y), got = gpu(to(x, kGpu), to(y, kGpu));
-        for (int i = 0; i < 2; ++i)
-          expect_close(expected[i], got[i], i == 0 ? tolerance_of(dtype) : 1e-3);
-      }
+    for (const auto& [rows, cols] :
+         {RowCase{1, 8}, RowCase{9, 33}, RowCase{1500, 264}, RowCase{1500, 2056},
+          RowCase{300, 8192}, RowCase{301, 8200}, RowCase{300, 16392}, RowCase{300, 24584},
+          RowCase{280, 32768}, RowCase{281, 50304}, RowCase{3, 131072}}) {
+      if (dtype == DType::f16 && cols > 9000) continue;
+      SCOPED_TRACE(join_text(to_text(dtype), " ", rows, " x ", cols));
+      const Both logits(values({rows, cols}, dtype, 61)), dloss(values({rows}, DType::f32, 62));
+      const Both targets(randint({rows}, RandomKey{.seed = 3, .stream = 1, .draw = 63}, 0, cols - 3,
+                                 {.dtype = DType::i64}));
+      const int64_t first = targets.here.to_vector<int64_t>()[0];
+      for (const Attrs& attrs :
+           {Attrs{}, Attrs{{"classes", cols - 3}, {"label_smoothing", 0.1}, {"z_loss", 1e-3}},
+            Attrs{{"ignore_index", first}}})
+        expect_op(classifier_op, {logits, targets, dloss}, attrs, tolerance_of(dtype));
     }
   }
 }
