@@ -230,7 +230,7 @@ void CudaProgram::launch_recorded(cuda::Graph& graph, const std::function<void()
 void CudaProgram::run(bool replay) {
   launches_ = 0;
   if (addresses_changed_) {  // captured work has the old ones
-    for (Section& section : sections_) section.graph = section.next = {};
+    for (Section& section : sections_) section.graph = {}, section.next = {};
   }
   upload_tables();
   const bool is_replayed = replay && runs_ > 0 && !waits_for_cuda_kernels();
