@@ -30,8 +30,8 @@ Tensor random_ids_on_gpu(const Shape& shape, int64_t below);
 KernelWork op_work(const std::string& name, const OpDef& op, const Tensors& inputs,
                    const Attrs& attrs);
 
-// Norms, softmax, GELU, sums of columns, the classifier's loss, the update of AdamW and the norm of gradients:
-// what memory bounds. Sizes are several times the cache.
+// Norms, softmax, GELU, sums of columns, gradients of tables, the classifier's loss, the update of AdamW and the norm
+// of gradients: what memory bounds. Sizes are several times the cache.
 std::vector<KernelGroup> memory_bound_groups();
 
 // 8-bit operands and products, on GPUs that multiply them.

@@ -9,6 +9,7 @@
 #include "brrr/ops/creation.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
+#include "brrr/ops/unary.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 
@@ -43,6 +44,8 @@ std::vector<KernelWork> row_works(DType dtype, const RowSize& size) {
   return {op_work("layer_norm" + suffix, layer_norm_op, {x, weight, bias}, eps),
           op_work("layer_norm_backward" + suffix, layer_norm_backward_op,
                   {x, weight, layer[1], layer[2], dy}, {}),
+          op_work("layer_norm_backward, added" + suffix, layer_norm_backward_op,
+                  {x, weight, layer[1], layer[2], dy, x}, {}),
           op_work("rms_norm" + suffix, rms_norm_op, {x, weight}, eps),
           op_work("rms_norm_backward" + suffix, rms_norm_backward_op, {x, weight, rms[1], dy}, {}),
           op_work("softmax" + suffix, softmax_op, {x}, {}),
@@ -50,6 +53,10 @@ std::vector<KernelWork> row_works(DType dtype, const RowSize& size) {
           op_work("gelu_tanh" + suffix, gelu_tanh_op, {x}, {}),
           op_work("gelu_tanh_backward" + suffix, gelu_tanh_backward_op, {x, dy}, {}),
           op_work("sum of columns" + suffix, sum_op, {x}, of_columns),
+          program_work(
+              "sum of columns, generated" + suffix,
+              [](std::span<const Tensor> in) { return Tensors{sum(cast(in[0], DType::f32), {0})}; },
+              {x}, bytes),
           program_work(
               "add, and sum of its columns" + suffix,
               [](std::span<const Tensor> in) {
@@ -71,6 +78,21 @@ std::vector<KernelWork> long_row_works(DType dtype, const RowSize& size) {
                   {logits, targets, ones({size.rows}, {.device = kGpu})}, {}),
           op_work("softmax" + suffix, softmax_op, {logits}, {}),
           op_work("softmax_backward" + suffix, softmax_backward_op, {logits, logits}, {})};
+}
+
+// The gradient of GPT-2's table of tokens. Tokens are spread as in text, most of them few ones often: u^4 of a uniform
+// u has half of its mass below 1/16.
+std::vector<KernelWork> table_works(DType dtype, const RowSize& size) {
+  constexpr int64_t kVocabulary = 50304;
+  const Tensor dy = random_on_gpu({size.rows, size.cols}, dtype, 6),
+               even = random_ids_on_gpu({size.rows}, kVocabulary);
+  const Tensor uniform = cast(even, DType::f32) / static_cast<double>(kVocabulary);
+  const Tensor skewed =
+      cast(square(square(uniform)) * static_cast<double>(kVocabulary - 1), DType::i64);
+  const std::string suffix = fmt::format(" {} [{}, {}]", to_text(dtype), size.rows, size.cols);
+  const Attrs rows{{"rows", kVocabulary}};
+  return {op_work("embedding_grad, even ids" + suffix, embedding_grad_op, {dy, even}, rows),
+          op_work("embedding_grad, skewed ids" + suffix, embedding_grad_op, {dy, skewed}, rows)};
 }
 
 // The parameters of GPT-2 124M: 148 tensors.
@@ -120,6 +142,7 @@ std::vector<KernelGroup> memory_bound_groups() {
   for (DType dtype : {DType::bf16, DType::f32}) {
     for (const RowSize& size : {RowSize{65536, 768}, RowSize{65536, 1024}, RowSize{16384, 4096}})
       groups.push_back({"rows", [dtype, size] { return row_works(dtype, size); }, 20});
+    groups.push_back({"tables", [dtype] { return table_works(dtype, {65536, 768}); }, 20});
     groups.push_back({"long-rows", [dtype] { return long_row_works(dtype, {8192, 50304}); }, 10});
   }
   groups.push_back({"update", update_works, 10});

@@ -81,7 +81,15 @@ std::string fold_loop(int64_t step, int ahead) {
       "#pragma unroll\n"
       "    for (int a = 0; a < {4}; ++a) fold(i + a * {1}, loaded[a]);\n"
       "  }}\n"
-      "  for (; i < end; i += {1}) fold(i, {0}_load<kPack>(args, i));\n",
+      "  if (i < end) {{\n"  // the rest, at once as well
+      "    {0}_loaded<kPack> loaded[{4}];\n"
+      "#pragma unroll\n"
+      "    for (int a = 0; a < {4}; ++a)\n"
+      "      if (i + a * {1} < end) loaded[a] = {0}_load<kPack>(args, i + a * {1});\n"
+      "#pragma unroll\n"
+      "    for (int a = 0; a < {4}; ++a)\n"
+      "      if (i + a * {1} < end) fold(i + a * {1}, loaded[a]);\n"
+      "  }}\n",
       kElements, step, (ahead - 1) * step, ahead * step, ahead);
 }
 

@@ -265,6 +265,15 @@ struct ScaledElement {
   }
 };
 
+// The library reads scales at multiples of 16 bytes only; those of a program are neighbours in a vector.
+constexpr int kScaleSpan = 16 / sizeof(float);
+constexpr int64_t kScaleBytes = 256;  // keeps what follows in the workspace aligned
+
+__global__ void place_scales_kernel(const float* a, const float* b, float* placed) {
+  placed[0] = *a;
+  placed[kScaleSpan] = *b;
+}
+
 class ScaledProduct {
  public:
   explicit ScaledProduct(const CudaCall& call)
@@ -275,13 +284,13 @@ class ScaledProduct {
         is_direct_(takes_f8()) {}
 
   int64_t workspace_bytes() const {
-    return is_direct_ ? product_cuda_workspace(call_, extras())
+    return is_direct_ ? placed_bytes() + product_cuda_workspace(call_, extras())
                       : wide_bytes() + product_cuda_workspace(wide_call_, {});
   }
 
   void run() {
     if (call_.output(0).count() == 0) return;
-    if (is_direct_) return run_product_cuda(call_, extras());
+    if (is_direct_) return run_direct();
     wide_.base = call_.workspace.data();
     wide_call_.workspace = call_.workspace.subspan(static_cast<size_t>(wide_bytes()));
     run_product_cuda(wide_call_, {});
@@ -299,6 +308,23 @@ class ScaledProduct {
   }
 
  private:
+  void run_direct() const {
+    if (placed_bytes() == 0) return run_product_cuda(call_, extras());
+    float* const placed = reinterpret_cast<float*>(call_.workspace.data());
+    place_scales_kernel<<<1, 1, 0, call_.stream>>>(scale_at(2), scale_at(3), placed);
+    cuda::check_launch(call_.op.name);
+    ProductExtras with = extras();
+    with.a_scale = placed;
+    with.b_scale = placed + kScaleSpan;
+    CudaCall call = call_;
+    call.workspace = call_.workspace.subspan(static_cast<size_t>(kScaleBytes));
+    run_product_cuda(call, with);
+  }
+  int64_t placed_bytes() const {
+    const auto is_placed = [&](int i) { return call_.input(i).layout->offset % kScaleSpan == 0; };
+    return is_placed(2) && is_placed(3) ? 0 : kScaleBytes;
+  }
+
   int64_t wide_bytes() const { return whole_lines(numel(whole_.shape) * 4); }
 
   const float* scale_at(int i) const {

@@ -24,7 +24,8 @@ constexpr int kAtOnce = !Row::kIsOfWarp || Row::kSteps > 4 ? 1
 
 // A warp has kAtOnce rows and is done: blocks that begin and end on their own keep memory busier than some that
 // stay with a row ahead. A block has several rows, the next one under way, since all of it waits for its sums.
-template <typename Row, bool Centered>
+// Weights are elements W.
+template <typename Row, typename W, bool Centered>
 __global__ void __launch_bounds__(kRowThreads<Row>) norm_rows_kernel(NormRows call) {
   using T = typename Row::Element;
   constexpr int kRows = kAtOnce<Row>;
@@ -73,8 +74,8 @@ __global__ void __launch_bounds__(kRowThreads<Row>) norm_rows_kernel(NormRows ca
       inverse[n] = inverse_root(fmaf(square[n], call.one_over_cols, call.eps));
     Row::for_each_chunk(chunks, [&](int s, int chunk) {
       float gain[kChunk<T>], shift[kChunk<T>];
-      call.weight.read<T>(chunk, gain);
-      if constexpr (Centered) call.bias.read<T>(chunk, shift);
+      call.weight.read<T, W>(chunk, gain);
+      if constexpr (Centered) call.bias.read<T, W>(chunk, shift);
 #pragma unroll
       for (int n = 0; n < kRows; ++n) {
 #pragma unroll
@@ -126,24 +127,32 @@ __global__ void norm_plain_kernel(RowsOf x, NormColumns weight, NormColumns bias
 template <typename T>
 constexpr int64_t kMostChunks = sizeof(T) == 2 ? 1024 : 4096;  // of a row in 64 registers a thread
 
-// False where the rows or the weights are not whole chunks, or rows are too long.
+// False where rows are too long.
+template <typename T, typename W, bool Centered>
+bool launch_rows(const CudaCall& call, const NormRows& rows_call) {
+  const int64_t cols = call.input(0).shape().back();
+  return visit_cached_rows<T, kMostChunks<T>>(cols, [&]<typename Row>(const RowLaunch& launch) {
+    const auto kernel = norm_rows_kernel<Row, W, Centered>;
+    const unsigned blocks = Row::kIsOfWarp ? all_blocks(launch, rows_call.rows, kAtOnce<Row>)
+                                           : resident_blocks(kernel, launch, 0, rows_call.rows);
+    kernel<<<blocks, launch.threads, 0, call.stream>>>(rows_call);
+  });
+}
+
+// False where rows or weights are not whole chunks, the weights neither f32 nor as the rows are, or rows too long.
 template <bool Centered>
 bool run_norm_rows(const CudaCall& call, NormRows rows_call) {
   const Operand &x = call.input(0), &y = call.output(0);
   const std::optional<RowStarts> from = row_starts(x), to = row_starts(y);
   if (!from || !to) return false;
   rows_call.x = *from, rows_call.y = *to;
-  const int64_t cols = x.shape().back();
   return visit_chunked_dtype(x.dtype, [&]<typename T>() {
-    if (!rows_call.weight.is_read_by_chunks<T>() || !rows_call.bias.is_read_by_chunks<T>())
-      return false;
-    rows_call.chunks = static_cast<int>(cols / kChunk<T>);
-    return visit_cached_rows<T, kMostChunks<T>>(cols, [&]<typename Row>(const RowLaunch& launch) {
-      const auto kernel = norm_rows_kernel<Row, Centered>;
-      const unsigned blocks = Row::kIsOfWarp ? all_blocks(launch, rows_call.rows, kAtOnce<Row>)
-                                             : resident_blocks(kernel, launch, 0, rows_call.rows);
-      kernel<<<blocks, launch.threads, 0, call.stream>>>(rows_call);
-    });
+    rows_call.chunks = static_cast<int>(x.shape().back() / kChunk<T>);
+    const auto are = [&]<typename W>() {
+      return rows_call.weight.has_chunks_of<W>() && rows_call.bias.has_chunks_of<W>();
+    };
+    if (are.template operator()<float>()) return launch_rows<T, float, Centered>(call, rows_call);
+    return are.template operator()<T>() && launch_rows<T, T, Centered>(call, rows_call);
   });
 }
 

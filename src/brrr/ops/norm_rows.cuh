@@ -19,22 +19,23 @@ struct NormColumns {
   __device__ C at(int64_t col) const {
     return data.load<C>(col * stride);
   }
-  // Whether read() may be called with elements T: it is f32 or, as the rows are, T.
-  template <typename T>
-  bool is_read_by_chunks() const {
-    return is_whole && (data.dtype == DType::f32 || data.dtype == dtype_of<T>());
+  // Whether they are elements W that read() may be asked for.
+  template <typename W>
+  bool has_chunks_of() const {
+    return is_whole && data.dtype == dtype_of<W>();
   }
-  // The columns of a chunk of elements T, mostly from the cache next to the multiprocessor.
-  template <typename T>
+  // The columns of a row's chunk of elements T, mostly from the cache next to the multiprocessor.
+  template <typename T, typename W>
   __device__ void read(int chunk, float (&values)[kChunk<T>]) const {
-    if (sizeof(T) == 4 || data.dtype == DType::f32) {
+    if constexpr (std::is_same_v<W, T>) {
+      unpack_chunk<T>(__ldg(reinterpret_cast<const uint4*>(data.base) + chunk), values);
+    } else {
+      static_assert(std::is_same_v<W, float>);
       constexpr int kGroups = kChunk<T> / 4;
 #pragma unroll
       for (int group = 0; group < kGroups; ++group)
         *reinterpret_cast<float4*>(values + 4 * group) =
             __ldg(reinterpret_cast<const float4*>(data.base) + chunk * kGroups + group);
-    } else {
-      unpack_chunk<T>(__ldg(reinterpret_cast<const uint4*>(data.base) + chunk), values);
     }
   }
 };

@@ -8,7 +8,7 @@ namespace brrr::reduction {
 // A block for each (32 chunks of columns, split): a lane has a chunk, the warps take turns along the rows. 8 rows are
 // folded in the compute type, those in the wide one; then the warps in order.
 template <typename Op, typename T>
-__global__ void __launch_bounds__(kBlockThreads) reduce_strips_kernel(Plan plan) {
+__global__ void __launch_bounds__(kBlockThreads, 4) reduce_strips_kernel(Plan plan) {
   constexpr int kPack = kChunk<T>, kWarps = kBlockThreads / 32, kTogether = 8;
   __shared__ double of_warps[kWarps][32 * kPack];
   const int lane = static_cast<int>(threadIdx.x) % 32, y = static_cast<int>(threadIdx.x) / 32;
@@ -22,12 +22,19 @@ __global__ void __launch_bounds__(kBlockThreads) reduce_strips_kernel(Plan plan)
   if (first_column + lane * kPack < plan.outputs) {
     const T* const from = reinterpret_cast<const T*>(plan.x.base) + first_column + lane * kPack;
     const int64_t stride = plan.reduced.strides[0];
-    const auto fold = [&](const auto& words, auto count) {
+    // Rows row, row + kWarps, ...; `whole`: all of them are there.
+    const auto fold_rows = [&](int64_t row, auto whole) {
+      uint4 words[kTogether];
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k)
+        if (whole.value || row + k * kWarps < end)
+          words[k] = *reinterpret_cast<const uint4*>(from + (row + k * kWarps) * stride);
       float part[kPack];
 #pragma unroll
       for (float& value : part) value = Op::template identity<float>();
 #pragma unroll
-      for (int k = 0; k < count.value; ++k) {
+      for (int k = 0; k < kTogether; ++k) {
+        if (!whole.value && row + k * kWarps >= end) continue;
         float values[kPack];
         unpack_chunk<T>(words[k], values);
 #pragma unroll
@@ -36,17 +43,10 @@ __global__ void __launch_bounds__(kBlockThreads) reduce_strips_kernel(Plan plan)
 #pragma unroll
       for (int i = 0; i < kPack; ++i) totals[i] = Op::of(totals[i], static_cast<double>(part[i]));
     };
-    const auto fold_rows = [&]<int Count>(int64_t row, std::integral_constant<int, Count> count) {
-      uint4 words[Count];
-#pragma unroll
-      for (int k = 0; k < Count; ++k)
-        words[k] = *reinterpret_cast<const uint4*>(from + (row + k * kWarps) * stride);
-      fold(words, count);
-    };
     int64_t row = split * plan.split_length + y;
     for (; row + (kTogether - 1) * kWarps < end; row += kTogether * kWarps)
-      fold_rows(row, std::integral_constant<int, kTogether>{});
-    for (; row < end; row += kWarps) fold_rows(row, std::integral_constant<int, 1>{});
+      fold_rows(row, std::true_type{});
+    if (row < end) fold_rows(row, std::false_type{});
   }
 #pragma unroll
   for (int i = 0; i < kPack; ++i) of_warps[y][lane * kPack + i] = totals[i];

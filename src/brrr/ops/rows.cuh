@@ -1,6 +1,7 @@
 // Rows along the last axis that lie in order at whole 16-byte chunks: 16 bytes a thread an access, a row kept in
-// the registers of its team, and the chunks of the team's next row under way while this one is worked on, so
-// that memory never waits for a reduction. Rows that are not so are in rows_plain.cuh.
+// the registers of its team. Memory must not wait for reductions: a team has a few rows and is done, so that others
+// begin, or it stays and has the chunks of its next row under way while this one is worked on. Rows that are not so
+// are in rows_plain.cuh.
 #pragma once
 
 #include <optional>

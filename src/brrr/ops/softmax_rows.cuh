@@ -20,10 +20,11 @@ template <typename T>
 __device__ float exp_of(float x) {
   return sizeof(T) == 2 ? exp2_fast(x * kLog2E) : expf(x);
 }
-// e^(x - base), in 16-bit rows with one multiplication and subtraction.
+// e^(x - base). The difference comes first: it is exact near the base, so that the largest element of a row has 1, and large
+// elements neither lose bits nor overflow, as they would in x log2(e) - base log2(e).
 template <typename T>
 __device__ float exp_less(float x, float base) {
-  return sizeof(T) == 2 ? exp2_fast(fmaf(x, kLog2E, -(base * kLog2E))) : expf(x - base);
+  return exp_of<T>(x - base);
 }
 
 // ---- The largest of a chunk's elements, and chunks of -infinity.
