@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "brrr/autodiff/grad.h"
 #include "brrr/device/default_device.h"
@@ -123,6 +124,26 @@ TEST(CudaFp8, ProductsOfEveryMixtureWithScalesAndBias) {
   }
   EXPECT_NE(gemm_choices().used_text().find("scaled"), std::string::npos)
       << "the library has multiplied by the scales: " << gemm_choices().used_text();
+}
+
+// In a program the scales of all operands are one vector, and the library reads them at multiples of 16 bytes only.
+TEST(CudaFp8, ScalesMayBeNeighbours) {
+  BRRR_NEEDS_GPU();
+  const Tensor a = to(random({64, 128}, 53, DType::f8e4m3), kGpu),
+               b = to(random({96, 128}, 54, DType::f8e4m3), kGpu),
+               scales = to(from_values(std::vector<float>{9, 0.25F, 0.5F, 0.125F, 2}, {5}), kGpu);
+  const auto product = [&](int64_t first, int64_t second) {
+    const Tensor inputs[] = {a, transpose(b), select(scales, 0, first), select(scales, 0, second)};
+    return to(call_op(matmul_scaled_op, inputs, {{"dtype", DType::bf16}})[0], Device::cpu())
+        .to_vector<float>();
+  };
+  const std::vector<float> expected = product(4, 0);  // 2 * 9, at 16 and 0 bytes
+  for (const auto& [first, second, factor] :
+       {std::tuple{1, 2, 0.125F}, std::tuple{2, 3, 0.0625F}, std::tuple{4, 1, 0.5F}}) {
+    std::vector<float> got = product(first, second);
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i] / factor, expected[i] / 18, 1e-2 * (1 + std::abs(expected[i] / 18)));
+  }
 }
 
 // dX = dY W and dW = dY^T X of transposed copies are those of the factors as they lie, which are widened to bf16: exact
