@@ -62,10 +62,10 @@ TEST(CudaRows, NormsAddAsAnAdditionBehindThemDoes) {
 // More rows than blocks at once: each team sums over several.
 TEST(CudaRows, NormsOfManyRows) {
   BRRR_NEEDS_GPU();
-  for (DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+  for (DType dtype : {DType::f32, DType::bf16}) {
     for (const auto& [rows, cols] :
-         {RowCase{9001, 264}, RowCase{5003, 512}, RowCase{5003, 768}, RowCase{5003, 1024},
-          RowCase{3001, 1536}, RowCase{2503, 2048}, RowCase{1201, 4096}, RowCase{601, 6144}}) {
+         {RowCase{4801, 264}, RowCase{2503, 512}, RowCase{2003, 768}, RowCase{1503, 1024},
+          RowCase{1001, 1536}, RowCase{701, 2048}, RowCase{401, 4096}, RowCase{301, 6144}}) {
       SCOPED_TRACE(join_text(to_text(dtype), " ", rows, " x ", cols));
       const Shape shape{rows, cols};
       const Both x(values(shape, dtype, 5)), dy(values(shape, dtype, 6)),
@@ -176,9 +176,9 @@ TEST(CudaRows, ClassifierOfRowsOfEveryLength) {
   for (DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     for (const auto& [rows, cols] :
          {RowCase{1, 8}, RowCase{9, 33}, RowCase{1500, 264}, RowCase{1500, 2056},
-          RowCase{300, 8192}, RowCase{301, 8200}, RowCase{300, 16392}, RowCase{300, 24584},
-          RowCase{280, 32768}, RowCase{281, 50304}, RowCase{3, 131072}}) {
-      if (dtype == DType::f16 && cols > 9000) continue;
+          RowCase{300, 8192}, RowCase{31, 8200}, RowCase{30, 16392}, RowCase{30, 24584},
+          RowCase{28, 32768}, RowCase{281, 50304}, RowCase{3, 131072}}) {
+      if (dtype != DType::bf16 && cols > 9000) continue;
       SCOPED_TRACE(join_text(to_text(dtype), " ", rows, " x ", cols));
       const Both logits(values({rows, cols}, dtype, 61)), dloss(values({rows}, DType::f32, 62));
       const Both targets(randint({rows}, RandomKey{.seed = 3, .stream = 1, .draw = 63}, 0, cols - 3,
