@@ -17,7 +17,8 @@ class LandingFinder {
         is_alone_(graph.nodes.size(), false),
         is_result_(graph.values.size(), false) {
     for (const Region& region : regions) {
-      if (region.nodes.size() == 1 && !region.core.valid()) is_alone_[region.nodes[0].index()] = true;
+      if (region.nodes.size() == 1 && !region.core.valid())
+        is_alone_[region.nodes[0].index()] = true;
     }
     for (ValueId id : graph.outputs) is_result_[id.index()] = true;
     for (const StateSlot& state : graph.states) is_result_[state.after.index()] = true;

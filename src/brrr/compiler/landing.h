@@ -16,7 +16,8 @@ struct Landing {
 
 struct Landings {
   std::map<ValueId, Landing> of_results;
-  std::vector<bool> is_joined;  // by node: a concat whose parts all land in it, which needs no kernel
+  std::vector<bool>
+      is_joined;  // by node: a concat whose parts all land in it, which needs no kernel
 };
 
 // Results of the graph and new states lie in order in buffers of their own.
