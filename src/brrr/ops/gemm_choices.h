@@ -60,9 +60,8 @@ using GemmClock = std::function<double(const GemmAlgorithm&)>;  // seconds of on
 // The known algorithm of a product, or the one of the candidates that `clock` finds fastest, which is known from then
 // on. Without a clock the first, the library's own advice.
 //
-// Candidates take turns until `heat_seconds` have gone by, for an algorithm that is faster on a cool GPU may be slower at
-// the power limit, where a training step is; turns of the second half count. Those far behind after the first round are
-// out.
+// Candidates take turns until `heat_seconds` have gone by, so that a GPU that slows down slows all of them; turns of the
+// second half count. Those far behind after the first round are out.
 GemmAlgorithm choose_gemm_algorithm(GemmChoices& choices, const std::string& product,
                                     std::span<const GemmAlgorithm> candidates,
                                     const GemmClock& clock, double heat_seconds = 0);

@@ -53,10 +53,11 @@ cublasLtMatmulAlgo_t for_library(const GemmAlgorithm& algorithm) {
   return result;
 }
 
-constexpr int kCandidates = 16;
+constexpr int kCandidates = 8;
 constexpr double kWorthTiming = 5e7;  // FLOPs: below, differences drown in the launch
-// Products of a step that is bound by the GPU's power. A limit of power shows within a tenth of a second.
-constexpr double kWorthHeating = 5e10, kHeatSeconds = 0.25;
+// Products of a step that is bound by the GPU's power. A quarter of a second, in which the limit of power shows fully, chose
+// no better than this and made a calibration take minutes.
+constexpr double kWorthHeating = 5e10, kHeatSeconds = 0.03;
 
 double flops_of(const Gemm& gemm) {
   return 2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
