@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
                     LandingCase{"turned", 4, 150, 12, 64, DType::bf16, true},
                     LandingCase{"turned_plain", 2, 33, 2, 16, DType::f32, true},
                     LandingCase{"plain", 2, 65, 3, 24, DType::f32}),
-    [](const testing::TestParamInfo<LandingCase>& info) { return info.param.name; });
+    [](const testing::TestParamInfo<LandingCase>& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace brrr
