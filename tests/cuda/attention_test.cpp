@@ -181,6 +181,8 @@ TEST(CudaAttentionLayouts, ViewsOfOneProjectionAreNotCopied) {
   }
 }
 
+#if BRRR_HAS_CUDA
+
 // ---- Which kernels serve a size. Values alone would not tell: plain arithmetic gives them too.
 
 const Attrs kCausal{{"scale", 0.1}, {"causal", true}, {"window", int64_t{0}}, {"soft_cap", 0.0}};
@@ -216,6 +218,8 @@ TEST(CudaAttentionDispatch, TensorCoresTakeWholeChunksUpTo256) {
     EXPECT_FALSE(do_tensor_cores_take(*op, DType::f32, 96, kAligned));
   }
 }
+
+#endif
 
 }  // namespace
 }  // namespace brrr

@@ -15,6 +15,8 @@
 namespace brrr {
 namespace {
 
+#if BRRR_HAS_CUDA  // kernels that other builds do not have
+
 const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
 constexpr int64_t kSize = 384;  // three tiles of 128 along each axis, twelve stages of k
 
@@ -51,6 +53,8 @@ TEST(CudaLadder, EveryRungComputesTheProduct) {
   expect_product<bf16>(ladder::gpu_tensor_cores, DType::bf16, "tensor cores");
   expect_product<bf16>(ladder::gpu_staged, DType::bf16, "staged");
 }
+
+#endif
 
 TEST(CudaLadder, ThePeakIsARateOfThisGpu) {
   BRRR_NEEDS_GPU();
