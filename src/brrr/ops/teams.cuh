@@ -94,7 +94,6 @@ struct PairTeam {
       values[n] = join_lanes(values[n], Plus{});
       if (rank() % 32 == 0) mine[n][warp] = values[n];
     }
-    // By number and not by register: race checks then know which barrier it is.
     if (place() == 0)
       asm volatile("bar.sync 1, 64;" ::: "memory");
     else
