@@ -126,6 +126,21 @@ TEST(RunMemory, PartsAddUpAndShardsDivideStates) {
   EXPECT_THAT(one.binding, HasSubstr("memory"));
 }
 
+// Gathers of every micro-batch over the network take longer than the arithmetic that they hide behind: then faster
+// products save nothing. Within a node they hide.
+TEST(RunBinding, IsWhatWouldShortenTheStep) {
+  RunQuestion q = run_of("llama3-8b", "h100", 64);
+  q.layout.zero = 3;
+  q.recompute = RematPolicy::selective;
+  q.micro_batch = 1, q.seq = 8192, q.global_batch = 512;
+  const RunAnswer far = answer(q);
+  EXPECT_TRUE(far.fits);
+  EXPECT_GT(far.compute_seconds, far.traffic.exposed_seconds);
+  EXPECT_THAT(far.binding, HasSubstr("communication"));
+  q.count = 8, q.global_batch = 64;
+  EXPECT_THAT(answer(q).binding, HasSubstr("compute"));
+}
+
 TEST(RunMemory, RecomputationTradesActivationsForFlops) {
   RunQuestion q = run_of("llama3-8b", "h200", 8);
   q.layout.zero = 3;

@@ -150,17 +150,23 @@ std::string largest_part(const RunMemory& m) {
   return std::max_element(std::begin(parts), std::end(parts))->second;
 }
 
+// The part without which a step would be shortest. Work behind which traffic hides saves nothing where the traffic is as
+// long as the step.
 std::string binding_of(const RunAnswer& a) {
   if (!a.fits) return join_text("memory: the largest part is ", largest_part(a.memory));
   if (!a.is_predicted) return "compute, at the given MFU";
   const double bubble = a.traffic.bubble * a.step_seconds;
+  const auto saved = [&](double work) {
+    return std::min(work, a.step_seconds - a.traffic.seconds() - bubble);
+  };
   const std::pair<double, const char*> parts[] = {
-      {a.compute_seconds, "compute: products and attention"},
-      {a.bandwidth_seconds, "memory bandwidth: what lies between the products"},
-      {a.overhead_seconds, "overhead: kernels too small for the device"},
+      {saved(a.compute_seconds), "compute: products and attention"},
+      {saved(a.bandwidth_seconds), "memory bandwidth: what lies between the products"},
+      {saved(a.overhead_seconds), "overhead: kernels too small for the device"},
       {a.traffic.exposed_seconds, "communication that does not hide"},
       {bubble, "the pipeline bubble"}};
-  return std::max_element(std::begin(parts), std::end(parts))->second;
+  const auto shorter = [](const auto& x, const auto& y) { return x.first < y.first; };
+  return std::max_element(std::begin(parts), std::end(parts), shorter)->second;
 }
 
 void add_time_and_cost(RunAnswer& a, const GpuSpec& gpu) {
