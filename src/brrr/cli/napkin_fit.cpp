@@ -1,10 +1,12 @@
 // brrr napkin fit: the largest model, the longest context, the fewest devices, the cheapest plan.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "brrr/base/units.h"
 #include "brrr/cli/napkin.h"
 #include "brrr/cli/run_options.h"
 #include "brrr/napkin/fit.h"
@@ -51,6 +53,8 @@ FitResult solve(const Options& options, const RunQuestion& q) {
   return cheapest_plan(q, options.days);
 }
 
+std::string whole(double value) { return with_commas(std::llround(value)); }
+
 void print(const Options& options, const RunQuestion& q, const FitResult& result) {
   const bool is_without_price = options.find == "plan" && q.price_per_hour == 0;
   const char* unit = is_without_price ? "GPU-hours" : question_of(options.find).unit;
@@ -73,7 +77,7 @@ void print(const Options& options, const RunQuestion& q, const FitResult& result
   }
   Table table = napkin_table(
       fmt::format("{} of {} on {}", question_of(options.find).title, q.model_name, q.gpu));
-  table.row(options.find, fmt::format("{:.6g} {}", best.value, unit), layout_text(best.answer));
+  table.row(options.find, fmt::format("{} {}", whole(best.value), unit), layout_text(best.answer));
   table.row("step", to_text(Seconds(best.answer.step_seconds)),
             fmt::format("MFU {:.1f} %", 100 * best.answer.mfu));
   table.row("memory of a device", gb_text(best.answer.memory.total()),
@@ -81,7 +85,7 @@ void print(const Options& options, const RunQuestion& q, const FitResult& result
   table.row("devices", best.answer.question.count,
             best.answer.days > 0 ? fmt::format("{:.2f} days", best.answer.days) : "");
   if (result.runner_up)
-    table.row("runner-up", fmt::format("{:.6g}", result.runner_up->value),
+    table.row("runner-up", fmt::format("{} {}", whole(result.runner_up->value), unit),
               fmt::format("{}; step {}", layout_text(result.runner_up->answer),
                           to_text(Seconds(result.runner_up->answer.step_seconds))));
   print_table(table);
