@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "brrr/autodiff/grad.h"
+#include "brrr/graph/trace.h"
 #include "brrr/ops/attention.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -218,6 +219,26 @@ TEST(Fuse, RegionsThatCanRunDoNotWaitForOneThatCannot) {
     return {first + cumsum(second, 1), third};
   };
   EXPECT_EQ(kernels_of(fn, inputs), (Names{"cumsum", "matmul", "cumsum", "matmul+add"}));
+}
+
+// As the norm of all gradients is: few sums go on behind the last reduction, and many are a kernel of their own.
+TEST(Fuse, SumsOfManyNumbersStayApartFromReductions) {
+  const auto largest_epilogue = [](int terms) {
+    Tracer tracer;
+    Tensor total;
+    for (int i = 0; i < terms; ++i) {
+      const Tensor x = tracer.add_input({DType::f32, Shape{9}}, Device::cpu(), "x");
+      const Tensor norm = sum(square(x));
+      total = total.defined() ? total + norm : norm;
+    }
+    const Graph graph = tracer.finish({total});
+    size_t largest = 0;
+    for (const Region& region : fuse(graph, {.max_nodes = 512, .max_numbers = 480}))
+      largest = std::max(largest, region.epilogue.nodes.size());
+    return largest;
+  };
+  EXPECT_EQ(largest_epilogue(12), 11U);
+  EXPECT_EQ(largest_epilogue(60), 0U);
 }
 
 // Logits are the largest value of a language model: there is one of them at a time.

@@ -1,7 +1,6 @@
 #include "brrr/compiler/fuse.h"
 
 #include <algorithm>
-#include <set>
 
 #include "brrr/compiler/fuse_cores.h"
 #include "brrr/compiler/region_set.h"
@@ -16,22 +15,8 @@ bool fits(const RegionSet& regions, size_t a, size_t b, const FuseOptions& optio
   const Graph& graph = regions.graph();
   if (static_cast<int>(regions.members(a).size() + regions.members(b).size()) > options.max_nodes)
     return false;
-  std::set<int32_t> inside, operands;
-  for (size_t region : {a, b}) {
-    for (size_t n : regions.members(region)) {
-      for (ValueId id : graph.nodes[n].outputs) inside.insert(id.value);
-    }
-  }
-  for (size_t region : {a, b}) {
-    for (size_t n : regions.members(region)) {
-      for (ValueId id : graph.nodes[n].inputs) {
-        if (!inside.count(id.value)) operands.insert(id.value);
-      }
-    }
-  }
   const bool is_number = numel(graph.type(graph.nodes[b].outputs[0]).shape) == 1;
-  return static_cast<int>(operands.size()) + 4 <=
-         (is_number ? options.max_numbers : options.max_operands);
+  return regions.inputs_of({a, b}) + 4 <= (is_number ? options.max_numbers : options.max_operands);
 }
 
 // Contractions whose results a node reads, of those that can go on behind the kernel that makes them.
@@ -118,7 +103,7 @@ std::vector<Region> fuse(const Graph& graph, const FuseOptions& options) {
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       if (is_tileable(graph, graph.nodes[n])) join_producers(regions, uses, n, options);
     }
-    cores = attach_to_cores(regions, options.streams);
+    cores = attach_to_cores(regions, options);
   }
   std::vector<Region> result;
   for (size_t root : regions.in_order()) {

@@ -12,8 +12,8 @@ bool has_bit(uint32_t bits, int i) { return i < 32 && (bits >> i & 1U) != 0; }
 
 class CoreBuilder {
  public:
-  CoreBuilder(RegionSet& regions, StreamsOf streams)
-      : graph_(regions.graph()), regions_(regions), streams_(streams), uses_(uses_of(graph_)) {
+  CoreBuilder(RegionSet& regions, const FuseOptions& options)
+      : graph_(regions.graph()), regions_(regions), options_(options), uses_(uses_of(graph_)) {
     for (ValueId id : graph_.outputs) kept_.insert(id.value);
     for (const StateSlot& state : graph_.states) kept_.insert(state.after.value);
   }
@@ -55,7 +55,9 @@ class CoreBuilder {
     return readers;
   }
 
+  // Sums of hundreds of numbers stay apart: the threads of a reduction would hold them all in registers.
   void attach(size_t region) {
+    if (regions_.inputs_of({region}) > options_.max_operands) return;
     std::optional<Candidate> best;
     const auto offer = [&](const std::optional<Candidate>& candidate) {
       if (candidate && (!best || candidate->saved_bytes > best->saved_bytes)) best = candidate;
@@ -105,7 +107,7 @@ class CoreBuilder {
     const Node& node = graph_.nodes[*core];
     if (any_leaves_forward(node, region)) return {};
     const int output = graph_.value(result).output;
-    const bool streams = has_bit(streams_(graph_, node).outputs, output);
+    const bool streams = has_bit(options_.streams(graph_, node).outputs, output);
     // A result is rounded to its dtype before anybody sees it; the kernel has done that for these.
     if (!streams || !is_natural(graph_.type(result).dtype)) return {};
     const size_t root = regions_.find(*core);
@@ -147,7 +149,7 @@ class CoreBuilder {
       if (behind_reshapes(graph_, node.inputs[i]) == value) operand = i;
     }
     if (operand < 0 || made_here != 1) return {};
-    if (!has_bit(streams_(graph_, node).inputs, operand)) return {};
+    if (!has_bit(options_.streams(graph_, node).inputs, operand)) return {};
     const size_t root = regions_.find(user.index());
     const auto known = cores_.find(root);
     if (known != cores_.end() && known->second.prologue.is_used()) return {};
@@ -195,7 +197,7 @@ class CoreBuilder {
 
   const Graph& graph_;
   RegionSet& regions_;
-  StreamsOf streams_;
+  const FuseOptions& options_;
   std::map<size_t, Region> cores_;  // by root: what is attached so far
   std::vector<std::vector<NodeId>> uses_;
   std::set<int32_t> kept_;  // values that are outputs or states
@@ -203,8 +205,8 @@ class CoreBuilder {
 
 }  // namespace
 
-std::map<size_t, Region> attach_to_cores(RegionSet& regions, StreamsOf streams) {
-  return CoreBuilder(regions, streams).run();
+std::map<size_t, Region> attach_to_cores(RegionSet& regions, const FuseOptions& options) {
+  return CoreBuilder(regions, options).run();
 }
 
 }  // namespace brrr

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <queue>
+#include <set>
 
 namespace brrr {
 
@@ -70,6 +71,23 @@ bool RegionSet::depends_through_others(size_t a, size_t b) {
 // Of the regions whose operands are there, the one that began first in the old order. A region that waits
 // for a late operand holds nobody up: were it to pull that operand forward, everything on the way to it
 // would run first, and all that the regions between them read would be held.
+int RegionSet::inputs_of(std::initializer_list<size_t> regions) const {
+  std::set<int32_t> made, read;
+  for (size_t region : regions) {
+    for (size_t n : members_[region]) {
+      for (ValueId id : graph_.nodes[n].outputs) made.insert(id.value);
+    }
+  }
+  for (size_t region : regions) {
+    for (size_t n : members_[region]) {
+      for (ValueId id : graph_.nodes[n].inputs) {
+        if (!made.count(id.value)) read.insert(id.value);
+      }
+    }
+  }
+  return static_cast<int>(read.size());
+}
+
 std::vector<size_t> RegionSet::in_order() {
   std::vector<std::vector<size_t>> readers(graph_.nodes.size());  // by root, as what follows
   std::vector<size_t> missing(graph_.nodes.size(), 0);

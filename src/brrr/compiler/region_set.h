@@ -1,6 +1,7 @@
 // Regions while fusing joins them: a union of nodes, and which of them may join without a circle.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 
 #include "brrr/compiler/fuse.h"
@@ -17,6 +18,8 @@ class RegionSet {
   bool is_root(size_t node) const { return parent_[node] == node; }
   const std::vector<size_t>& members(size_t region) const { return members_[region]; }
   void merge(size_t a, size_t into);
+  // How many values these regions together read from elsewhere.
+  int inputs_of(std::initializer_list<size_t> regions) const;
 
   std::optional<size_t> maker(ValueId id) const;       // the node that makes a value
   std::optional<size_t> true_maker(ValueId id) const;  // behind reshapes, which are nobody's work

@@ -62,6 +62,11 @@ DeviceState& state_of(int device) {
   std::call_once(state.once, [&] {
     require(cudaSetDevice(device), "cudaSetDevice(", device, ")");
     // Not the legacy stream, which would wait for every other one and cannot be captured.
+    // Every thread that the GPU can hold has a stack, 1 KiB by default: a quarter of a GiB on 132 multiprocessors. No
+    // kernel here calls what the compiler cannot see through, and those that spill say how much.
+    constexpr size_t kStackBytes = 128;
+    require(cudaDeviceSetLimit(cudaLimitStackSize, kStackBytes), "cudaDeviceSetLimit(stack, ",
+            as_bytes(kStackBytes), ")");
     require(cudaStreamCreateWithFlags(&state.stream, cudaStreamNonBlocking),
             "cudaStreamCreateWithFlags");
     state.facts = read_facts(device);
