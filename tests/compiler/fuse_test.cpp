@@ -228,13 +228,15 @@ TEST(Fuse, SumsOfManyNumbersStayApartFromReductions) {
     Tracer tracer;
     Tensor total;
     for (int i = 0; i < terms; ++i) {
-      const Tensor x = tracer.add_input({.shape = Shape{9}, .dtype = DType::f32}, Device::cpu(), "x");
+      const Tensor x =
+          tracer.add_input({.shape = Shape{9}, .dtype = DType::f32}, Device::cpu(), "x");
       const Tensor norm = sum(square(x));
       total = total.defined() ? total + norm : norm;
     }
     const Graph graph = tracer.finish(std::vector<Tensor>{total});
     size_t largest = 0;
-    for (const Region& region : fuse(graph, {.max_nodes = 512, .max_numbers = 480, .streams = generated_streams}))
+    for (const Region& region :
+         fuse(graph, {.max_nodes = 512, .max_numbers = 480, .streams = generated_streams}))
       largest = std::max(largest, region.epilogue.nodes.size());
     return largest;
   };
