@@ -251,6 +251,11 @@ TEST(Fp8InBodies, OperandsOutsideAndInTwoBodiesShareTheStates) {
   std::vector<float> newest;
   for (size_t i = 0; i < amax.size(); i += 3) newest.push_back(amax[i]);
   EXPECT_EQ(newest, (std::vector<float>{1, 2, 7, 3, 1, 5, 11}));  // w once for both its products
+  for (const Kernel& kernel : f.function().executable(inputs).kernels().kernels) {
+    if (!kernel.body) continue;
+    for (const OperandRef& operand : kernel.inputs)  // row 2 begins at 8 bytes
+      EXPECT_EQ(storage_bytes(operand.dtype, operand.layout.offset) % 16, 0);
+  }
   const Tensors results = run();  // each with the scale that fits it: nothing is rounded
   const double expected[] = {4, 3 * 42, 3 * 10, 44};
   for (int i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(results[i].to_vector<float>()[0], expected[i]) << i;
