@@ -226,6 +226,27 @@ TEST(PrecisionInBodies, BodiesInBodies) {
   }
 }
 
+// ---- what is the same in all parts ----
+
+TEST(PrecisionInBodies, ParametersAreCastOnceAStep) {
+  for (Precision policy : {Precision::bf16_mixed, Precision::f16_mixed}) {
+    const Graph graph = Training(2).program(with_policy(policy));
+    const Graph& body = body_of(graph);
+    int given = 0;
+    for (const GraphInput& input : body.inputs)
+      given += body.type(input.value).dtype == low_dtype(policy) ? 1 : 0;
+    EXPECT_GE(given, 2 * 4 * 2 + 1);  // matrices and biases of the layers, and the table
+    for (const Node& node : body.nodes) {
+      if (node.op != &cast_op) continue;
+      for (const GraphInput& input : body.inputs)
+        EXPECT_NE(node.inputs[0], input.value) << input.name << " is cast in every part";
+    }
+    int copies = 0;
+    for (const StateSlot& state : graph.states) copies += state.copy_of >= 0 ? 1 : 0;
+    EXPECT_EQ(copies, given);
+  }
+}
+
 // ---- overrides ----
 
 TEST(PrecisionInBodies, OverridesReachInside) {

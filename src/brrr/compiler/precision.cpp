@@ -21,10 +21,14 @@ bool asks_for_nothing(const PrecisionOptions& options) {
 
 }  // namespace
 
+PrecisionRewriter::PrecisionRewriter(const Graph& graph, const PrecisionOptions& options)
+    : PrecisionRewriter(graph, options, nullptr, nullptr) {}
+
 PrecisionRewriter::PrecisionRewriter(const Graph& graph, const PrecisionOptions& options,
-                                     PrecisionRewriter* around)
+                                     const Node* repeat, PrecisionRewriter* around)
     : from_(graph),
       options_(options),
+      repeat_(repeat),
       around_(around),
       flow_(plan_precision(graph, options)),
       ports_(to_),

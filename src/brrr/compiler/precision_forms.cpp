@@ -60,6 +60,8 @@ ValueId PrecisionRewriter::make_form(ValueId id, const Node* maker, Form form) {
   const Form stored = stored_[id.index()];
   if (form == Form::bf16 || form == Form::f16) {
     const DType dtype = form == Form::bf16 ? DType::bf16 : DType::f16;
+    if (const ValueId given = is_body() ? cast_outside(id, form) : ValueId(); given.valid())
+      return given;
     const int state = is_body() ? -1 : state_of(id);
     if (state >= 0 && !is_written_forward(state)) return low_copy(state, dtype);
     if (maker && maker->op == &full_op)

@@ -19,9 +19,9 @@ namespace brrr {
 
 class PrecisionRewriter {
  public:
-  // `around` is none, or the rewriter of the program that this graph is a body of.
-  PrecisionRewriter(const Graph& graph, const PrecisionOptions& options,
-                    PrecisionRewriter* around = nullptr);
+  PrecisionRewriter(const Graph& graph, const PrecisionOptions& options);
+  // Of the body of a repeat in the program that `around` rewrites.
+  PrecisionRewriter(const Node& repeat, PrecisionRewriter& around);
 
   Graph run();
 
@@ -36,6 +36,8 @@ class PrecisionRewriter {
     e5m2
   };
   static Form form_of(DType dtype);
+  PrecisionRewriter(const Graph& graph, const PrecisionOptions& options, const Node* repeat,
+                    PrecisionRewriter* around);
 
   // ---- forms of values (precision_forms.cpp) ----
   ValueId give(ValueId id);
@@ -66,7 +68,8 @@ class PrecisionRewriter {
 
   // ---- bodies (precision_body.cpp) ----
   void rewrite_repeat(const Node& node);
-  void find_scaled_sums(int sums);
+  void find_scaled_sums();
+  ValueId cast_outside(ValueId id, Form form);
 
   // ---- the end (precision.cpp) ----
   void finish();
@@ -76,7 +79,8 @@ class PrecisionRewriter {
 
   const Graph& from_;
   const PrecisionOptions& options_;
-  PrecisionRewriter* around_;
+  const Node* repeat_;         // whose body this is, or null
+  PrecisionRewriter* around_;  // of the program around it, or null
   PrecisionFlow flow_;
   GraphBuilder to_;
   BodyPorts ports_;
