@@ -191,7 +191,7 @@ TEST(LossScaleInBodies, UpdatesInsideABodyAreTakenBackTogether) {
 TEST(Fp8InBodies, TheLargestMagnitudeOfAStepIsThatOverItsParts) {
   Product cut(true), whole(false);
   auto step = cut.step(fp8_options()), plain = whole.step(fp8_options());
-  const Tensor two = count_of(2), y = concat({full({2, 2}, 0.5), full({2, 2}, -3.0)}, 0);
+  const Tensor two = count_of(2), y = concat({full({2, 2}, -3.0), full({2, 2}, 0.5)}, 0);
   const Tensor inputs[] = {cut.x, y, two};
   const Graph &graph = step.function().executable(inputs).graph(),
               &expected = plain.function().executable(inputs).graph();
