@@ -7,17 +7,22 @@
 #include <cmath>
 #include <map>
 
+#include "brrr/autodiff/grad.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/compiler/range_loss.h"
+#include "brrr/device/default_device.h"
 #include "brrr/graph/interpret.h"
 #include "brrr/graph/print.h"
+#include "brrr/graph/trace.h"
 #include "brrr/graph/verify.h"
 #include "brrr/napkin/model_step.h"
+#include "brrr/nn/gpt2.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/fp8.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
+#include "brrr/ops/repeat.h"
 #include "brrr/ops/unary.h"
 #include "brrr/runtime/stages.h"
 #include "brrr/runtime/tensor_core_mark.h"
@@ -70,6 +75,40 @@ TEST(Fp8Products, EveryProductOfTrainingLiesAlongK) {
     EXPECT_EQ(backward, 2 * (4 * 2 + 1));
     EXPECT_EQ(scaled, products);
   }
+}
+
+// As in a step without them; what is added up leaves the product as f32.
+TEST(Fp8Products, ProductsOfMicroBatchesDoToo) {
+  BRRR_NEEDS_CUDA_BUILD();
+  const DeviceScope scope(Device::null());
+  Random random(3);
+  Gpt2 model({.vocab = 64, .context = 32, .layers = 2, .heads = 2, .width = 64}, random);
+  Tracer tracer;
+  const TensorType ids{.shape = {4, 2, 32}, .dtype = DType::i64};
+  const Tensor count = tracer.add_input({{}, DType::i64}, Device::null(), "count"),
+               tokens = tracer.add_input(ids, Device::null(), "tokens"),
+               targets = tracer.add_input(ids, Device::null(), "targets");
+  const std::vector<Tensor> sums = repeat(
+      count, {tokens, targets},
+      [&](const Tensor& x, const Tensor& y) { return grad(model.loss(x, y), model.parameters()); });
+  PipelineOptions options;
+  options.device = kSomeGpu;
+  options.precision.policy = Precision::fp8_mixed;
+  const PlannedProgram plan = plan_program(tracer.finish(sums), options);
+  int products = 0;
+  for (const Kernel& kernel : plan.kernels.kernels) {
+    if (!kernel.body) continue;
+    for (const Kernel& inner : kernel.body->list.kernels) {
+      const std::optional<TensorCoreUse> use = tensor_cores_of(inner, {.major = 9, .minor = 0});
+      if (!use || inner.op == &attention_op || inner.op == &attention_backward_op) continue;
+      ++products;
+      EXPECT_EQ(use->mark(), "fp8") << inner.name << ": " << use->reason;
+      EXPECT_EQ(inner.op, &matmul_scaled_op) << inner.name;
+    }
+    auto counts = op_counts(*kernel.body_graph);
+    EXPECT_EQ(counts["abs"], 0) << "an operand is read for its largest magnitude alone";
+  }
+  EXPECT_EQ(products, 3 * (4 * 2 + 1));
 }
 
 // Largest magnitudes come with the values: nobody reads an operand for them alone, and products are not scaled by

@@ -80,6 +80,12 @@ TEST(Precision, GoldenF16WithADynamicScale) {
 TEST(Precision, GoldenFp8) {
   expect_golden("precision_fp8.txt", {.policy = Precision::fp8_mixed, .amax_steps = 4});
 }
+TEST(Precision, GoldenF16InABody) {
+  expect_golden("precision_f16_repeat.txt", {.policy = Precision::f16_mixed});
+}
+TEST(Precision, GoldenFp8InABody) {
+  expect_golden("precision_fp8_repeat.txt", {.policy = Precision::fp8_mixed, .amax_steps = 4});
+}
 TEST(Precision, GoldenTf32) {
   expect_golden("precision_tf32.txt", {.matmul = MatmulPrecision::tf32});
 }

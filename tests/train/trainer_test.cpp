@@ -93,6 +93,28 @@ TEST(Trainer, AccumulatesOverMicroBatches) {
   EXPECT_EQ(one.size(), 12U);
 }
 
+// One loss scale and one set of histories a step, and parts in f32 inside the micro-batches.
+TEST(Trainer, AccumulatesInEveryPrecision) {
+  for (const Precision precision :
+       {Precision::bf16_mixed, Precision::f16_mixed, Precision::fp8_mixed}) {
+    for (const bool some_in_f32 : {false, true}) {
+      SmallRun run;
+      run.config.model.dropout = 0;
+      run.config.train.steps = 6;
+      run.config.train.precision = precision;
+      if (some_in_f32) run.config.train.precision_of = {"h.*.attn=f32"};
+      run.train("one");
+      run.config.train.batch = 1;
+      run.config.train.accumulate = 4;
+      run.train("four");
+      const std::vector<double> one = run.losses("one"), four = run.losses("four");
+      ASSERT_EQ(four.size(), one.size());
+      for (size_t i = 0; i < one.size(); ++i)
+        EXPECT_NEAR(one[i], four[i], 5e-3 * one[i]) << precision_name(precision) << ", step " << i;
+    }
+  }
+}
+
 TEST(Trainer, GoesOnWithAccumulationAndDropout) {
   SmallRun run;
   run.config.train.accumulate = 3;
@@ -149,18 +171,22 @@ TEST(Trainer, RunsLayersAgainInsideMicroBatches) {
   EXPECT_LT(again_bytes, kept_bytes);
 }
 
-// bf16 keeps nothing but copies; f16 has a loss scale and fp8 histories, which are part of a checkpoint.
+// bf16 keeps nothing but copies; f16 has a loss scale and fp8 histories, which are part of a checkpoint, whether
+// the step has micro-batches or not.
 TEST(Trainer, GoesOnInEveryPrecision) {
   for (const Precision precision :
        {Precision::bf16_mixed, Precision::f16_mixed, Precision::fp8_mixed}) {
-    SmallRun run;
-    run.config.train.precision = precision;
-    const TrainOutcome whole = run.train("whole");
-    run.train_until("cut", 5);
-    const TrainOutcome rest = run.train("cut", {.resume = true});
-    EXPECT_EQ(run.losses("cut"), run.losses("whole")) << precision_name(precision);
-    EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint))
-        << precision_name(precision);
+    for (const int64_t accumulate : {1, 2}) {
+      SmallRun run;
+      run.config.train.precision = precision;
+      run.config.train.accumulate = accumulate;
+      const TrainOutcome whole = run.train("whole");
+      run.train_until("cut", 5);
+      const TrainOutcome rest = run.train("cut", {.resume = true});
+      EXPECT_EQ(run.losses("cut"), run.losses("whole")) << precision_name(precision);
+      EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint))
+          << precision_name(precision);
+    }
   }
 }
 

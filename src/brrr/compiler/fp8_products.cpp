@@ -1,399 +1,107 @@
 #include "brrr/compiler/fp8_products.h"
 
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-
-#include "brrr/compiler/graph_builder.h"
-#include "brrr/compiler/product_graph.h"
+#include "brrr/compiler/fp8_find.h"
+#include "brrr/compiler/replace_nodes.h"
 #include "brrr/ops/fp8.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/product_factors.h"
-#include "brrr/ops/tensor_cores.h"
 
 namespace brrr {
 namespace {
 
-// cast(x * scale), and max |x| where it is taken beside it.
-struct Quantized {
-  size_t at;  // the node that it stands in place of
-  ValueId x, scale;
-  ValueId amax;            // none: nobody wants it, or it is taken elsewhere
-  int64_t columns = 0;     // of the matrix that is transposed
-  bool is_factor = false;  // of a product that tensor cores take
-  bool plain = false, turned = false;
-};
-
-// A product with both factors in 8 bits along k, and what is done to its result.
-struct ScaledProduct {
-  Product product;
-  bool turned_a = false, turned_b = false;  // which factors are read as they lie transposed
-  ValueIds scales;                          // two, or none: the result is scaled elsewhere
-  ValueId bias, result;
-};
-
-// ---- What the precision pass wrote.
-
-class Finder {
- public:
-  explicit Finder(const Graph& graph) : graph_(graph), products_(graph) {
-    for (size_t n = 0; n < graph.nodes.size(); ++n) find_quantized(n);
-    for (size_t n = 0; n < graph.nodes.size(); ++n) find_product(n);
-    std::erase_if(quantized, [](const auto& entry) { return !entry.second.is_factor; });
-    for (auto& [id, each] : quantized) each.plain = is_read_plain(id);
-  }
-
-  std::map<ValueId, Quantized> quantized;   // by 8-bit value
-  std::map<size_t, ScaledProduct> at_node;  // by the last node that a product stands for
-
- private:
-  const TensorType& type(ValueId id) const { return graph_.type(id); }
-  const Node* maker(ValueId id, const OpDef& op) const {
-    const NodeId node = graph_.value(id).node;
-    return node.valid() && graph_.node(node).op == &op ? &graph_.node(node) : nullptr;
-  }
-  // The only reader of `id`, where it is a node of this op.
-  const Node* only_reader(ValueId id, const OpDef& op) const {
-    if (!products_.is_single_use(id)) return nullptr;
-    const Node& node = graph_.node(products_.uses(id)[0]);
-    return node.op == &op ? &node : nullptr;
-  }
-  size_t index_of(const Node& node) const { return graph_.value(node.outputs[0]).node.index(); }
-  bool is_number(ValueId id) const {
-    return type(id).shape.empty() && type(id).dtype == DType::f32;
-  }
-  // The other operand of a node of two.
-  static ValueId other(const Node& node, ValueId id) {
-    return node.inputs[node.inputs[0] == id ? 1 : 0];
-  }
-
-  void find_quantized(size_t n) {
-    const Node& node = graph_.nodes[n];
-    if (node.op != &cast_op || !is_f8(type(node.outputs[0]).dtype)) return;
-    const Node* const scaled = maker(node.inputs[0], mul_op);
-    if (!scaled || !is_number(scaled->inputs[1])) return;
-    ValueId x = scaled->inputs[0];
-    if (const Node* const widened = maker(x, cast_op)) x = widened->inputs[0];
-    if (!quantize_op.dtypes.contains(type(x).dtype) || type(x).shape.empty() ||
-        numel(type(x).shape) == 0)
-      return;
-    Quantized& made = quantized[node.outputs[0]];
-    made = {
-        .at = n, .x = before_copy(x), .scale = scaled->inputs[1], .columns = type(x).shape.back()};
-    find_amax(x, made);
-  }
-
-  // What a copy into order reads, where it is as quickly read from there: in whole chunks.
-  ValueId before_copy(ValueId x) const {
-    const Node* const copied = maker(x, copy_op);
-    if (!copied) return x;
-    constexpr int64_t kChunk = 16;
-    const Layout layout = products_.layout_of(copied->inputs[0]);
-    const bool has_chunks = layout.strides.back() == 1 && layout.shape.back() % kChunk == 0 &&
-                            layout.offset % kChunk == 0 &&
-                            std::all_of(layout.strides.begin(), layout.strides.end() - 1,
-                                        [](int64_t stride) { return stride % kChunk == 0; });
-    return has_chunks ? copied->inputs[0] : x;
-  }
-
-  // max |x|, in f32 where that is what it is read in. Where somebody reads it before x is quantised, that is done when
-  // it is taken, if the scale is there by then.
-  void find_amax(ValueId x, Quantized& made) {
-    for (const NodeId use : products_.uses(x)) {
-      const Node& magnitudes = graph_.node(use);
-      if (magnitudes.op != &abs_op) continue;
-      const Node* last = only_reader(magnitudes.outputs[0], max_op);
-      if (!last || !type(last->outputs[0]).shape.empty()) continue;
-      const Node* const wide = only_reader(last->outputs[0], cast_op);
-      if (wide && type(wide->outputs[0]).dtype == DType::f32) last = wide;
-      const ValueId amax = last->outputs[0];
-      const std::vector<NodeId>& readers = products_.uses(amax);
-      const bool is_early = std::any_of(readers.begin(), readers.end(),
-                                        [&](NodeId reader) { return reader.index() < made.at; });
-      const NodeId scale = graph_.value(made.scale).node;
-      if (is_early && scale.valid() && scale.index() > index_of(*last)) continue;
-      if (!taken_.insert(amax).second) continue;
-      made.amax = amax;
-      if (is_early) made.at = index_of(*last);
-      return;
-    }
-  }
-
-  void find_product(size_t n) {
-    const std::optional<Product> product = products_.product_at(n);
-    if (!product || product->bias.valid() || type(product->result).dtype != DType::f32) return;
-    const ValueId a = products_.source_of(product->a), b = products_.source_of(product->b);
-    if (!quantized.count(a) || !quantized.count(b)) return;
-    set_columns(product->a, quantized[a]);
-    set_columns(product->b, quantized[b]);
-    // As they lie where that does, so that nothing is turned in vain.
-    for (const bool turned_a : {false, true}) {
-      for (const bool turned_b : {false, true}) {
-        if (!is_along_k(*product, turned_a, turned_b)) continue;
-        quantized[a].is_factor = quantized[b].is_factor = true;
-        quantized[a].turned |= turned_a;
-        quantized[b].turned |= turned_b;
-        if (turned_a) read_turned_.insert({n, 0});
-        if (turned_b) read_turned_.insert({n, 1});
-        return add(n, {.product = *product, .turned_a = turned_a, .turned_b = turned_b});
-      }
-    }
-  }
-
-  bool is_along_k(const Product& product, bool turned_a, bool turned_b) const {
-    std::optional<Layout> a = layout_of(product.a, turned_a), b = layout_of(product.b, turned_b);
-    if (!a || !b) return false;
-    if (product.transposed) b = transpose_layout(*b, 0, 1);
-    if (a->rank() > 2) {
-      if (!a->is_contiguous()) return false;
-      const int64_t k = a->shape.back();
-      a = Layout{{numel(a->shape) / std::max<int64_t>(k, 1), k}, {k, 1}, a->offset};
-    }
-    const DType a_dtype = type(product.a).dtype, b_dtype = type(product.b).dtype;
-    return f8_refusal(
-               {.a = *a, .b = *b, .a_dtype = a_dtype, .b_dtype = b_dtype, .c_dtype = DType::f32})
-               .empty() &&
-           is_aligned(*a, a_dtype) && is_aligned(*b, b_dtype);
-  }
-
-  // Matrices are what reshapes make of a value: [64, 1024, 12, 64] may be read as [65536, 768]. One that is transposed
-  // already keeps its columns.
-  void set_columns(ValueId factor, Quantized& source) const {
-    if (source.turned) return;
-    ValueId shown = factor;  // behind the last view that is no reshape
-    for (ValueId id = factor;;) {
-      const Node& node = graph_.node(graph_.value(id).node);
-      if (!node.op->view) break;
-      id = node.inputs[0];
-      if (node.op != &view_op) shown = id;
-    }
-    const int64_t columns = type(shown).shape.back();
-    if (columns > 0 && numel(type(source.x).shape) % columns == 0) source.columns = columns;
-  }
-
-  // How a view of a quantised value lies when that lies as it is, or transposed; none: it cannot be seen so.
-  std::optional<Layout> layout_of(ValueId id, bool turned) const {
-    const NodeId node = graph_.value(id).node;
-    const Node& view = graph_.node(node);
-    if (!view.op->view) {
-      const Shape& shape = type(id).shape;
-      if (!turned) return contiguous_layout(shape);
-      const int64_t columns = quantized.at(id).columns, rows = numel(shape) / columns;
-      return try_view_layout({{rows, columns}, {1, rows}, 0}, shape);
-    }
-    const std::optional<Layout> shown = layout_of(view.inputs[0], turned);
-    if (!shown) return {};
-    if (view.op == &view_op) return try_view_layout(*shown, type(id).shape);
-    return view.op->view(*shown, view.attrs);
-  }
-
-  // The product with what follows it: scales, a bias, and a cast.
-  void add(size_t n, ScaledProduct made) {
-    made.result = made.product.result;
-    size_t last = n;
-    const Node* const scaled = only_reader(made.result, mul_op);
-    const Node* const scales = scaled ? maker(other(*scaled, made.result), mul_op) : nullptr;
-    if (scales && is_number(scales->inputs[0]) && is_number(scales->inputs[1])) {
-      made.scales = scales->inputs;
-      made.result = scaled->outputs[0];
-      last = index_of(*scaled);
-      add_bias(made, last);
-      const Node* const rounded = only_reader(made.result, cast_op);
-      if (rounded && quantize_op.dtypes.contains(type(rounded->outputs[0]).dtype)) {
-        made.result = rounded->outputs[0];
-        last = index_of(*rounded);
-      }
-    }
-    at_node[last] = made;
-  }
-
-  void add_bias(ScaledProduct& made, size_t& last) const {
-    const Node* const sum = only_reader(made.result, add_op);
-    if (!sum) return;
-    const ValueId bias = other(*sum, made.result);
-    const Shape& shape = type(made.result).shape;
-    if (type(bias).shape != Shape{shape.back()} || type(sum->outputs[0]) != type(made.result))
-      return;
-    made.bias = bias;
-    made.result = sum->outputs[0];
-    last = index_of(*sum);
-  }
-
-  // Whether anybody but products that read the transpose reads `id`, through views or not.
-  bool is_read_plain(ValueId id) const {
-    const auto is_kept = [&](ValueId other) { return other == id; };
-    if (std::any_of(graph_.outputs.begin(), graph_.outputs.end(), is_kept)) return true;
-    for (const NodeId use : products_.uses(id)) {
-      const Node& node = graph_.node(use);
-      if (node.op->view) {
-        if (is_read_plain(node.outputs[0])) return true;
-        continue;
-      }
-      for (int i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i] == id && !read_turned_.count({use.index(), i})) return true;
-      }
-    }
-    return false;
-  }
-
-  const Graph& graph_;
-  const ProductGraph products_;
-  std::set<ValueId> taken_;                       // largest magnitudes
-  std::set<std::pair<size_t, int>> read_turned_;  // node and operand
-};
-
-// ---- The new program.
-
 class Writer {
  public:
-  explicit Writer(const Graph& graph)
-      : from_(graph),
-        found_(graph),
-        is_given_(graph.values.size(), false),
-        is_needed_(graph.values.size(), false),
-        now_(graph.values.size()) {
-    for (const auto& [id, each] : found_.quantized) {
-      quantize_at_[each.at] = id;
-      is_given_[id.index()] = true;
-      if (each.amax.valid()) is_given_[each.amax.index()] = true;
-    }
-    for (const auto& [node, made] : found_.at_node) is_given_[made.result.index()] = true;
-    find_needed();
-  }
+  explicit Writer(const Graph& graph) : from_(graph), found_(find_fp8_products(graph)) {}
 
   Graph run() {
     if (found_.at_node.empty()) return from_;
-    begin_graph(to_, from_,
-                [&](ValueId id) { return now_[id.index()] = to_.add_value(from_.type(id)); });
-    for (size_t n = 0; n < from_.nodes.size(); ++n) {
-      const Node& node = from_.nodes[n];
-      if (const auto made = found_.at_node.find(n); made != found_.at_node.end())
-        add_product(made->second);
-      else if (const auto here = quantize_at_.find(n); here != quantize_at_.end())
-        add_quantize(here->second);
-      else if (is_kept(node))
-        copy(node);
-    }
-    end_graph(to_, from_, [&](ValueId id) { return now_[id.index()]; });
-    return std::move(to_);
+    std::vector<Replacement> made;
+    for (const auto& [id, factor] : found_.quantized) made.push_back(quantize(id, factor));
+    for (const auto& [node, product] : found_.at_node) made.push_back(multiply(node, product));
+    return replace_nodes(from_, made);
   }
 
  private:
-  bool is_kept(const Node& node) const {
-    return std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
-      return is_needed_[id.index()] && !is_given_[id.index()];
-    });
+  static ValueId transposed(const AddNode& add, ValueId id) {
+    return add(transpose_op, {id}, {{"a", int64_t{0}}, {"b", int64_t{1}}})[0];
   }
 
-  void need(ValueId id) {
-    if (id.valid()) is_needed_[id.index()] = true;
+  Replacement quantize(ValueId q, const QuantizedFactor& factor) {
+    Replacement made{.at = factor.at,
+                     .place = from_.value(q).node,
+                     .inputs = {factor.x, factor.scale},
+                     .write = [this, q, &factor](const AddNode& add, const ValueIds& inputs) {
+                       return add_quantize(add, q, factor, inputs);
+                     }};
+    if (factor.plain) made.results.push_back(q);
+    if (factor.amax.valid()) made.results.push_back(factor.amax);
+    return made;
   }
 
-  // Backwards: whoever reads a value stands behind its maker, old or new.
-  void find_needed() {
-    for (ValueId id : from_.outputs) need(id);
-    for (const StateSlot& state : from_.states) need(state.after);
-    for (size_t n = from_.nodes.size(); n-- > 0;) {
-      const Node& node = from_.nodes[n];
-      if (const auto made = found_.at_node.find(n); made != found_.at_node.end()) {
-        const ScaledProduct& product = made->second;
-        if (!product.turned_a) need(product.product.a);
-        if (!product.turned_b) need(product.product.b);
-        for (ValueId id : product.scales) need(id);
-        need(product.bias);
-      } else if (const auto here = quantize_at_.find(n); here != quantize_at_.end()) {
-        const Quantized& each = found_.quantized.at(here->second);
-        need(each.x);
-        need(each.scale);
-      } else if (is_kept(node)) {
-        for (ValueId id : node.inputs) need(id);
-      }
-    }
-  }
-
-  void copy(const Node& node) {
-    ValueIds inputs;
-    for (ValueId id : node.inputs) inputs.push_back(now_[id.index()]);
-    const NodeId made = to_.add_copy(from_, node, inputs);
-    for (int i = 0; i < node.outputs.size(); ++i) {
-      if (!is_given_[node.outputs[i].index()])
-        now_[node.outputs[i].index()] = to_.node(made).outputs[i];
-    }
-  }
-
-  ValueIds add(const Node& place, const OpDef& op, const ValueIds& inputs, const Attrs& attrs) {
-    std::vector<TensorType> types;
-    for (ValueId id : inputs) types.push_back(to_.type(id));
-    const TensorTypes results = infer_types(op, attrs, types);
-    const NodeId made =
-        to_.add_node(op, attrs, inputs, {results.begin(), results.end()}, place.phase, place.scope);
-    to_.nodes.back().segment = place.segment;
-    return to_.node(made).outputs;
-  }
-  ValueId transposed(const Node& place, ValueId id) {
-    return add(place, transpose_op, {id}, {{"a", int64_t{0}}, {"b", int64_t{1}}})[0];
-  }
-
-  void add_quantize(ValueId q) {
-    const Quantized& wanted = found_.quantized.at(q);
-    const Node& node = from_.node(from_.value(q).node);
-    const ValueIds results =
-        add(node, quantize_op, {now_[wanted.x.index()], now_[wanted.scale.index()]},
-            {{"dtype", from_.type(q).dtype},
-             {"columns", wanted.columns},
-             {"plain", wanted.plain},
-             {"turned", wanted.turned},
-             {"amax", wanted.amax.valid()}});
+  ValueIds add_quantize(const AddNode& add, ValueId q, const QuantizedFactor& factor,
+                        const ValueIds& inputs) {
+    const ValueIds given = add(quantize_op, inputs,
+                               {{"dtype", from_.type(q).dtype},
+                                {"columns", factor.columns},
+                                {"plain", factor.plain},
+                                {"turned", factor.turned},
+                                {"amax", factor.amax.valid()}});
+    ValueIds results;
     int next = 0;
-    if (wanted.plain) now_[q.index()] = results[next++];
-    if (wanted.turned) {  // seen in the shape of q
+    if (factor.plain) results.push_back(given[next++]);
+    if (factor.turned) {  // seen in the shape of q
       const Shape& shape = from_.type(q).shape;
-      const ValueId rows = transposed(node, results[next++]);
-      turned_[q] =
-          shape == to_.type(rows).shape ? rows : add(node, view_op, {rows}, {{"shape", shape}})[0];
+      const ValueId rows = transposed(add, given[next++]);
+      const Shape seen{numel(shape) / factor.columns, factor.columns};
+      turned_[q] = shape == seen ? rows : add(view_op, {rows}, {{"shape", shape}})[0];
     }
-    if (!wanted.amax.valid()) return;
-    const DType dtype = from_.type(wanted.amax).dtype;  // of x, which holds it exactly, or f32
-    now_[wanted.amax.index()] = dtype == DType::f32
-                                    ? results[next]
-                                    : add(node, cast_op, {results[next]}, {{"dtype", dtype}})[0];
+    if (!factor.amax.valid()) return results;
+    const DType dtype = from_.type(factor.amax).dtype;  // of x, which holds it exactly, or f32
+    results.push_back(dtype == DType::f32 ? given[next]
+                                          : add(cast_op, {given[next]}, {{"dtype", dtype}})[0]);
+    return results;
   }
 
   // A view of a quantised value over its transpose.
-  ValueId turned(const Node& place, ValueId id) {
+  ValueId turned(const AddNode& add, ValueId id) {
     const auto known = turned_.find(id);
     if (known != turned_.end()) return known->second;
     const Node& view = from_.node(from_.value(id).node);
-    const ValueId shown = turned(place, view.inputs[0]);
-    return turned_[id] = add(place, *view.op, {shown}, view.attrs)[0];
+    const ValueId shown = turned(add, view.inputs[0]);
+    return turned_[id] = add(*view.op, {shown}, view.attrs)[0];
   }
 
-  void add_product(const ScaledProduct& made) {
+  // Factors that lie as they are wanted are inputs; the others are views of what quantize gives besides.
+  Replacement multiply(size_t at, const ScaledProduct& product) {
+    Replacement made{.at = at,
+                     .place = product.product.node,
+                     .results = {product.result},
+                     .write = [this, &product](const AddNode& add, const ValueIds& inputs) {
+                       return ValueIds{add_product(add, product, inputs)};
+                     }};
+    if (!product.turned_a) made.inputs.push_back(product.product.a);
+    if (!product.turned_b) made.inputs.push_back(product.product.b);
+    for (ValueId id : product.scales) made.inputs.push_back(id);
+    if (product.bias.valid()) made.inputs.push_back(product.bias);
+    return made;
+  }
+
+  ValueId add_product(const AddNode& add, const ScaledProduct& made, const ValueIds& inputs) {
     const Product& product = made.product;
-    const Node& node = from_.node(product.node);
-    const ValueId a = made.turned_a ? turned(node, product.a) : now_[product.a.index()];
-    ValueId b = made.turned_b ? turned(node, product.b) : now_[product.b.index()];
-    ValueId& result = now_[made.result.index()];
+    int next = 0;
+    const ValueId a = made.turned_a ? turned(add, product.a) : inputs[next++];
+    ValueId b = made.turned_b ? turned(add, product.b) : inputs[next++];
     if (made.scales.empty()) {
-      result = add(node, *node.op, {a, b}, node.attrs)[0];
-      return;
+      const Node& node = from_.node(product.node);
+      return add(*node.op, {a, b}, node.attrs)[0];
     }
-    if (product.transposed) b = transposed(node, b);
-    ValueIds inputs{a, b};
-    for (ValueId id : made.scales) inputs.push_back(now_[id.index()]);
-    if (made.bias.valid()) inputs.push_back(now_[made.bias.index()]);
-    result = add(node, matmul_scaled_op, inputs, {{"dtype", from_.type(made.result).dtype}})[0];
-    invariant(to_.type(result) == from_.type(made.result),
-              "fp8_products: matmul_scaled stands for a value of another type");
+    if (product.transposed) b = transposed(add, b);
+    ValueIds operands{a, b};
+    while (next < inputs.size()) operands.push_back(inputs[next++]);
+    return add(matmul_scaled_op, operands, {{"dtype", from_.type(made.result).dtype}})[0];
   }
 
   const Graph& from_;
-  Finder found_;
-  std::map<size_t, ValueId> quantize_at_;   // by node
-  std::vector<bool> is_given_, is_needed_;  // by old value; given: by a new node
-  Graph to_;
-  std::vector<ValueId> now_;           // by old value
+  const Fp8Products found_;
   std::map<ValueId, ValueId> turned_;  // by old value
 };
 

@@ -40,6 +40,11 @@ ValueId GraphBuilder::integer(int64_t value) {
   return add(number_op, {}, {{"dtype", DType::i64}, {"device", device_}, {"value", value}});
 }
 
+ValueId GraphBuilder::zeros(const TensorType& type) {
+  return add(full_op, {},
+             {{"shape", type.shape}, {"dtype", type.dtype}, {"device", device_}, {"value", 0.0}});
+}
+
 Attrs with_attr(const Attrs& attrs, const Attr& entry) {
   Attrs result;
   bool found = false;

@@ -13,6 +13,7 @@ class GraphBuilder {
   }
   // Where constants live.
   void set_device(Device device) { device_ = device; }
+  Device device() const { return device_; }
 
   ValueIds add_all(const OpDef& op, const ValueIds& inputs, const Attrs& attrs = {});
   ValueId add(const OpDef& op, const ValueIds& inputs, const Attrs& attrs = {}) {
@@ -23,6 +24,7 @@ class GraphBuilder {
   ValueId stack(const ValueIds& scalars);      // [how many there are]
   ValueId number(double value);
   ValueId integer(int64_t value);
+  ValueId zeros(const TensorType& type);
 
   const TensorType& type(ValueId id) const { return graph.type(id); }
 

@@ -16,11 +16,13 @@ LossScaling kind_of(const PrecisionOptions& options) {
 
 }  // namespace
 
-LossScale::LossScale(GraphBuilder& to, const PrecisionOptions& options, Device device)
+LossScale::LossScale(GraphBuilder& to, const PrecisionOptions& options, BodyPorts* ports,
+                     LossScale* around)
     : to_(to),
       options_(options.loss_scale),
       states_(*options.states),
-      device_(device),
+      ports_(ports),
+      around_(around),
       kind_(kind_of(options)) {
   check(options_.initial > 0 && options_.growth > 1 && options_.backoff > 0 &&
             options_.backoff < 1 && options_.growth_interval > 0,
@@ -32,10 +34,13 @@ LossScale::LossScale(GraphBuilder& to, const PrecisionOptions& options, Device d
 ValueId LossScale::scale() {
   if (scale_.valid()) return scale_;
   if (kind_ == LossScaling::fixed) return scale_ = to_.number(options_.initial);
+  const TensorType type{.shape = {}};
+  if (around_)
+    return scale_ = ports_->give("loss_scale", type, [this] { return around_->scale(); });
   scale_state_ =
-      add_pass_state(to_.graph, states_, "loss_scale", {.shape = {}}, options_.initial, device_);
+      add_pass_state(to_.graph, states_, "loss_scale", type, options_.initial, to_.device());
   good_steps_state_ = add_pass_state(to_.graph, states_, "loss_scale.good_steps",
-                                     {.shape = {}, .dtype = DType::i64}, 0, device_);
+                                     {.shape = {}, .dtype = DType::i64}, 0, to_.device());
   good_steps_ = to_.graph.states[good_steps_state_].before;
   return scale_ = to_.graph.states[scale_state_].before;
 }
@@ -59,7 +64,13 @@ void LossScale::finish() {
   ValueIds largest;
   for (ValueId gradient : gradients_)
     largest.push_back(to_.cast(to_.reduce(max_op, to_.add(abs_op, {gradient})), DType::f32));
-  finite_ = to_.add(isfinite_op, {to_.reduce(max_op, to_.stack(largest))});
+  const ValueId of_all = to_.reduce(max_op, to_.stack(largest));
+  if (around_) {
+    return ports_->join_largest("largest gradient", of_all, [this](ValueId of_body) {
+      around_->gradients_.push_back(of_body);
+    });
+  }
+  finite_ = to_.add(isfinite_op, {of_all});
   if (kind_ == LossScaling::dynamic) adapt_scale();
 }
 

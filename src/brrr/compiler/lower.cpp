@@ -121,10 +121,14 @@ class Lowering {
     list_.kernels.push_back(std::move(kernel));
   }
 
-  // The value with its elements in order, as the kernels of a body expect them.
+  // The value with its elements in order, as the kernels of a body expect them, and where a buffer may begin:
+  // they are chosen for such addresses.
   OperandRef in_order(ValueId id) {
+    constexpr int64_t kWidestAccess = 16;
     const OperandRef& ref = where(id);
-    if (ref.layout.is_contiguous()) return ref;
+    if (ref.layout.is_contiguous() &&
+        storage_bytes(ref.dtype, ref.layout.offset) % kWidestAccess == 0)
+      return ref;
     const TensorType& type = graph_.type(id);
     const OperandRef copy{add_buffer(list_, type, Place::temporary, 0),
                           contiguous_layout(type.shape), type.dtype};

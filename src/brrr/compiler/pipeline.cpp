@@ -18,31 +18,19 @@ namespace brrr {
 namespace {
 
 // A pass from graph to graph. It sees the body of a repeat as a graph of its own, before the program
-// around it; states and inputs keep their types.
+// around it; states and inputs keep their types. One that `enters_bodies` sees the program alone, and takes
+// the bodies in it along.
 struct GraphPass {
   std::string_view name;
   bool PipelineOptions::*enabled;  // null: it says what the program means, and always runs
   Graph (*run)(const Graph& graph, const PipelineOptions& options);
   bool only_cuda = false;
+  bool enters_bodies = false;
 
   bool is_wanted(const PipelineOptions& options) const {
     return (!enabled || options.*enabled) && (!only_cuda || options.is_cuda());
   }
 };
-
-// A body keeps its states, so what needs some of its own (loss scales, histories of fp8) cannot go there.
-// bf16 can: the body casts the parameters that it is given, and its sums stay f32.
-Graph run_precision(const Graph& graph, const PipelineOptions& options) {
-  const auto has_body = [](const Node& node) { return node.body != nullptr; };
-  const Precision policy = options.precision.policy;
-  check(policy == Precision::f32 || policy == Precision::bf16_mixed ||
-            std::none_of(graph.nodes.begin(), graph.nodes.end(), has_body),
-        "precision: ", precision_name(policy),
-        " keeps scales from step to step, and the body of a repeat keeps none; use bf16 or f32, or "
-        "run "
-        "the micro-batches as steps of their own");
-  return apply_precision(graph, options.precision);
-}
 
 // ---- how each device wants its kernels: the CPU streams tiles through them, a GPU gets them as text ----
 FuseOptions fuse_options(const PipelineOptions& options) {
@@ -105,7 +93,11 @@ PlannedGraph plan_graph(Graph graph, const PipelineOptions& options) {
 }
 
 constexpr GraphPass kGraphPasses[] = {
-    {"precision", nullptr, run_precision},
+    {"precision", nullptr,
+     [](const Graph& graph, const PipelineOptions& options) {
+       return apply_precision(graph, options.precision);
+     },
+     false, true},
     {"simplify", &PipelineOptions::simplify,
      [](const Graph& graph, const PipelineOptions&) { return simplify(graph); }},
     {"chunk_head", &PipelineOptions::chunk_head,
@@ -140,7 +132,8 @@ double now_seconds() {
 
 Graph apply(const GraphPass& pass, Graph graph, const PipelineOptions& options) {
   for (Node& node : graph.nodes) {
-    if (node.body) node.body = std::make_shared<const Graph>(apply(pass, *node.body, options));
+    if (node.body && !pass.enters_bodies)
+      node.body = std::make_shared<const Graph>(apply(pass, *node.body, options));
   }
   return pass.run(graph, options);
 }

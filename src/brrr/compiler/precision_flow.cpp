@@ -11,7 +11,9 @@ std::vector<NodePlan> plan_nodes(const Graph& graph, const PrecisionOptions& opt
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const PrecisionRule& rule = find_precision_rule(graph.nodes[n]);
     const DType asked = low_dtype(precisions[n]);
-    const bool can = rule.take != Take::wide && graph.nodes[n].op->dtypes.contains(asked);
+    // What goes into a body and comes out of it is as it was traced; it decides inside.
+    const bool can = rule.take != Take::wide && !graph.nodes[n].body &&
+                     graph.nodes[n].op->dtypes.contains(asked);
     const DType low = can ? asked : DType::f32;
     plans.push_back({&rule, low, rule.takes_fp8 && precisions[n] == Precision::fp8_mixed});
   }

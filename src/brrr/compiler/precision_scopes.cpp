@@ -53,10 +53,19 @@ std::string near_names(std::string_view pattern, const std::set<std::string_view
   return out;
 }
 
-[[noreturn]] void fail_unmatched(const Graph& graph, std::string_view pattern) {
+// Of all nodes, those in bodies among them.
+void find_scopes(const Graph& graph, std::set<std::string_view>& scopes) {
+  for (const Node& node : graph.nodes) {
+    scopes.insert(node.scope);
+    if (node.body) find_scopes(*node.body, scopes);
+  }
+}
+
+[[noreturn]] void fail_unmatched(const std::set<std::string_view>& scopes,
+                                 std::string_view pattern) {
   std::set<std::string_view> modules;
-  for (const Node& node : graph.nodes)
-    for_each_module(node.scope, [&](std::string_view module) { modules.insert(module); });
+  for (std::string_view scope : scopes)
+    for_each_module(scope, [&](std::string_view module) { modules.insert(module); });
   if (modules.empty())
     fail("precision: the override \"", pattern, "\" covers nothing: no node of this program ",
          "carries the name of a module; open a Scope, or call its modules");
@@ -88,15 +97,21 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
 std::vector<Precision> node_precisions(const Graph& graph, const PrecisionOptions& options) {
   std::vector<Precision> precisions(graph.nodes.size(), options.policy);
   for (const PrecisionOverride& entry : options.overrides) {
-    bool any = false;
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
-      if (!covers(entry, graph.nodes[n].scope)) continue;
-      precisions[n] = entry.precision;
-      any = true;
+      if (covers(entry, graph.nodes[n].scope)) precisions[n] = entry.precision;
     }
-    if (!any) fail_unmatched(graph, entry.pattern);
   }
   return precisions;
+}
+
+void check_overrides(const Graph& graph, std::span<const PrecisionOverride> overrides) {
+  std::set<std::string_view> scopes;
+  find_scopes(graph, scopes);
+  for (const PrecisionOverride& entry : overrides) {
+    const auto is_covered = [&](std::string_view scope) { return covers(entry, scope); };
+    if (std::none_of(scopes.begin(), scopes.end(), is_covered))
+      fail_unmatched(scopes, entry.pattern);
+  }
 }
 
 }  // namespace brrr

@@ -41,8 +41,9 @@ DType low_dtype(Precision precision);
 // * is any text, ? any one character.
 bool matches_pattern(std::string_view pattern, std::string_view text);
 
-// The precision of every node: the policy, or the last override that covers its scope. Throws Error, with
-// near names, where an override covers no node.
+// The precision of every node: the policy, or the last override that covers its scope.
 std::vector<Precision> node_precisions(const Graph& graph, const PrecisionOptions& options);
+// Throws Error, with near names, where an override covers no node, neither of the program nor of its bodies.
+void check_overrides(const Graph& graph, std::span<const PrecisionOverride> overrides);
 
 }  // namespace brrr

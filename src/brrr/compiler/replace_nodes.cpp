@@ -69,29 +69,37 @@ class Replacer {
     }
   }
 
-  NodeId add_node(const Node& place, const OpDef& op, const Attrs& attrs, const ValueIds& inputs) {
+  ValueIds add_node(const Node& place, const OpDef& op, const ValueIds& inputs,
+                    const Attrs& attrs) {
     std::vector<TensorType> types;
     for (ValueId id : inputs) types.push_back(to_.type(id));
     const TensorTypes made = infer_types(op, attrs, types);
     const NodeId id =
         to_.add_node(op, attrs, inputs, {made.begin(), made.end()}, place.phase, place.scope);
     to_.nodes.back().segment = place.segment;
-    return id;
+    return to_.node(id).outputs;
+  }
+
+  static ValueIds write_one(const Replacement& made, const AddNode& add_one, ValueIds inputs) {
+    if (made.transposed >= 0) {
+      ValueId& matrix = inputs[made.transposed];
+      matrix = add_one(transpose_op, {matrix}, {{"a", int64_t{0}}, {"b", int64_t{1}}})[0];
+    }
+    return add_one(*made.op, inputs, made.attrs);
   }
 
   void add(const Replacement& made) {
     const Node& place = from_.node(made.place);
-    ValueIds inputs = now(made.inputs);
-    if (made.transposed >= 0) {
-      const Attrs axes{{"a", int64_t{0}}, {"b", int64_t{1}}};
-      const NodeId view = add_node(place, transpose_op, axes, {inputs[made.transposed]});
-      inputs[made.transposed] = to_.node(view).outputs[0];
-    }
-    const Node& node = to_.node(add_node(place, *made.op, made.attrs, inputs));
+    const AddNode add_one = [&](const OpDef& op, const ValueIds& inputs, const Attrs& attrs) {
+      return add_node(place, op, inputs, attrs);
+    };
+    const ValueIds inputs = now(made.inputs);
+    const ValueIds given =
+        made.write ? made.write(add_one, inputs) : write_one(made, add_one, inputs);
     for (int i = 0; i < made.results.size(); ++i) {
-      invariant(to_.type(node.outputs[i]) == from_.type(made.results[i]), made.op->name,
-                " stands for a value of another type");
-      now_[made.results[i].index()] = node.outputs[i];
+      invariant(to_.type(given[i]) == from_.type(made.results[i]), place.op->name,
+                " is replaced by a value of another type");
+      now_[made.results[i].index()] = given[i];
     }
   }
 

@@ -6,9 +6,6 @@
 #include "brrr/ops/device_elements.h"
 #include "brrr/ops/elements.cuh"
 #include "brrr/ops/fp8_cuda.h"
-#include "brrr/ops/matmul_cuda.h"
-#include "brrr/ops/product_factors.h"
-#include "brrr/ops/tensor_cores.h"
 
 namespace brrr {
 namespace {
@@ -249,122 +246,6 @@ void run_tiles(const CudaCall& call, const Chunks& chunks, const Matrix& sizes,
   }
 }
 
-// ---- Products.
-
-// A product in f32, scaled and rounded.
-struct ScaledElement {
-  const float* product;
-  Elements result, a_scale, b_scale, bias;
-  bool has_bias;
-  int64_t columns, bias_stride;
-
-  __device__ void operator()(int64_t i) const {
-    float value = product[i] * (a_scale.load<float>(0) * b_scale.load<float>(0));
-    if (has_bias) value += bias.load<float>(i % columns * bias_stride);
-    result.store(i, value);
-  }
-};
-
-// The library reads scales at multiples of 16 bytes only; those of a program are neighbours in a vector.
-constexpr int kScaleSpan = 16 / sizeof(float);
-constexpr int64_t kScaleBytes = 256;  // keeps what follows in the workspace aligned
-
-__global__ void place_scales_kernel(const float* a, const float* b, float* placed) {
-  placed[0] = *a;
-  placed[kScaleSpan] = *b;
-}
-
-class ScaledProduct {
- public:
-  explicit ScaledProduct(const CudaCall& call)
-      : call_(call),
-        whole_(contiguous_layout(call.output(0).shape())),
-        wide_{nullptr, &whole_, DType::f32},
-        wide_call_{call.op, call.inputs, {&wide_, 1}, call.attrs, call.workspace, call.stream},
-        is_direct_(takes_f8()) {}
-
-  int64_t workspace_bytes() const {
-    return is_direct_ ? placed_bytes() + product_cuda_workspace(call_, extras())
-                      : wide_bytes() + product_cuda_workspace(wide_call_, {});
-  }
-
-  void run() {
-    if (call_.output(0).count() == 0) return;
-    if (is_direct_) return run_direct();
-    wide_.base = call_.workspace.data();
-    wide_call_.workspace = call_.workspace.subspan(static_cast<size_t>(wide_bytes()));
-    run_product_cuda(wide_call_, {});
-    const Operand& bias = call_.input(call_.inputs.size() == 5 ? 4 : 2);
-    launch_for_each(call_, whole_.shape.empty() ? 1 : numel(whole_.shape),
-                    ScaledElement{.product = reinterpret_cast<const float*>(wide_.base),
-                                  .result = Elements(call_.output(0)),
-                                  .a_scale = Elements(call_.input(2)),
-                                  .b_scale = Elements(call_.input(3)),
-                                  .bias = Elements(bias),
-                                  .has_bias = call_.inputs.size() == 5,
-                                  .columns = whole_.shape.back(),
-                                  .bias_stride = bias.layout->rank() == 1 ? bias.layout->strides[0]
-                                                                          : int64_t{0}});
-  }
-
- private:
-  void run_direct() const {
-    if (placed_bytes() == 0) return run_product_cuda(call_, extras());
-    float* const placed = reinterpret_cast<float*>(call_.workspace.data());
-    place_scales_kernel<<<1, 1, 0, call_.stream>>>(scale_at(2), scale_at(3), placed);
-    cuda::check_launch(call_.op.name);
-    ProductExtras with = extras();
-    with.a_scale = placed;
-    with.b_scale = placed + kScaleSpan;
-    CudaCall call = call_;
-    call.workspace = call_.workspace.subspan(static_cast<size_t>(kScaleBytes));
-    run_product_cuda(call, with);
-  }
-  int64_t placed_bytes() const {
-    const auto is_placed = [&](int i) { return call_.input(i).layout->offset % kScaleSpan == 0; };
-    return is_placed(2) && is_placed(3) ? 0 : kScaleBytes;
-  }
-
-  int64_t wide_bytes() const { return whole_lines(numel(whole_.shape) * 4); }
-
-  const float* scale_at(int i) const {
-    return reinterpret_cast<const float*>(Elements(call_.input(i)).base);
-  }
-  ProductExtras extras() const {
-    const bool has_bias = call_.inputs.size() == 5;
-    return {.epilogue = has_bias ? GemmEpilogue::bias : GemmEpilogue::none,
-            .bias = has_bias ? &call_.inputs[4] : nullptr,
-            .a_scale = scale_at(2),
-            .b_scale = scale_at(3)};
-  }
-
-  // Both factors along k in rows of whole chunks, scales in f32, and hardware that multiplies them.
-  bool takes_f8() const {
-    const Operand &a = call_.input(0), &b = call_.input(1);
-    if (!is_f8(a.dtype) || !is_f8(b.dtype) || call_.output(0).count() == 0) return false;
-    if (call_.input(2).dtype != DType::f32 || call_.input(3).dtype != DType::f32) return false;
-    Layout rows = *a.layout;
-    if (rows.rank() > 2) {
-      if (!rows.is_contiguous()) return false;
-      const int64_t k = rows.shape.back();
-      rows = {{numel(rows.shape) / k, k}, {k, 1}, rows.offset};
-    }
-    return f8_refusal({.a = rows,
-                       .b = *b.layout,
-                       .a_dtype = a.dtype,
-                       .b_dtype = b.dtype,
-                       .c_dtype = call_.output(0).dtype})
-               .empty() &&
-           is_aligned(rows, a.dtype) && is_aligned(*b.layout, b.dtype) && has_f8_products();
-  }
-
-  const CudaCall& call_;
-  const Layout whole_;
-  Operand wide_;
-  CudaCall wide_call_;
-  bool is_direct_;
-};
-
 }  // namespace
 
 void quantize_cuda(const CudaCall& call) {
@@ -383,11 +264,6 @@ void quantize_cuda(const CudaCall& call) {
         call.attrs.get<DType>("dtype"), out);
   }
   cuda::check_launch(call.op.name);
-}
-
-void matmul_scaled_cuda(const CudaCall& call) { ScaledProduct(call).run(); }
-int64_t matmul_scaled_cuda_workspace(const CudaCall& call) {
-  return ScaledProduct(call).workspace_bytes();
 }
 
 }  // namespace brrr

@@ -1,0 +1,287 @@
+// Micro-batches in mixed precision: a step over the parts of a batch is the step over the whole.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "brrr/autodiff/grad.h"
+#include "brrr/compiler/precision_table.h"
+#include "brrr/graph/interpret.h"
+#include "brrr/nn/gpt2.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
+#include "brrr/ops/creation.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/repeat.h"
+#include "brrr/ops/unary.h"
+#include "brrr/ops/views.h"
+#include "brrr/optim/optimizer.h"
+#include "brrr/runtime/compile.h"
+#include "compiler/micro_batches.h"
+#include "support/error_of.h"
+
+namespace brrr {
+namespace {
+
+PipelineOptions with_policy(Precision policy,
+                            const std::vector<PrecisionOverride>& overrides = {}) {
+  return {.precision = {.policy = policy, .overrides = overrides}};
+}
+
+const Graph& body_of(const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    if (node.body) return *node.body;
+  }
+  throw std::runtime_error("the program has no repeat");
+}
+
+// ---- a small GPT whose batch of 4 rows is cut in parts ----
+
+struct Training {
+  Random random{3};
+  Gpt2 model{{.vocab = 64, .context = 32, .layers = 2, .heads = 2, .width = 32}, random};
+  AdamW optimizer;
+  Tensor tokens, targets, count;
+  int64_t parts;
+
+  explicit Training(int64_t part_count)
+      : optimizer(model.named_parameters(), AdamWOptions{.weight_decay = 0.1}),
+        count(count_of(part_count)),
+        parts(part_count) {
+    constexpr int64_t kBatch = 4, kSeq = 16;
+    std::vector<int64_t> ids, next;
+    for (int64_t i = 0; i < kBatch * kSeq; ++i) {
+      ids.push_back(i * i % 61);
+      next.push_back((i + 1) * (i + 1) % 61);
+    }
+    const Shape shape{parts, kBatch / parts, kSeq};
+    tokens = from_values(ids, shape), targets = from_values(next, shape);
+  }
+
+  // Gradients of the mean loss and behind them that loss; one part has no repeat.
+  std::vector<Tensor> backward(const Tensor& x, const Tensor& y, const Tensor& n) {
+    const auto part = [&](const Tensor& x_i, const Tensor& y_i) {
+      const Tensor loss = model.loss(x_i, y_i) * (1 / static_cast<double>(parts));
+      std::vector<Tensor> results = grad(loss, optimizer.parameters());
+      results.push_back(loss.detach());
+      return results;
+    };
+    return parts == 1 ? part(x[0], y[0]) : repeat(n, {x, y}, part);
+  }
+  auto gradients(const PipelineOptions& options) {
+    return compile(
+        [this](const Tensor& x, const Tensor& y, const Tensor& n) { return backward(x, y, n); },
+        options);
+  }
+  auto step(const PipelineOptions& options) {
+    return compile(
+        [this](const Tensor& x, const Tensor& y, const Tensor& n) {
+          std::vector<Tensor> grads = backward(x, y, n);
+          const Tensor loss = grads.back();
+          grads.pop_back();
+          clip_global_norm(grads, 1.0);
+          optimizer.update(grads, 3e-3);
+          return loss;
+        },
+        options);
+  }
+  std::vector<float> losses(const PipelineOptions& options, int steps) {
+    auto compiled = step(options);
+    std::vector<float> found;
+    for (int i = 0; i < steps; ++i) found.push_back(compiled(tokens, targets, count).item<float>());
+    return found;
+  }
+  Graph program(const PipelineOptions& options) {
+    auto compiled = step(options);
+    const Tensor inputs[] = {tokens, targets, count};
+    return compiled.function().executable(inputs).graph();
+  }
+};
+
+double relative_error(const Tensor& found, const Tensor& expected) {
+  const Tensor difference = cast(found, DType::f64) - cast(expected, DType::f64);
+  return std::sqrt(sum(square(difference)).item<double>() /
+                   sum(square(cast(expected, DType::f64))).item<double>());
+}
+
+// What a part rounds does not depend on the others, and the scales of a step are those of the steps before: what
+// differs is the order of the f32 sums over rows.
+TEST(PrecisionInBodies, OneStepIsThatOfTheWholeBatch) {
+  const PipelineOptions cases[] = {with_policy(Precision::bf16_mixed), f16_options(),
+                                   f16_options({.kind = LossScaling::fixed, .initial = 3000}),
+                                   fp8_options()};
+  for (const PipelineOptions& options : cases) {
+    Training whole(1);
+    const std::vector<Tensor> expected =
+        whole.gradients(options)(whole.tokens, whole.targets, whole.count);
+    for (int64_t parts : {2, 4}) {
+      Training cut(parts);
+      const std::vector<Tensor> found = cut.gradients(options)(cut.tokens, cut.targets, cut.count);
+      ASSERT_EQ(found.size(), expected.size());
+      for (size_t i = 0; i < found.size(); ++i) {
+        EXPECT_EQ(found[i].dtype(), DType::f32);
+        EXPECT_LT(relative_error(found[i], expected[i]), 1e-5)
+            << precision_name(options.precision.policy) << ", " << parts << " parts, gradient "
+            << i;
+      }
+    }
+  }
+}
+
+// A power of two leaves no trace: the sums are those of the parts run one by one and added in f32, bit by bit.
+TEST(PrecisionInBodies, SumsAreThoseOfPartsAddedByHand) {
+  for (const LossScaling kind : {LossScaling::fixed, LossScaling::dynamic, LossScaling::none}) {
+    Training cut(4);
+    const PipelineOptions options = f16_options({.kind = kind, .initial = 1024});
+    const std::vector<Tensor> found = cut.gradients(options)(cut.tokens, cut.targets, cut.count);
+    auto one = compile(
+        [&](const Tensor& x, const Tensor& y) {
+          return grad(cut.model.loss(x, y) * 0.25, cut.optimizer.parameters());
+        },
+        options);
+    std::vector<Tensor> expected;
+    for (int64_t i = 0; i < cut.parts; ++i) {
+      const std::vector<Tensor> grads = one(contiguous(cut.tokens[i]), contiguous(cut.targets[i]));
+      for (size_t p = 0; p < grads.size(); ++p) {
+        if (i == 0) expected.push_back(zeros(grads[p].shape()));
+        expected[p] = expected[p] + grads[p];
+      }
+    }
+    for (size_t p = 0; p < expected.size(); ++p)
+      EXPECT_EQ(found[p].to_vector<float>(), expected[p].to_vector<float>()) << p;
+  }
+}
+
+TEST(PrecisionInBodies, TrainsLikeTheWholeBatch) {
+  constexpr int kSteps = 20;
+  const struct {
+    Precision policy;
+    double all;  // relative to the loss of every step
+  } cases[] = {
+      {Precision::bf16_mixed, 2e-3}, {Precision::f16_mixed, 5e-4}, {Precision::fp8_mixed, 0.01}};
+  for (const auto& c : cases) {
+    const std::vector<float> whole = Training(1).losses(with_policy(c.policy), kSteps);
+    EXPECT_LT(whole.back(), 0.8F * whole.front());
+    for (int64_t parts : {2, 4}) {
+      const std::vector<float> cut = Training(parts).losses(with_policy(c.policy), kSteps);
+      for (size_t i = 0; i < cut.size(); ++i)
+        EXPECT_NEAR(cut[i], whole[i], c.all * whole[i])
+            << precision_name(c.policy) << ", " << parts << " parts, step " << i;
+    }
+  }
+}
+
+TEST(PrecisionInBodies, OptimisingPassesKeepTheBits) {
+  for (Precision policy : {Precision::f16_mixed, Precision::fp8_mixed}) {
+    const std::vector<float> expected = Training(2).losses(with_policy(policy), 4);
+    const PipelineOptions variants[] = {
+        {.simplify = false}, {.fuse = false}, {.plan_memory = false}, {.group_kernels = false}};
+    for (PipelineOptions options : variants) {
+      options.precision.policy = policy;
+      EXPECT_EQ(Training(2).losses(options, 4), expected) << precision_name(policy);
+    }
+  }
+}
+
+TEST(PrecisionInBodies, RunsAsItsGraphIsInterpreted) {
+  for (Precision policy : {Precision::f16_mixed, Precision::fp8_mixed}) {
+    Training training(2);
+    auto step = training.step(with_policy(policy));
+    const Tensor inputs[] = {training.tokens, training.targets, training.count};
+    Executable& program = step.function().executable(inputs);
+    program.run(inputs);  // the scales are no longer those of the start
+    const Interpreted expected = interpret(program.graph(), inputs);
+    EXPECT_EQ(program.run(inputs)[0].item<float>(), expected.outputs[0].item<float>());
+    for (size_t i = 0; i < expected.states.size(); ++i)
+      EXPECT_EQ(program.graph().states[i].tensor.to_vector<float>(),
+                expected.states[i].to_vector<float>())
+          << program.graph().states[i].name;
+  }
+}
+
+TEST(PrecisionInBodies, BodiesInBodies) {
+  const auto build = [](const PipelineOptions& options, Tensor w) {
+    return compile(
+        [w](const Tensor& x, const Tensor& n) {
+          return repeat(n, {x}, [&](const Tensor& x_i) {
+            const std::vector<Tensor> inner = repeat(n, {x}, [&](const Tensor& x_j) {
+              return grad(sum(square(matmul(x_i * x_j, w))), {w})[0];
+            });
+            return std::vector<Tensor>{inner[0], grad(sum(matmul(x_i, w)), {w})[0]};
+          });
+        },
+        options);
+  };
+  const Tensor w = tensor({{0.5, -1}, {2, 0.25}}).require_grad();
+  const Tensor x = tensor({{{1, 2}, {0.5, -1}}, {{-1, 0.5}, {0.25, 1}}}), two = count_of(2);
+  auto exact = build({}, w), half = build(f16_options({.initial = 256}), w),
+       eighth = build(fp8_options(), w);
+  const std::vector<Tensor> expected = exact(x, two), found = half(x, two);
+  eighth(x, two);  // sets the scales
+  const std::vector<Tensor> coarse = eighth(x, two);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_LT(relative_error(found[i], expected[i]), 1e-3) << i;
+    EXPECT_LT(relative_error(coarse[i], expected[i]), 0.1) << i;
+  }
+}
+
+// ---- what is the same in all parts ----
+
+TEST(PrecisionInBodies, ParametersAreCastOnceAStep) {
+  for (Precision policy : {Precision::bf16_mixed, Precision::f16_mixed}) {
+    const Graph graph = Training(2).program(with_policy(policy));
+    const Graph& body = body_of(graph);
+    int given = 0;
+    for (const GraphInput& input : body.inputs)
+      given += body.type(input.value).dtype == low_dtype(policy) ? 1 : 0;
+    EXPECT_GE(given, 2 * 4 * 2 + 1);  // matrices and biases of the layers, and the table
+    for (const Node& node : body.nodes) {
+      if (node.op != &cast_op) continue;
+      for (const GraphInput& input : body.inputs)
+        EXPECT_NE(node.inputs[0], input.value) << input.name << " is cast in every part";
+    }
+    int copies = 0;
+    for (const StateSlot& state : graph.states) copies += state.copy_of >= 0 ? 1 : 0;
+    EXPECT_EQ(copies, given);
+  }
+}
+
+// ---- overrides ----
+
+TEST(PrecisionInBodies, OverridesReachInside) {
+  const struct {
+    Precision policy;
+    DType low;
+  } cases[] = {{Precision::bf16_mixed, DType::bf16},
+               {Precision::f16_mixed, DType::f16},
+               {Precision::fp8_mixed, DType::f8e4m3}};
+  for (const auto& c : cases) {
+    const Graph graph = Training(2).program(with_policy(c.policy, {{"h.*.attn", Precision::f32}}));
+    const Graph& body = body_of(graph);
+    int products = 0;
+    for (const Node& node : body.nodes) {
+      if (node.op != &matmul_op && node.op != &linear_op) continue;
+      const bool in_attention = matches_pattern("h.?.attn*", node.scope);
+      const DType dtype = body.type(node.inputs[1]).dtype;
+      EXPECT_EQ(dtype, in_attention ? DType::f32 : c.low) << node.scope;
+      products += in_attention ? 1 : 0;
+    }
+    EXPECT_EQ(products, 2 * 2 * 3) << precision_name(c.policy);
+  }
+  const std::string error = error_of([&] {
+    Training(2).program(with_policy(Precision::f16_mixed, {{"h.0.atn", Precision::f32}}));
+  });
+  EXPECT_NE(error.find("near names: h.0.attn"), std::string::npos) << error;
+}
+
+TEST(PrecisionInBodies, AnOverrideAloneBringsItsScale) {
+  const PipelineOptions head = with_policy(Precision::f32, {{"head", Precision::f16_mixed}});
+  const Graph graph = Training(2).program(head);
+  EXPECT_TRUE(state_named(graph, "loss_scale").is_written());
+  const std::vector<float> whole = Training(1).losses(head, 5), cut = Training(2).losses(head, 5);
+  for (size_t i = 0; i < cut.size(); ++i) EXPECT_NEAR(cut[i], whole[i], 1e-3 * whole[i]);
+}
+
+}  // namespace
+}  // namespace brrr
