@@ -55,7 +55,8 @@ void add_narayanan(std::vector<PublishedRun>& runs) {
                     .layout = layout,
                     .recompute = RematPolicy::full,
                     .system = megatron_2021(layout.pp > 1),
-                    .claim = {.shown = Shown::tflops, .value = tflops, .software = software}});
+                    .claim = {.shown = Shown::tflops, .value = tflops, .software = software,
+                              .calibration = "software of 2021 from the 530B model in 2021 and 2022"}});
   };
   add("A1", "1.7B, 32 A100: predicted rate", gpt_shape(2304, 24, 24), 32, 512, 16, {}, 137);
   add("A2", "7.5B, TP4, 128 A100", gpt_shape(4096, 36, 32), 128, 512, 16, {.tp = 4}, 142);
