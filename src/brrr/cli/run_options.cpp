@@ -34,9 +34,10 @@ void add_run_options(CLI::App& command, RunOptions& options) {
                   "f32, copies of sharded parameters and, eager, ops one by one")
       ->capture_default_str();
   command
-      .add_option("--attention", options.attention,
-                  "Kernels of the system: current, flash2 (FlashAttention-2 on any device), unfused, "
-                  "or triton (FlashAttention of 2022)")
+      .add_option(
+          "--attention", options.attention,
+          "Kernels of the system: current, flash2 (FlashAttention-2 on any device), unfused, "
+          "or triton (FlashAttention of 2022)")
       ->capture_default_str();
   command
       .add_option("--convention", options.convention,

@@ -194,9 +194,9 @@ Rates gpu_rates(const GpuSpec& gpu, Precision precision, AttentionKernel kernel)
   const PeakRate* low = precision == Precision::f32 ? single : gpu.find(Arithmetic::bf16);
   const double attention = low ? low->dense.value() : peak;
   const bool is_ampere = !gpu.find(Arithmetic::fp8), is_triton = kernel == AttentionKernel::triton;
-  const AttentionShares& shares = is_ampere                                       ? kAmpere
+  const AttentionShares& shares = is_ampere                                        ? kAmpere
                                   : kernel == AttentionKernel::flash2 || is_triton ? kFlash2OnHopper
-                                                                                  : kHopper;
+                                                                                   : kHopper;
   const double reached = !is_triton ? 1 : is_ampere ? kTritonOnAmpere : kTritonOnHopper;
   rates.grids["attention"] = attention_grid(attention * reached, shares.forward);
   rates.grids["attention_backward"] = attention_grid(attention * reached, shares.backward);

@@ -49,8 +49,9 @@ void add_mosaic(std::vector<PublishedRun>& runs) {
     return Claim{.shown = Shown::tokens,
                  .value = tokens,
                  .software = hopper_2023,
-                 .calibration = "libraries of 2023 on Hopper from MPT-3B at 512 tokens, 27,965 "
-                                "tokens/s; attention in Triton from MPT-1B at 65,536, 5,506"};
+                 .calibration =
+                     "libraries of 2023 on Hopper from MPT-3B at 512 tokens, 27,965 "
+                     "tokens/s; attention in Triton from MPT-1B at 65,536, 5,506"};
   };
   add("A19", "MPT-7B, FSDP, 8 H100", mpt(4096, 32, 2048), "h100", 8, 2048, 6, 1, RematPolicy::none,
       on_h100(10643));
@@ -97,8 +98,9 @@ void add_torchtitan(std::vector<PublishedRun>& runs) {
   run.claim = {.shown = Shown::tokens,
                .value = 5762,
                .software = reached_share(compiled),
-               .calibration = "its machine, 500 W and memory of 2.4 TB/s, from the same run compiled, "
-                              "which stays a bound: what eager costs beside it is predicted"};
+               .calibration =
+                   "its machine, 500 W and memory of 2.4 TB/s, from the same run compiled, "
+                   "which stays a bound: what eager costs beside it is predicted"};
   runs.push_back(run);
   runs.push_back(compiled);
 }
@@ -111,8 +113,7 @@ void add_whole_runs(std::vector<PublishedRun>& runs) {
     run.claim.calibration = "goodput from BLOOM (A17); the layout is assumed";
     runs.push_back(run);
   };
-  add_llama(
-      llama2_run("Llama-2 7B, 2T tokens, steps at BLOOM's goodput", "llama2-7b", 184320));
+  add_llama(llama2_run("Llama-2 7B, 2T tokens, steps at BLOOM's goodput", "llama2-7b", 184320));
   PublishedRun large =
       llama2_run("Llama-2 70B, 2T tokens, steps at BLOOM's goodput", "llama2-70b", 1720320);
   large.count = 2048, large.micro_batch = 1, large.layout = {.tp = 8, .zero = 1};

@@ -21,8 +21,8 @@ struct Claim {
   CaseClass kind = CaseClass::predicted;  // or bound
   const char* reason = "";
   double tokens = 1e9;
-  double software = 1;  // share of today's speed that the software of its time had
-  double goodput = 1;   // share of the hours in which steps were made
+  double software = 1;           // share of today's speed that the software of its time had
+  double goodput = 1;            // share of the hours in which steps were made
   const char* calibration = "";  // where either is from
 };
 

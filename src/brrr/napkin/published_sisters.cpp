@@ -38,19 +38,18 @@ SisterRuns sister_runs() {
   const auto mpt = [](int64_t width, int64_t layers, int64_t seq) {
     return gpt_shape(width, layers, width / 128, 50368, seq);
   };
-  SisterRuns runs{
-      .mpt_a100 = mosaic_row("MPT-1B at 65,536 tokens, 8 A100", mpt(2048, 24, 65536), "a100-80",
-                             65536, 1, 2, RematPolicy::full, 3044),
-      .mpt_h100 = mosaic_row("MPT-1B at 65,536 tokens, 8 H100", mpt(2048, 24, 65536), "h100", 65536,
-                             1, 2, RematPolicy::full, 5506),
-      .mpt_2023 = mosaic_row("MPT-3B at 512 tokens, 8 H100", mpt(2560, 32, 512), "h100", 512, 40, 6,
-                             RematPolicy::none, 27965),
-      .pythia_7b = pythia_run("Pythia 6.9B, TP2, 128 A100-40", gpt_shape(4096, 32, 32, 50432, 2048),
-                              128, 2, 8, 33500),
-      .maxtext_8b = maxtext_8b(),
-      .llama2_13b = llama2_run("Llama-2 13B, 2T tokens", "llama2-13b", 368640),
-      .mpt_pure = mosaic_row("MPT-7B, 8 A100-40", mpt(4096, 32, 2048), "a100-40", 2048, 12, 4,
-                             RematPolicy::full, 3679)};
+  SisterRuns runs{.mpt_a100 = mosaic_row("MPT-1B at 65,536 tokens, 8 A100", mpt(2048, 24, 65536),
+                                         "a100-80", 65536, 1, 2, RematPolicy::full, 3044),
+                  .mpt_h100 = mosaic_row("MPT-1B at 65,536 tokens, 8 H100", mpt(2048, 24, 65536),
+                                         "h100", 65536, 1, 2, RematPolicy::full, 5506),
+                  .mpt_2023 = mosaic_row("MPT-3B at 512 tokens, 8 H100", mpt(2560, 32, 512), "h100",
+                                         512, 40, 6, RematPolicy::none, 27965),
+                  .pythia_7b = pythia_run("Pythia 6.9B, TP2, 128 A100-40",
+                                          gpt_shape(4096, 32, 32, 50432, 2048), 128, 2, 8, 33500),
+                  .maxtext_8b = maxtext_8b(),
+                  .llama2_13b = llama2_run("Llama-2 13B, 2T tokens", "llama2-13b", 368640),
+                  .mpt_pure = mosaic_row("MPT-7B, 8 A100-40", mpt(4096, 32, 2048), "a100-40", 2048,
+                                         12, 4, RematPolicy::full, 3679)};
   runs.llama2_13b.claim.goodput = bloom_goodput();
   return runs;
 }

@@ -84,8 +84,9 @@ void add_maxtext(std::vector<PublishedRun>& runs) {
   run.claim = {.shown = Shown::tokens,
                .value = 960,
                .software = reached_share(sister_runs().maxtext_8b),
-               .calibration = "no product and no attention measured on a v6e is published; speed of "
-                              "MaxText there from Llama-3.1-8B on 256 of them, 7,207 tokens/s"};
+               .calibration =
+                   "no product and no attention measured on a v6e is published; speed of "
+                   "MaxText there from Llama-3.1-8B on 256 of them, 7,207 tokens/s"};
   runs.push_back(run);
 }
 

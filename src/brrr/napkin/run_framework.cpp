@@ -13,8 +13,8 @@
 //             cast 2 + 4, scale 4 + 4, its gradient 4 + 4 + 4 + 4, square 4 + 4, sum 4 + 4 + 4, cast 4 + 2: 68. The graph
 //             has 4 and 6. A value of queries and keys that is turned: cast 2 + 4, turn 4 + 4, cast 4 + 2 each way, of
 //             which the graph has 4. Forward again under recomputation
-//   host      every op of the graph, layers that run again included, at 8.6 us: one eager op on the host of an H200.
-//             Optimizers work on lists of parameters and launch few
+//   host      every op of the graph, layers that run again and the update included, at 8.6 us: one eager op on the host
+//             of an H200
 #include <fmt/format.h>
 
 #include <array>
@@ -49,12 +49,14 @@ double weight_bytes(const RunQuestion& q) {
 double part_bytes(const RunQuestion& q) {
   if (!q.model || !std::holds_alternative<LlamaConfig>(*q.model)) return 0;
   const ModelShape shape = shape_of(*q.model);
-  const auto tokens = static_cast<double>(q.micro_batch * q.seq), tp = static_cast<double>(q.layout.tp),
-             layers = static_cast<double>(shape.layers), width = static_cast<double>(shape.width);
+  const auto tokens = static_cast<double>(q.micro_batch * q.seq),
+             tp = static_cast<double>(q.layout.tp), layers = static_cast<double>(shape.layers),
+             width = static_cast<double>(shape.width);
   const double forwards = q.recompute == RematPolicy::none ? 1 : 2;
   const double stream = tokens * width / (q.layout.sequence_parallel ? tp : 1);
-  const double turned = tokens / tp * shape.pair_width *
-                        (1 + static_cast<double>(shape.kv_heads) / static_cast<double>(shape.heads));
+  const double turned =
+      tokens / tp * shape.pair_width *
+      (1 + static_cast<double>(shape.kv_heads) / static_cast<double>(shape.heads));
   return layers * (2 * stream * (forwards * kNormForwardBytes + kNormBackwardBytes) +
                    turned * (forwards + 1) * kTurnBytes);
 }
@@ -78,8 +80,8 @@ FrameworkSeconds framework_seconds(const RunQuestion& q, const RunCost& cost) {
   if (q.system.framework == Framework::tuned || !q.model) return {};
   const double bandwidth = copy_rate(find_gpu(q.gpu));
   const auto tokens = static_cast<double>(q.micro_batch * q.seq);
-  const double logits = tokens * static_cast<double>(shape_of(*q.model).vocab) /
-                        static_cast<double>(q.layout.tp);
+  const double logits =
+      tokens * static_cast<double>(shape_of(*q.model).vocab) / static_cast<double>(q.layout.tp);
   const StepCost total = cost.shard.total();
   FrameworkSeconds seconds;
   seconds.loss = logits * loss_bytes(q.system) / bandwidth;
@@ -87,6 +89,7 @@ FrameworkSeconds framework_seconds(const RunQuestion& q, const RunCost& cost) {
   if (q.system.framework == Framework::eager) {
     seconds.parts = part_bytes(q) / bandwidth;
     seconds.host = (total.kernels - total.update_kernels) * kOpSeconds;
+    seconds.host_update = total.update_kernels * kOpSeconds;
   }
   return seconds;
 }
@@ -97,9 +100,9 @@ std::vector<std::string> framework_assumptions(const RunQuestion& q) {
       "framework {}: {:.0f} bytes of a logit and {:.0f} of a sharded parameter beside the graph",
       to_text(q.system.framework), loss_bytes(q.system), weight_bytes(q))};
   if (q.system.framework == Framework::eager)
-    lines.push_back(fmt::format(
-        "norms and rotations of a Llama in parts; the host launches an op in {:.1f} us",
-        1e6 * kOpSeconds));
+    lines.push_back(
+        fmt::format("norms and rotations of a Llama in parts; the host launches an op in {:.1f} us",
+                    1e6 * kOpSeconds));
   return lines;
 }
 

@@ -36,7 +36,8 @@ Framework parse_framework(std::string_view name);
 // tuned system of today.
 struct SystemTraits {
   Framework framework = Framework::tuned;
-  bool fuse = true;  // false: elementwise ops are launched one by one, as eager frameworks always do
+  bool fuse =
+      true;  // false: elementwise ops are launched one by one, as eager frameworks always do
   AttentionKernel attention = AttentionKernel::current;
   bool hides_data = true;       // gradients, and gathers of ZeRO-3, travel behind the arithmetic
   bool hides_pipeline = true;   // so does what stages send each other
@@ -154,7 +155,8 @@ struct FrameworkSeconds {
   double loss = 0;     // logits in f32, one op after another
   double weights = 0;  // casts and copies of parameters that ZeRO-3 gathers, and of their gradients
   double parts = 0;    // norms and rotations that have no kernel of their own
-  double host = 0;     // launching all ops of the step: what it cannot be faster than
+  double host = 0;     // launching all its ops; a step cannot be faster than that
+  double host_update = 0;  // launching those of the update, once a step
 };
 FrameworkSeconds framework_seconds(const RunQuestion& question, const RunCost& cost);
 // What is behind it, for people; nothing for a tuned system.

@@ -51,8 +51,8 @@ void predict_step(RunAnswer& a, const RunCost& cost) {
   // One stage runs m micro-batches; the others wait at the ends, for kernels and for all-reduces alike.
   const double reduces = a.traffic.tensor_seconds / m;
   const double work = m * slowest + (p - 1) * (mean + reduces) / v;
-  a.step_seconds =
-      std::max(work + update + a.traffic.exposed_seconds, m * framework.host / p);
+  a.step_seconds = std::max(work + update + a.traffic.exposed_seconds,
+                            (m * framework.host + framework.host_update) / p);
   const double all = total.in_regime[0] + total.in_regime[1] + total.in_regime[2];
   const double scale = (m * mean + update) / std::max(all, 1e-30);
   a.compute_seconds = total.in_regime[0] * scale;

@@ -128,9 +128,8 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
       static_cast<double>(question.micro_batch * question.seq) / c;  // tokens of a micro-batch
   const double layers = static_cast<double>(shape.layers) / p;
   const double stream = rows * static_cast<double>(shape.width) * kElementBytes;
-  const Links links{.fast = fast_link(gpu),
-                    .slow = slow_link(question, gpu),
-                    .node_size = question.node_size};
+  const Links links{
+      .fast = fast_link(gpu), .slow = slow_link(question, gpu), .node_size = question.node_size};
 
   RunTraffic traffic;
   const int64_t ranks = dp * layout.cp;
