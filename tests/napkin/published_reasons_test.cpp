@@ -197,5 +197,21 @@ TEST(PublishedReasons, KernelsLieBetweenTheBoundOnDecodingAndTheMeasurement) {
   }
 }
 
+// What is slower on one device is slower on many; all-reduces are what comes on top, and without them both are missed.
+TEST(PublishedReasons, DevicesTogetherAreOneDevicesKernelsAndAllReduces) {
+  InferQuestion q{.model = model_preset("llama2-7b"), .gpu = "a100-80"};
+  q.context = 1, q.count = 8;
+  const auto eight = predict(q);
+  ASSERT_TRUE(eight.has_value());
+  EXPECT_GT(eight->decode_reduce_seconds, 0.3 * eight->decode_seconds);
+  q.count = 1;
+  EXPECT_EQ(predict(q)->decode_reduce_seconds, 0);
+  for (const PublishedCase& c : decoding_cases()) {
+    if (c.what != "bf16 over 8 devices" && c.what != "two devices: a token") continue;
+    EXPECT_EQ(c.kind, CaseClass::predicted) << c.what;
+    EXPECT_TRUE(c.holds()) << c.what;
+  }
+}
+
 }  // namespace
 }  // namespace brrr

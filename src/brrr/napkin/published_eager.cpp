@@ -1,6 +1,6 @@
-// PyTorch with sharded parameters, and whole runs whose layout is public in parts. Elementwise ops are launched one by
-// one where nothing compiles them, and attention is FlashAttention-2 at best. Most of these are bounds: the kernels of
-// a system can be priced, its waiting cannot.
+// PyTorch with sharded parameters, and whole runs whose layout is public in parts. Ops are launched one by one where
+// nothing compiles them, the loss runs in f32, and attention is FlashAttention-2 at best. What cannot be counted so is
+// taken from a sister run, and the claim says which.
 #include "brrr/napkin/published_run.h"
 
 namespace brrr {
