@@ -47,7 +47,8 @@ const AttentionShares kHopper{{0.30, 0.40, 0.42, 0.54}, {0.25, 0.36, 0.36, 0.46}
 
 // FlashAttention of 2022 in Triton as a share of FlashAttention-2. No rate of it is published, but whole steps are:
 // these follow from MPT-1B at 65,536 tokens on eight A100s and on eight H100s (llm-foundry's table, 3,044 and 5,506
-// tokens a second and device). Neither is a case of `napkin check`; a test holds that they follow.
+// tokens a second and device; on Hopper all of the step at the share that MPT-3B at 512 tokens had). None of these is a
+// case of `napkin check`; a test holds that the shares follow.
 constexpr double kTritonOnAmpere = 0.65, kTritonOnHopper = 0.60;
 
 RateGrid attention_grid(double peak, std::initializer_list<double> shares) {
@@ -120,7 +121,7 @@ const char* attention_assumption(AttentionKernel attention) {
       return "attention as separate kernels over the whole square: 13 bytes a score forward, 19 "
              "backward";
     case AttentionKernel::triton:
-      return "causal attention at 10 to 36 % of the peak, as a Triton kernel of 2022 reached in "
+      return "causal attention at 11 to 37 % of the peak, as a Triton kernel of 2022 reached in "
              "MPT-1B at 65,536 tokens";
   }
   return "causal attention at 25 to 57 % of the peak by length and head size, as cuDNN on an H200 "

@@ -34,6 +34,7 @@ PublishedRun maxtext_8b() {
 
 }  // namespace
 
+// Hours of Pythia are those of its paper's table, whose eight sizes add up to its total of 136,070.
 SisterRuns sister_runs() {
   const auto mpt = [](int64_t width, int64_t layers, int64_t seq) {
     return gpt_shape(width, layers, width / 128, 50368, seq);
