@@ -75,14 +75,34 @@ TEST(NapkinProgram, PricesTheAttentionThatASystemHas) {
                unfused = ask(base + "unfused")["step_seconds"].get<double>();
   EXPECT_LT(current, flash2);
   EXPECT_LT(flash2, unfused);
-  EXPECT_THAT(run("napkin " + base + "fast").output, HasSubstr("use current, flash2 or unfused"));
+  EXPECT_LT(flash2, ask(base + "triton")["step_seconds"].get<double>());
+  EXPECT_THAT(run("napkin " + base + "fast").output,
+              HasSubstr("use current, flash2, unfused or triton"));
+}
+
+TEST(NapkinProgram, PricesTheFrameworkThatRunsAModel) {
+  const std::string base =
+      "train --model llama3-8b --tokens 1e10 --gpu h100 --count 8 --zero 3 --framework ";
+  const json tuned = ask(base + "tuned"), compiled = ask(base + "compiled"),
+             eager = ask(base + "eager");
+  EXPECT_LT(tuned["step_seconds"].get<double>(), compiled["step_seconds"].get<double>());
+  EXPECT_LT(compiled["step_seconds"].get<double>(), eager["step_seconds"].get<double>());
+  EXPECT_THAT(tuned["assumptions"].dump(), Not(HasSubstr("framework")));
+  EXPECT_THAT(eager["assumptions"].dump(),
+              AllOf(HasSubstr("framework eager: 30 bytes of a logit and 14 of a sharded parameter"),
+                    HasSubstr("8.6 us"), HasSubstr("one by one")));
+  const Outcome unknown = run("napkin " + base + "jax");
+  EXPECT_NE(unknown.status, 0);
+  EXPECT_THAT(unknown.output, HasSubstr("use tuned, compiled or eager"));
+  EXPECT_THAT(run("napkin train --help").output, HasSubstr("--framework"));
 }
 
 TEST(NapkinProgram, CountsBoundsApart) {
   const Outcome result = run("napkin check");
   EXPECT_EQ(result.status, 0) << result.output;
   EXPECT_THAT(result.output,
-              AllOf(HasSubstr("as bounds"), HasSubstr("max 68 %"), HasSubstr("min 90 %")));
+              AllOf(HasSubstr("as bounds"), HasSubstr("max 68 %"), HasSubstr("min 90 %"),
+                    HasSubstr("take a number from another run"), HasSubstr("goodput from BLOOM")));
   int bounds = 0;
   for (const json& row : json::parse(run("napkin check --json").output)) {
     EXPECT_TRUE(row["holds"].get<bool>()) << row.dump();

@@ -66,25 +66,35 @@ TEST(PublishedReasons, AttentionOfThenWroteItsScores) {
       << "with the kernels of today the published second is not understood";
 }
 
-TEST(PublishedReasons, WaitingForGathersExplainsOneNodeAndBracketsSixtyFour) {
-  PublishedRun one = find(eager_runs(), "MPT-7B, FSDP, 8 H100");
-  EXPECT_GT(error_of(one), 0.25);
-  one.system.hides_data = false;
-  EXPECT_LT(std::abs(error_of(one)), 0.15);
-  PublishedRun many = find(eager_runs(), "MPT-70B, FSDP, recomputed, 512 H100");
-  EXPECT_GT(error_of(many), 0);
-  many.system.hides_data = false;
-  EXPECT_LT(error_of(many), 0) << "with none hidden it would be slower than it was";
+// What PyTorch does beside the model's graph is counted, and without it the runs would be too fast.
+TEST(PublishedReasons, EagerRunsPayForLossAndCopies) {
+  for (const char* what : {"MPT-7B, FSDP, 8 H100", "MPT-125M, 8 A100-80"}) {
+    PublishedRun run = find(eager_runs(), what);
+    EXPECT_LT(std::abs(error_of(run)), 0.06) << what;
+    const double eager = case_of(run).predicted;
+    run.system.framework = Framework::tuned;
+    run.system.fuse = false;
+    EXPECT_GT(case_of(run).predicted, 1.08 * eager) << what << ": elementwise ops alone";
+  }
+}
+
+// With one adapter a device the gathers of 512 H100s would be all of the step.
+TEST(PublishedReasons, RingsOverWholeNodesUseAllAdapters) {
+  PublishedRun run = find(eager_runs(), "MPT-70B, FSDP, recomputed, 512 H100");
+  EXPECT_LT(std::abs(error_of(run)), 0.15);
+  run.system.node_rings = false;
+  EXPECT_LT(error_of(run), -0.08);
+  EXPECT_GT(answer_of(run).traffic.exposed_seconds, 1);
 }
 
 // At 65,536 tokens attention is most of the work, and the speed hangs on its kernel alone.
 TEST(PublishedReasons, LongSequencesHangOnTheAttentionKernel) {
   PublishedRun run = find(eager_runs(), "MPT-7B at 65,536 tokens, recomputed, 8 H100");
-  const double flash2 = case_of(run).predicted;
-  run.system.attention = AttentionKernel::current;
-  EXPECT_GT(case_of(run).predicted, 1.25 * flash2);
-  const double share = answer_of(run).attention_share;
-  EXPECT_NEAR(share, 0.564, 0.0005) << "the reason says 56 %";
+  EXPECT_LT(std::abs(error_of(run)), 0.05);
+  const double triton = case_of(run).predicted;
+  run.system.attention = AttentionKernel::flash2;
+  EXPECT_GT(case_of(run).predicted, 1.3 * triton);
+  EXPECT_NEAR(answer_of(run).attention_share, 0.564, 0.0005);
 }
 
 // Four memories of one run, eager and compiled, over 8 and over 128 ranks, from one list of buffers.
@@ -118,13 +128,25 @@ TEST(PublishedReasons, HoursOfAWholeRunAreStepsOverGoodput) {
   const double with = case_of(run).predicted;
   run.claim.goodput = 1;
   EXPECT_NEAR(case_of(run).predicted / with, bloom_goodput(), 1e-9);
-  EXPECT_LT(error_of(run), -0.15) << "steps alone are not the hours that were published";
+  EXPECT_LT(error_of(run), -0.08) << "steps alone are not the hours that were published";
+  // The layout of the 7B is assumed; the 13B, which is no case, follows from the same assumption.
+  for (const PublishedRun& other :
+       {find(eager_runs(), "Llama-2 7B, 2T tokens, steps at BLOOM's goodput"),
+        sister_runs().llama2_13b})
+    EXPECT_LT(std::abs(error_of(other)), 0.10) << other.what;
+}
+
+// Hours of Pythia are not explained by goodput: the share of a third size is what both take.
+TEST(PublishedReasons, PythiaTakesTheShareOfAThirdSize) {
+  const double share = reached_share(sister_runs().pythia_7b);
+  EXPECT_LT(share, 0.75 * bloom_goodput());
   for (const char* what :
-       {"Llama-2 7B, 2T tokens: hours of steps", "Pythia 12B, TP4, 256 A100-40: hours of steps",
-        "Pythia 1B, 64 A100-40: hours of steps"}) {
-    PublishedRun other = find(eager_runs(), what);
-    other.claim.goodput = bloom_goodput();
-    EXPECT_LT(error_of(other), -0.15) << what << ": goodput alone does not explain it";
+       {"Pythia 12B, TP4, 256 A100-40: all hours", "Pythia 1B, 64 A100-40: all hours"}) {
+    PublishedRun run = find(eager_runs(), what);
+    EXPECT_EQ(run.claim.software, share) << what;
+    EXPECT_LT(std::abs(error_of(run)), 0.15) << what;
+    run.claim.software = 1;
+    EXPECT_LT(error_of(run), -0.25) << what;
   }
 }
 
@@ -134,6 +156,17 @@ TEST(PublishedReasons, WhatLlmqsSourceDoesNotNameIs262MiB) {
     EXPECT_NEAR(c.published - c.predicted, 262, 0.5);
     EXPECT_NE(c.reason.find("262 MiB, 6 %"), std::string::npos);
   }
+}
+
+// The eager run has the machine's share from the compiled one, and what op by op costs from the graph.
+TEST(PublishedReasons, EagerTorchtitanIsPredictedBesideTheCompiledOne) {
+  const PublishedRun compiled = find(eager_runs(), "compiled");
+  EXPECT_EQ(compiled.claim.kind, CaseClass::bound);
+  PublishedRun eager = find(eager_runs(), "torchtitan, Llama-3.1-8B, FSDP, eager");
+  EXPECT_EQ(eager.claim.software, reached_share(compiled));
+  EXPECT_LT(std::abs(error_of(eager)), 0.15);
+  eager.system.framework = Framework::compiled;
+  EXPECT_NEAR(case_of(eager).predicted, 6667, 1) << "without eager's costs it is the compiled run";
 }
 
 TEST(PublishedReasons, PowerAndSecondRunsSlowTorchtitan) {
@@ -161,6 +194,22 @@ TEST(PublishedReasons, KernelsLieBetweenTheBoundOnDecodingAndTheMeasurement) {
     ASSERT_TRUE(kernels.has_value());
     EXPECT_LT(1 / kernels->decode_seconds, 0.9 * answer(q).tokens_per_second);
     EXPECT_GT(1 / kernels->decode_seconds, row.published);
+  }
+}
+
+// What is slower on one device is slower on many; all-reduces are what comes on top, and without them both are missed.
+TEST(PublishedReasons, DevicesTogetherAreOneDevicesKernelsAndAllReduces) {
+  InferQuestion q{.model = model_preset("llama2-7b"), .gpu = "a100-80"};
+  q.context = 1, q.count = 8;
+  const auto eight = predict(q);
+  ASSERT_TRUE(eight.has_value());
+  EXPECT_GT(eight->decode_reduce_seconds, 0.3 * eight->decode_seconds);
+  q.count = 1;
+  EXPECT_EQ(predict(q)->decode_reduce_seconds, 0);
+  for (const PublishedCase& c : decoding_cases()) {
+    if (c.what != "bf16 over 8 devices" && c.what != "two devices: a token") continue;
+    EXPECT_EQ(c.kind, CaseClass::predicted) << c.what;
+    EXPECT_TRUE(c.holds()) << c.what;
   }
 }
 

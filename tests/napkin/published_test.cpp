@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace brrr {
@@ -35,6 +36,23 @@ TEST(Published, NoPredictionHasABandOfItsOwn) {
     if (c.kind == CaseClass::predicted) {
       EXPECT_EQ(c.band, usual_band(c.kind)) << c.id << ", " << c.what;
     }
+  }
+}
+
+// A prediction that knows another run says which; arithmetic and bounds know none.
+TEST(Published, CalibrationIsNamedAndCounted) {
+  const std::vector<PublishedCase> cases = published_cases();
+  int calibrated = 0;
+  for (const PublishedCase& c : cases) {
+    if (c.calibration.empty()) continue;
+    EXPECT_EQ(c.kind, CaseClass::predicted) << c.id << ", " << c.what;
+    ++calibrated;
+  }
+  EXPECT_EQ(count(cases).calibrated, calibrated);
+  for (const char* id : {"A1", "A15", "A18", "A19", "A20", "A22", "A31", "A32"}) {
+    EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [&](const PublishedCase& c) {
+      return c.id == id && !c.calibration.empty();
+    })) << id;
   }
 }
 

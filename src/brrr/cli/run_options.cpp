@@ -29,9 +29,15 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       "--unfused", options.unfused,
       "Price a system that launches elementwise ops one by one, as eager frameworks do");
   command
+      .add_option("--framework", options.framework,
+                  "What runs the model: tuned, or PyTorch as compiled or eager, with its loss in "
+                  "f32, copies of sharded parameters and, eager, ops one by one")
+      ->capture_default_str();
+  command
       .add_option(
           "--attention", options.attention,
-          "Kernels of the system: current, flash2 (FlashAttention-2 on any device), or unfused")
+          "Kernels of the system: current, flash2 (FlashAttention-2 on any device), unfused, "
+          "or triton (FlashAttention of 2022)")
       ->capture_default_str();
   command
       .add_option("--convention", options.convention,
@@ -71,6 +77,7 @@ RunQuestion RunOptions::without_model() const {
   q.convention = parse_convention(convention);
   q.layout.sequence_parallel = !no_sequence_parallel;
   q.system.fuse = !unfused;
+  q.system.framework = parse_framework(framework);
   q.system.attention = parse_attention_kernel(attention);
   check(grads == "bf16" || grads == "f32", "--grads ", grads, ": use bf16 or f32");
   q.grads = grads == "f32" ? GradType::f32 : GradType::as_parameter;

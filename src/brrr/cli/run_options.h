@@ -14,7 +14,7 @@ struct RunOptions {
   double tokens = 0;
   std::optional<double> mfu, peak_tflops;
   std::string precision = "bf16", recompute = "none", convention = "exact", grads = "bf16",
-              attention = "current";
+              attention = "current", framework = "tuned";
   bool no_sequence_parallel = false, unfused = false;
 
   // Everything together; throws Error on words that are none.

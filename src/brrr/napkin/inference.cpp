@@ -109,19 +109,23 @@ std::optional<InferPrediction> predict(const InferQuestion& q) {
   const ModelConfig shard = tensor_shard(q.model, q.count);
   constexpr double kFarAway[] = {1e12};
   const double bandwidth = rates.grid("bandwidth").at(kFarAway);
+  const auto reduces = [&](int64_t tokens) {
+    if (q.count == 1) return 0.0;
+    const double bytes = static_cast<double>(q.batch * tokens * shape.width) * 2;
+    return 2 * static_cast<double>(shape.layers) * node_reduce_seconds(gpu, q.count, bytes);
+  };
   const auto seconds = [&](int64_t tokens) {
     const StepCost cost =
         model_cost(shard, {.batch = q.batch, .seq = tokens, .precision = precision}, rates).total();
-    const double bytes = static_cast<double>(q.batch * tokens * shape.width) * 2;
-    const double reduce = q.count > 1 ? node_reduce_seconds(gpu, q.count, bytes) : 0;
-    return cost.forward_seconds + 2 * static_cast<double>(shape.layers) * reduce;
+    return cost.forward_seconds + reduces(tokens);
   };
   const InferAnswer bounds = answer(q);
   const auto n = static_cast<double>(q.count);
   // The graph reads all weights, in 16 bits. Narrower ones save bytes, and so do experts that no token chose.
   const double saved = (2 * bounds.read_elements - bounds.touched_bytes) / n / bandwidth;
   return InferPrediction{.prefill_seconds = seconds(q.context),
-                         .decode_seconds = seconds(1) - saved + bounds.kv_bytes / n / bandwidth};
+                         .decode_seconds = seconds(1) - saved + bounds.kv_bytes / n / bandwidth,
+                         .decode_reduce_seconds = reduces(1)};
 }
 
 }  // namespace brrr

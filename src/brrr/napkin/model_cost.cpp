@@ -26,6 +26,7 @@ constexpr double StepCost::*kFields[] = {&StepCost::products,
                                          &StepCost::backward_seconds,
                                          &StepCost::update_seconds,
                                          &StepCost::kernels,
+                                         &StepCost::update_kernels,
                                          &StepCost::matrices,
                                          &StepCost::experts,
                                          &StepCost::vectors,
@@ -110,7 +111,10 @@ void add_seconds(const KernelList& list, const MemoryPlan& plan, const Rates& ra
                         : cost.forward_other_seconds) += seconds;
         cost.forward_traffic += bytes;
         break;
-      case Phase::update: cost.update_seconds += seconds; break;
+      case Phase::update:
+        cost.update_seconds += seconds;
+        ++cost.update_kernels;
+        break;
       default:
         cost.backward_seconds += seconds;
         cost.backward_traffic += bytes;

@@ -37,7 +37,7 @@ struct StepCost {
   double forward_product_seconds = 0, forward_attention_seconds = 0;  // of the forward part
   double forward_other_seconds = 0, backward_other_seconds = 0;  // neither products nor attention
   double in_regime[kRegimes] = {};
-  double kernels = 0;
+  double kernels = 0, update_kernels = 0;  // all of them, and those of the update
 
   // Parameters, by how layouts share them out.
   double matrices = 0;    // of layers: split by tensor parallelism

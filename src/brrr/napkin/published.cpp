@@ -40,6 +40,7 @@ CaseCounts count(const std::vector<PublishedCase>& cases) {
       ++(c.kind == CaseClass::exact     ? counts.exact
          : c.kind == CaseClass::formula ? counts.formula
                                         : counts.predicted);
+      if (!c.calibration.empty()) ++counts.calibrated;
     }
   }
   return counts;

@@ -31,6 +31,7 @@ struct PublishedCase {
   std::string source;
   std::string reason = {};  // why the band is not that of the class, or why a bound is not reached
   Side side = Side::most;   // of a bound
+  std::string calibration = {};  // of a prediction: the number that it takes from another run
 
   double error() const { return predicted / published - 1; }
   bool holds() const;
@@ -42,6 +43,7 @@ struct PublishedCase {
 
 struct CaseCounts {
   int exact = 0, formula = 0, predicted = 0;  // inside the band of their class
+  int calibrated = 0;                         // of the predictions those that know another run
   int wider = 0;                              // inside a wider one that names its reason
   int bounds = 0, outside = 0;
 };

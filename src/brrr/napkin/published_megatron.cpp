@@ -43,19 +43,23 @@ void add_narayanan(std::vector<PublishedRun>& runs) {
   const auto add = [&](const char* id, const char* what, const Gpt2Config& model, int64_t count,
                        int64_t batch, int64_t micro, ParallelLayout layout, double tflops) {
     layout.sequence_parallel = false;
-    runs.push_back({.id = id,
-                    .what = what,
-                    .source = "Narayanan 2021",
-                    .model = model,
-                    .gpu = "a100-80",
-                    .count = count,
-                    .seq = 2048,
-                    .global_batch = batch,
-                    .micro_batch = micro,
-                    .layout = layout,
-                    .recompute = RematPolicy::full,
-                    .system = megatron_2021(layout.pp > 1),
-                    .claim = {.shown = Shown::tflops, .value = tflops, .software = software}});
+    runs.push_back(
+        {.id = id,
+         .what = what,
+         .source = "Narayanan 2021",
+         .model = model,
+         .gpu = "a100-80",
+         .count = count,
+         .seq = 2048,
+         .global_batch = batch,
+         .micro_batch = micro,
+         .layout = layout,
+         .recompute = RematPolicy::full,
+         .system = megatron_2021(layout.pp > 1),
+         .claim = {.shown = Shown::tflops,
+                   .value = tflops,
+                   .software = software,
+                   .calibration = "software of 2021 from the 530B model in 2021 and 2022"}});
   };
   add("A1", "1.7B, 32 A100: predicted rate", gpt_shape(2304, 24, 24), 32, 512, 16, {}, 137);
   add("A2", "7.5B, TP4, 128 A100", gpt_shape(4096, 36, 32), 128, 512, 16, {.tp = 4}, 142);

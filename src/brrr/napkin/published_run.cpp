@@ -63,7 +63,13 @@ PublishedCase case_of(const PublishedRun& run) {
           .band = usual_band(run.claim.kind),
           .source = run.source,
           .reason = run.claim.reason,
-          .side = is_time ? Side::least : Side::most};
+          .side = is_time ? Side::least : Side::most,
+          .calibration = run.claim.calibration};
+}
+
+double reached_share(const PublishedRun& run) {
+  const PublishedCase c = case_of(run);
+  return c.side == Side::most ? c.published / c.predicted : c.predicted / c.published;
 }
 
 std::vector<PublishedCase> cases_of(const std::vector<PublishedRun>& runs) {

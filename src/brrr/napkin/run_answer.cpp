@@ -227,7 +227,7 @@ RunAnswer answer(const RunQuestion& question) {
                               .seq = q.seq,
                               .precision = q.precision,
                               .recompute = q.recompute,
-                              .fuse = q.system.fuse};
+                              .fuse = q.system.fuses()};
     cost.whole = known_cost(*q.model, options, rates);
     cost.shard = q.layout.tp == 1 ? cost.whole
                                   : known_cost(tensor_shard(*q.model, q.layout.tp), options, rates);
@@ -245,8 +245,10 @@ RunAnswer answer(const RunQuestion& question) {
   a.active_params = a.facts.parameters;
   if (q.model && !q.mfu) {
     predict_step(a, cost);
-    a.assumptions.emplace_back(q.system.fuse ? "elementwise ops fused with what they stand beside"
-                                             : "elementwise ops launched one by one (--unfused)");
+    a.assumptions.emplace_back(q.system.fuses()
+                                   ? "elementwise ops fused with what they stand beside"
+                                   : "elementwise ops launched one by one (--unfused)");
+    for (std::string& line : framework_assumptions(q)) a.assumptions.push_back(std::move(line));
     if (q.count > 1) a.assumptions.push_back(traffic_assumption(q));
     if (q.rates) {
       a.assumptions.push_back(join_text(q.rates->calibrated ? "calibrated: " : "uncalibrated: ",

@@ -21,16 +21,34 @@ struct ParallelLayout {
   bool sequence_parallel = true;  // with tp: what tp does not split is split along the sequence
 };
 
+// What runs the model. A framework differs from a tuned system in what its graph does not show: the loss, copies of
+// parameters, and a host that launches every op.
+enum class Framework : uint8_t {
+  tuned,     // everything as the graph has it
+  compiled,  // PyTorch with compiled layers: the loss and sharded parameters op by op
+  eager      // PyTorch op by op
+};
+std::string_view to_text(Framework framework);
+// "tuned", "compiled" or "eager"; throws Error with the list on any other name.
+Framework parse_framework(std::string_view name);
+
 // What the software of a run does beside its layout. Systems of other years differ in these; the defaults are a
 // tuned system of today.
 struct SystemTraits {
-  bool fuse = true;  // false: elementwise ops are launched one by one
+  Framework framework = Framework::tuned;
+  bool fuse =
+      true;  // false: elementwise ops are launched one by one, as eager frameworks always do
   AttentionKernel attention = AttentionKernel::current;
   bool hides_data = true;       // gradients, and gathers of ZeRO-3, travel behind the arithmetic
   bool hides_pipeline = true;   // so does what stages send each other
   double gather_bytes = 0;      // of a parameter that ZeRO-3 gathers; 0: as it is computed with
   double gathers_of_layer = 1;  // collectives that ZeRO-3 makes of a layer: 1 flat, or one a matrix
   double products_again = 0;    // share of the layers' products that run again beside the policy
+  // Of a framework.
+  bool autocast = true;          // the loss in f32; false: all in the type of the parameters
+  bool flat_parameters = false;  // ZeRO-3 gathers a layer as one tensor that matrices are views of
+  bool node_rings = false;       // collectives over whole nodes use all adapters of a node
+  bool fuses() const { return fuse && framework != Framework::eager; }
 };
 
 enum class GradType : uint8_t { as_parameter, f32 };
@@ -132,6 +150,17 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
                        int64_t micro_batches);
 // The rates of links and network behind it, for people.
 std::string traffic_assumption(const RunQuestion& question);
+// Seconds that a framework adds to one micro-batch of a device that has all layers, beside the graph's kernels.
+struct FrameworkSeconds {
+  double loss = 0;     // logits in f32, one op after another
+  double weights = 0;  // casts and copies of parameters that ZeRO-3 gathers, and of their gradients
+  double parts = 0;    // norms and rotations that have no kernel of their own
+  double host = 0;     // launching all its ops; a step cannot be faster than that
+  double host_update = 0;  // launching those of the update, once a step
+};
+FrameworkSeconds framework_seconds(const RunQuestion& question, const RunCost& cost);
+// What is behind it, for people; nothing for a tuned system.
+std::vector<std::string> framework_assumptions(const RunQuestion& question);
 // Fills the seconds of a step from its kernels and its traffic.
 void predict_step(RunAnswer& answer, const RunCost& cost);
 // Seconds of one micro-batch on one of tp devices, forward and backward apart, without what is sent.

@@ -42,14 +42,17 @@ void predict_step(RunAnswer& a, const RunCost& cost) {
   const double cp = static_cast<double>(l.cp), v = static_cast<double>(l.interleave);
   const double layers =
       micro_batch_seconds(q, cost.whole.all_layers(), cost.shard.all_layers()).both();
-  const double outside = cost.shard.outside.seconds();
-  const double mean = (layers + outside) / p / cp, slowest = (layers / p + outside) / cp;
+  const FrameworkSeconds framework = framework_seconds(q, cost);
+  const double outside = cost.shard.outside.seconds() + framework.loss;
+  const double inside = layers + framework.weights + framework.parts;
+  const double mean = (inside + outside) / p / cp, slowest = (inside / p + outside) / cp;
   const double shared = l.zero > 0 ? static_cast<double>(a.dp * l.cp) : 1;
   const double update = total.update_seconds / p / shared;
   // One stage runs m micro-batches; the others wait at the ends, for kernels and for all-reduces alike.
   const double reduces = a.traffic.tensor_seconds / m;
   const double work = m * slowest + (p - 1) * (mean + reduces) / v;
-  a.step_seconds = work + update + a.traffic.exposed_seconds;
+  a.step_seconds = std::max(work + update + a.traffic.exposed_seconds,
+                            (m * framework.host + framework.host_update) / p);
   const double all = total.in_regime[0] + total.in_regime[1] + total.in_regime[2];
   const double scale = (m * mean + update) / std::max(all, 1e-30);
   a.compute_seconds = total.in_regime[0] * scale;

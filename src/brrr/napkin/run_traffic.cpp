@@ -9,9 +9,13 @@
 //
 // Rates are those that NCCL is known to reach: 370 of NVLink4's 450 GB/s in a ring, and 192 of the 200 GB/s that
 // eight adapters of a DGX A100 have (its maintainers, nccl-tests issue 212 and nccl issue 812). A device sends to other
-// nodes through an adapter of its own. A ring over whole nodes could use all of a node together, eight times as much,
-// but published runs whose data-parallel groups fill nodes went at the rate of one (A7 twice, and A21). Each
-// step of a ring waits for a hop; latencies are those of NCCL's tuning table.
+// nodes through an adapter of its own. A ring over whole nodes can use all of a node together, eight times as much:
+// MPT-13B has the same speed on 8 H100s and on 64, with gathers that take three times its step at the rate of one
+// (llm-foundry's table). Others whose data-parallel groups fill nodes went at the rate of one (A7 twice, and A21), so
+// it is a trait of the system. Each step of a ring waits for a hop; latencies are those of NCCL's tuning table.
+//
+// Traffic of a framework that hides behind arithmetic is not free: a collective holds a multiprocessor for each of its
+// 24 channels (what NCCL reports on nodes of eight A100s or H100s), and for that time the arithmetic has the others.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,6 +30,7 @@ constexpr double kNetworkShare = 192.0 / 200;  // of the adapters' rate
 constexpr double kRingStartSeconds = 8.4e-6, kLinkHopSeconds = 3.4e-6, kNetworkHopSeconds = 14e-6;
 constexpr double kFlagStartSeconds = 6.6e-6, kFlagHopSeconds = 0.6e-6;
 constexpr double kElementBytes = 2;  // activations travel in 16 bits
+constexpr double kCollectiveChannels = 24;
 
 double network_rate(const RunQuestion& question, const GpuSpec& gpu) {
   if (question.network_gb_s > 0) return question.network_gb_s * 1e9;
@@ -35,6 +40,19 @@ double network_rate(const RunQuestion& question, const GpuSpec& gpu) {
 
 double fast_link(const GpuSpec& gpu) {
   return std::max(1e9, gpu.link.one_way().value()) * kLinkShare;
+}
+
+// Bytes a second that one device of a ring sends when the ring leaves the node.
+double slow_link(const RunQuestion& question, const GpuSpec& gpu) {
+  const double adapter = network_rate(question, gpu) * kNetworkShare;
+  if (!question.system.node_rings) return adapter;
+  return std::min(fast_link(gpu), adapter * static_cast<double>(question.node_size));
+}
+
+// The part of a device that collectives hold while they run beside arithmetic.
+double held_share(const RunQuestion& question, const GpuSpec& gpu) {
+  if (question.system.framework == Framework::tuned || gpu.multiprocessors <= 0) return 0;
+  return std::min(1.0, kCollectiveChannels / static_cast<double>(gpu.multiprocessors));
 }
 
 // Seconds that one way around a ring takes an empty message. A gather goes round once, an all-reduce twice.
@@ -90,11 +108,11 @@ double node_reduce_seconds(const GpuSpec& gpu, int64_t devices, double bytes) {
 std::string traffic_assumption(const RunQuestion& question) {
   const GpuSpec& gpu = find_gpu(question.gpu);
   return fmt::format(
-      "rings reach {:.0f} GB/s over {} within {} devices and {:.0f} GB/s of one adapter a device "
-      "beyond, {:.1f} and {:.0f} us a hop",
-      fast_link(gpu) / 1e9, gpu.link.name, question.node_size,
-      network_rate(question, gpu) * kNetworkShare / 1e9, 1e6 * kLinkHopSeconds,
-      1e6 * kNetworkHopSeconds);
+      "rings reach {:.0f} GB/s over {} within {} devices and {:.0f} GB/s of {} beyond, {:.1f} and "
+      "{:.0f} us a hop",
+      fast_link(gpu) / 1e9, gpu.link.name, question.node_size, slow_link(question, gpu) / 1e9,
+      question.system.node_rings ? "all adapters of a node" : "one adapter a device",
+      1e6 * kLinkHopSeconds, 1e6 * kNetworkHopSeconds);
 }
 
 RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t dp,
@@ -110,9 +128,8 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
       static_cast<double>(question.micro_batch * question.seq) / c;  // tokens of a micro-batch
   const double layers = static_cast<double>(shape.layers) / p;
   const double stream = rows * static_cast<double>(shape.width) * kElementBytes;
-  const Links links{.fast = fast_link(gpu),
-                    .slow = network_rate(question, gpu) * kNetworkShare,
-                    .node_size = question.node_size};
+  const Links links{
+      .fast = fast_link(gpu), .slow = slow_link(question, gpu), .node_size = question.node_size};
 
   RunTraffic traffic;
   const int64_t ranks = dp * layout.cp;
@@ -151,8 +168,9 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
   const double hides = !question.system.hides_data ? 0 : layout.zero == 3 ? both * m : backward;
   const double sent =
       question.system.hides_pipeline ? traffic.pipeline_seconds / m : traffic.pipeline_seconds;
-  traffic.exposed_seconds = std::max(0.0, traffic.data_seconds - hides) + traffic.tensor_seconds +
-                            sent + traffic.expert_seconds +
+  const double seen = std::max(0.0, traffic.data_seconds - hides);
+  const double beside = held_share(question, gpu) * (traffic.data_seconds - seen);
+  traffic.exposed_seconds = seen + beside + traffic.tensor_seconds + sent + traffic.expert_seconds +
                             std::max(0.0, traffic.context_seconds - both * m);
   return traffic;
 }

@@ -1,0 +1,109 @@
+// What PyTorch does beside the kernels of the model's graph. Counted, not fitted: bytes through memory at the rate
+// of copies, and ops that a host has to launch.
+//
+//   loss      a logit, autocast: cast to f32 2 + 4, log-softmax 4 + 4, gradient of the choice 4 (zeros, then one place a
+//             row), log-softmax backward 4 + 4 + 4, cast back 4 + 2: 36 bytes; in 16 bits throughout 2 + 2, 2,
+//             2 + 2 + 2: 12. The graph has 6 of them: cross-entropy reads a logit, and backward reads and writes it
+//   weights   a parameter of ZeRO-3, for every micro-batch: where f32 is gathered autocast casts it, 4 + 2, again where
+//             a layer runs again, and its gradient back, 2 + 4. A flat tensor has gradients of its views joined, one
+//             read and one write, and cast to the type that is reduced; separate tensors are copied out of the buffer
+//             they were gathered in, twice, and their gradients into that of the reduction, 2 + 4
+//   parts     eager, what a Llama has no kernel for, in f32. A value of a norm: cast 2 + 4, square 4 + 4, mean 4, scale
+//             4 + 4, cast 4 + 2, weight 2 + 2: 36 bytes forward; backward the weight 2 + 2 and its gradient 2 + 2 + 2 + 2,
+//             cast 2 + 4, scale 4 + 4, its gradient 4 + 4 + 4 + 4, square 4 + 4, sum 4 + 4 + 4, cast 4 + 2: 68. The graph
+//             has 4 and 6. A value of queries and keys that is turned: cast 2 + 4, turn 4 + 4, cast 4 + 2 each way, of
+//             which the graph has 4. Forward again under recomputation
+//   host      every op of the graph, layers that run again and the update included, at 8.6 us: one eager op on the host
+//             of an H200
+#include <fmt/format.h>
+
+#include <array>
+
+#include "brrr/napkin/run_question.h"
+
+namespace brrr {
+namespace {
+
+constexpr double kOpSeconds = 8.6e-6;
+constexpr double kAutocastLossBytes = 36, kPlainLossBytes = 12, kGraphLossBytes = 6;
+constexpr double kCastBytes = 6;  // between f32 and 16 bits
+constexpr double kNormForwardBytes = 36 - 4, kNormBackwardBytes = 68 - 6, kTurnBytes = 20 - 4;
+
+double loss_bytes(const SystemTraits& system) {
+  return (system.autocast ? kAutocastLossBytes : kPlainLossBytes) - kGraphLossBytes;
+}
+
+// Of one parameter and micro-batch.
+double weight_bytes(const RunQuestion& q) {
+  if (q.layout.zero < 3) return 0;
+  const bool gathers_f32 = q.system.gather_bytes == 4;
+  const double gathered = gathers_f32 ? 4 : 2;
+  double bytes = gathers_f32 ? 2 * kCastBytes : 0;
+  if (gathers_f32 && q.recompute == RematPolicy::full) bytes += kCastBytes;
+  if (q.system.flat_parameters) return bytes + 2 * gathered + (gathers_f32 ? kCastBytes : 0);
+  return bytes + 2 * 2 * gathered + kCastBytes;
+}
+
+// Norms and rotations of a Llama, of all layers and one micro-batch. Norms are of the whole stream, unless sequences
+// are split beside tensors.
+double part_bytes(const RunQuestion& q) {
+  if (!q.model || !std::holds_alternative<LlamaConfig>(*q.model)) return 0;
+  const ModelShape shape = shape_of(*q.model);
+  const auto tokens = static_cast<double>(q.micro_batch * q.seq),
+             tp = static_cast<double>(q.layout.tp), layers = static_cast<double>(shape.layers),
+             width = static_cast<double>(shape.width);
+  const double forwards = q.recompute == RematPolicy::none ? 1 : 2;
+  const double stream = tokens * width / (q.layout.sequence_parallel ? tp : 1);
+  const double turned =
+      tokens / tp * shape.pair_width *
+      (1 + static_cast<double>(shape.kv_heads) / static_cast<double>(shape.heads));
+  return layers * (2 * stream * (forwards * kNormForwardBytes + kNormBackwardBytes) +
+                   turned * (forwards + 1) * kTurnBytes);
+}
+
+}  // namespace
+
+std::string_view to_text(Framework framework) {
+  constexpr std::array<std::string_view, 3> names = {"tuned", "compiled", "eager"};
+  return names[static_cast<size_t>(framework)];
+}
+
+Framework parse_framework(std::string_view name) {
+  using enum Framework;
+  for (Framework framework : {tuned, compiled, eager}) {
+    if (to_text(framework) == name) return framework;
+  }
+  fail("there is no framework \"", name, "\"; use tuned, compiled or eager");
+}
+
+FrameworkSeconds framework_seconds(const RunQuestion& q, const RunCost& cost) {
+  if (q.system.framework == Framework::tuned || !q.model) return {};
+  const double bandwidth = copy_rate(find_gpu(q.gpu));
+  const auto tokens = static_cast<double>(q.micro_batch * q.seq);
+  const double logits =
+      tokens * static_cast<double>(shape_of(*q.model).vocab) / static_cast<double>(q.layout.tp);
+  const StepCost total = cost.shard.total();
+  FrameworkSeconds seconds;
+  seconds.loss = logits * loss_bytes(q.system) / bandwidth;
+  seconds.weights = total.parameters() * weight_bytes(q) / bandwidth;
+  if (q.system.framework == Framework::eager) {
+    seconds.parts = part_bytes(q) / bandwidth;
+    seconds.host = (total.kernels - total.update_kernels) * kOpSeconds;
+    seconds.host_update = total.update_kernels * kOpSeconds;
+  }
+  return seconds;
+}
+
+std::vector<std::string> framework_assumptions(const RunQuestion& q) {
+  if (q.system.framework == Framework::tuned) return {};
+  std::vector<std::string> lines{fmt::format(
+      "framework {}: {:.0f} bytes of a logit and {:.0f} of a sharded parameter beside the graph",
+      to_text(q.system.framework), loss_bytes(q.system), weight_bytes(q))};
+  if (q.system.framework == Framework::eager)
+    lines.push_back(
+        fmt::format("norms and rotations of a Llama in parts; the host launches an op in {:.1f} us",
+                    1e6 * kOpSeconds));
+  return lines;
+}
+
+}  // namespace brrr
