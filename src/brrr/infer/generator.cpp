@@ -114,15 +114,14 @@ void write_on_host(Decoder& decoder, Writing& writing, size_t vocab) {
   }
 }
 
-// The decoder draws and feeds itself. On a GPU the next token is under way before the host takes this one; a
-// row that ends with this one then gets a token too many, which nobody reads.
+// The decoder draws and feeds itself. The next token is under way before the host takes this one; a row that
+// ends with this one then gets a token too many, which nobody reads.
 void write_on_device(Decoder& decoder, Writing& writing) {
   const GenerateOptions& options = writing.options;
   std::vector<Text>& texts = writing.texts;
   Decoder::Rows seen;
   for (const Text& text : texts) seen.push_back(text.tokens);
   decoder.begin_draws(options.sampling, seen);
-  const bool looks_ahead = decoder.uses_cache() && decoder.device().kind == DeviceKind::cuda;
   std::optional<PendingResults> next;
   for (int64_t drawn = 0; drawn < options.tokens && !all_finished(texts); ++drawn) {
     if (!next) {
@@ -130,7 +129,8 @@ void write_on_device(Decoder& decoder, Writing& writing) {
       next = decoder.draw(take_pending(texts), writing.places(0));
     }
     PendingResults now = *std::exchange(next, std::nullopt);
-    const bool is_next_fed = looks_ahead && drawn + 1 < options.tokens && !is_full(decoder, texts);
+    const bool is_next_fed =
+        decoder.uses_cache() && drawn + 1 < options.tokens && !is_full(decoder, texts);
     if (is_next_fed) next = decoder.draw_next(writing.unfinished(), writing.places(1));
     const Tensors results = now.take();
     for (size_t row = 0; row < texts.size(); ++row) {

@@ -21,7 +21,7 @@ namespace brrr {
 enum class DrawOn : uint8_t {
   automatic,  // on a GPU where the model lives on one, else on the host
   host,       // from logits that come to the host for every token
-  device,     // where the logits are
+  device,     // where the logits are, one token ahead of what the host has seen
 };
 
 struct GeneratorOptions {
