@@ -130,14 +130,12 @@ Told tell(const LanguageModel& model, const std::vector<std::vector<int32_t>>& p
           const GenerateOptions& options, DrawOn draw_on) {
   Generator generator(model, {.prefill_block = 4, .draw_on = draw_on});
   Told told;
-  told.results = generator.generate_all(prompts, options, [&](int64_t row, int32_t token) {
-    told.taken.emplace_back(row, token);
-  });
+  told.results = generator.generate_all(
+      prompts, options, [&](int64_t row, int32_t token) { told.taken.emplace_back(row, token); });
   return told;
 }
 
-void expect_same_texts(const LanguageModel& model,
-                       const std::vector<std::vector<int32_t>>& prompts,
+void expect_same_texts(const LanguageModel& model, const std::vector<std::vector<int32_t>>& prompts,
                        const GenerateOptions& options) {
   const Told host = tell(model, prompts, options, DrawOn::host),
              device = tell(model, prompts, options, DrawOn::device);
@@ -165,15 +163,18 @@ TEST(Generator, DrawsOnTheDeviceWhatItDrawsOnTheHost) {
       {{5}},
       {{1, 2, 3, 4}},
       {{1, 2, 3, 4, 5}},
-      {{5}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}, {9, 9}, {7, 6, 5, 4, 3}}};
+      {{5},
+       {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18},
+       {9, 9},
+       {7, 6, 5, 4, 3}}};
   const SamplingOptions free{.seed = 4}, cut{.temperature = 1.2,
                                              .top_k = 12,
                                              .top_p = 0.9,
                                              .min_p = 0.01,
                                              .repetition_penalty = 1.3,
                                              .seed = 9};
-  for (const LanguageModel* model : {static_cast<const LanguageModel*>(llama.get()),
-                                     static_cast<const LanguageModel*>(&gpt2)}) {
+  for (const LanguageModel* model :
+       {static_cast<const LanguageModel*>(llama.get()), static_cast<const LanguageModel*>(&gpt2)}) {
     for (const auto& prompts : calls) {
       for (const SamplingOptions& sampling : {free, cut, SamplingOptions{.temperature = 0}}) {
         for (ContextEnd end : {ContextEnd::slide, ContextEnd::stop}) {
@@ -195,8 +196,7 @@ TEST(Generator, CallsThatDrawOnTheDeviceDoNotMeet) {
   const std::vector<int32_t> prompts[] = {{1}, {2, 3}, {4, 5, 6}, {1}};
   for (double penalty : {1.0, 1.5, 1.0, 2.0}) {
     for (const std::vector<int32_t>& prompt : prompts) {
-      GenerateOptions options{.tokens = 9,
-                              .sampling = {.repetition_penalty = penalty, .seed = 5}};
+      GenerateOptions options{.tokens = 9, .sampling = {.repetition_penalty = penalty, .seed = 5}};
       const auto expected = host.generate(prompt, options);
       EXPECT_EQ(device.generate(prompt, options), expected);
       options.stop = expected[2];  // a draw is under way when the text ends

@@ -66,8 +66,8 @@ PendingResults Decoder::draw(const Rows& tokens, std::span<const DrawPlace> plac
     last.push_back(row.empty() ? 0 : row.back());
     has_one.push_back(row.size() == 1);
   }
-  const bool is_single = std::all_of(tokens.begin(), tokens.end(),
-                                     [](const auto& row) { return row.size() <= 1; });
+  const bool is_single =
+      std::all_of(tokens.begin(), tokens.end(), [](const auto& row) { return row.size() <= 1; });
   if (is_single && uses_cache()) {
     draws_.drawn.copy_from(to(numbers(last), device()));
     return draw_next(has_one, places);
@@ -75,8 +75,8 @@ PendingResults Decoder::draw(const Rows& tokens, std::span<const DrawPlace> plac
   const Tensor logits = feed_to(device(), tokens);
   const Tensor settings = to(draw_settings(draws_.sampling), device()),
                keys = to(draw_keys(draws_.sampling, places), device());
-  const DrawnTokens drawn = draw_tokens(logits, settings, keys,
-                                        draws_.is_penalized() ? draws_.seen : Tensor());
+  const DrawnTokens drawn =
+      draw_tokens(logits, settings, keys, draws_.is_penalized() ? draws_.seen : Tensor());
   note_drawn(drawn.ids, draws_.is_penalized());
   return PendingResults(Tensors{drawn.ids, drawn.status});
 }

@@ -19,10 +19,10 @@ struct DrawnTokens {
 // logits [rows, vocab] in f32, bf16 or f16. `seen`, bool [rows, vocab], says which tokens the penalty is for;
 // undefined: there is none.
 //
-// Tokens are those of sample_token. The GPU weighs tokens in multiples of 2^-45 of the largest weight or
-// finer, so its sums are exact and the same in any order; the cpu sums f64. Both round e^x, each in its way. So
-// they differ where the random number, or the share of top_p, falls within about 1e-11 of the edge between
-// two tokens: once in millions of draws.
+// Tokens are those of sample_token. The GPU weighs tokens in multiples of 2^-44 of the largest weight (for
+// 150,000 tokens; finer for fewer), so its sums are exact and the same in any order; the cpu sums f64. Both
+// round e^x, each in its way. So they differ where the random number, or the share of top_p, falls within about
+// 1e-11 of the edge between two tokens: once in millions of draws.
 DrawnTokens draw_tokens(const Tensor& logits, const Tensor& settings, const Tensor& keys,
                         const Tensor& seen = {});
 

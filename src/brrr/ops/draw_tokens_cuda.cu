@@ -16,7 +16,8 @@ namespace {
 using namespace token_draw;  // NOLINT(google-build-using-namespace): all of it is for this kernel
 
 struct Operands {
-  Elements logits, settings;
+  const void* logits;
+  Elements settings;
   int64_t logits_row, logits_col, settings_step;
   const bool* seen;  // null: no penalty
   int64_t seen_row, seen_col;
@@ -39,28 +40,30 @@ struct Operands {
 };
 
 // The logits of a row where they are; + 0.0 makes -0 the equal of 0 that it is.
+template <typename T>
 struct Source {
   const Operands& operands;
   int64_t row;
   double penalty;
   __device__ double operator()(uint32_t id) const {
+    const T* const logits = static_cast<const T*>(operands.logits);
     const double logit =
-        operands.logits.load<double>(row * operands.logits_row + id * operands.logits_col) + 0.0;
+        convert_fast<double>(logits[row * operands.logits_row + id * operands.logits_col]) + 0.0;
     const bool is_penalized = penalty != 1 && operands.seen &&
                               operands.seen[row * operands.seen_row + id * operands.seen_col];
     return is_penalized ? penalized(logit, penalty) : logit;
   }
 };
 
-template <bool kIsStaged>
+template <typename T, bool kIsStaged>
 __global__ void __launch_bounds__(kThreads, 1) draw_tokens_kernel(Operands operands) {
   extern __shared__ double staged[];
   __shared__ Shared shared;
   Team team(shared);
   const int64_t row = blockIdx.x / team.size();
   const Options options = operands.options(row);
-  const Source source{operands, row, options.penalty};
-  Row<kIsStaged, Source> values(source, operands.parts, team.rank(), staged);
+  const Source<T> source{operands, row, options.penalty};
+  Row<kIsStaged, Source<T>> values(source, operands.parts, team.rank(), staged);
 
   const Extremes found = team.join(values.stage(), Extremes::none());
   const bool is_writer = team.rank() == 0 && threadIdx.x == 0;
@@ -82,13 +85,13 @@ __global__ void __launch_bounds__(kThreads, 1) draw_tokens_kernel(Operands opera
   const uint64_t bits = draw_bits(options.seed, options.place);
   // u total, rounded down: bits 2^11 total / 2^64
   const auto target = [&](uint64_t total) { return __umul64hi(bits << 11, total); };
-  const uint32_t id = locate(
+  const uint64_t found_id = find(
       values,
-      [&](uint32_t at, double value) {
-        return cut.keeps(at, value) ? weigh.at_least(value, options.min_p) : uint64_t{0};
+      [&](uint32_t id, double value) {
+        return cut.keeps(id, value) ? weigh.at_least(value, options.min_p) : uint64_t{0};
       },
       target, team);
-  if (is_writer) operands.ids[row] = id;
+  if (found_id != 0) operands.ids[row] = static_cast<int64_t>(found_id) - 1;
   team.leave();
 }
 
@@ -108,7 +111,7 @@ Operands operands_of(const CudaCall& call) {
   const Operand &logits = call.input(0), &settings = call.input(1), &keys = call.input(2);
   const Operand* const seen = call.inputs.size() > 3 ? &call.input(3) : nullptr;
   const auto vocab = static_cast<uint32_t>(logits.shape()[1]);
-  return {.logits = Elements(logits),
+  return {.logits = Elements(logits).as<const void>(),
           .settings = Elements(settings),
           .logits_row = logits.layout->strides[0],
           .logits_col = logits.layout->strides[1],
@@ -127,9 +130,9 @@ Operands operands_of(const CudaCall& call) {
                     .weight_bits = std::min(52, 62 - bits_of(int64_t{vocab}))}};
 }
 
-template <bool kIsStaged>
+template <typename T, bool kIsStaged>
 void launch(const CudaCall& call, const Operands& operands, int blocks, size_t shared_bytes) {
-  const auto kernel = draw_tokens_kernel<kIsStaged>;
+  const auto kernel = draw_tokens_kernel<T, kIsStaged>;
   cuda::require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      static_cast<int>(shared_bytes)),
                 "shared memory of draw_tokens");
@@ -147,10 +150,8 @@ void launch(const CudaCall& call, const Operands& operands, int blocks, size_t s
   cuda::require(cudaLaunchKernelEx(&config, kernel, operands), "launch of draw_tokens");
 }
 
-}  // namespace
-
-void draw_tokens_cuda(const CudaCall& call) {
-  if (call.output(0).count() == 0) return;
+template <typename T>
+void draw_rows(const CudaCall& call) {
   Operands operands = operands_of(call);
   const cuda::DeviceFacts& facts = cuda::device_facts(cuda::current_device());
   const int64_t vocab = operands.parts.vocab;
@@ -159,9 +160,20 @@ void draw_tokens_cuda(const CudaCall& call) {
   operands.parts.part = static_cast<uint32_t>(part);
   const int64_t bytes = part * static_cast<int64_t>(sizeof(double));
   if (bytes + kOtherSharedBytes <= facts.shared_bytes_per_block) {
-    launch<true>(call, operands, blocks, static_cast<size_t>(bytes));
+    launch<T, true>(call, operands, blocks, static_cast<size_t>(bytes));
   } else {
-    launch<false>(call, operands, blocks, 0);
+    launch<T, false>(call, operands, blocks, 0);
+  }
+}
+
+}  // namespace
+
+void draw_tokens_cuda(const CudaCall& call) {
+  if (call.output(0).count() == 0) return;
+  switch (call.input(0).dtype) {
+    case DType::f32: return draw_rows<float>(call);
+    case DType::bf16: return draw_rows<bf16>(call);
+    default: return draw_rows<f16>(call);
   }
 }
 

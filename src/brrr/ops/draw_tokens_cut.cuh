@@ -18,23 +18,23 @@ struct Cut {
   }
 };
 
-// The first id, in order, at which the sum of `measure` passes target(total); kNone where it never does.
+// The first id, in order, at which the sum of `measure` passes target(total): id + 1 in the thread that has it,
+// 0 in all others.
 template <typename Values, typename Measure, typename Target>
-__device__ uint32_t locate(const Values& values, const Measure& measure, const Target& target,
-                           Team& team) {
+__device__ uint64_t find(const Values& values, const Measure& measure, const Target& target,
+                         Team& team) {
   uint64_t own = 0;
   values.for_each_of_own([&](uint32_t id, double value) { own += measure(id, value); });
   const Team::Before sums = team.scan(own);
   const uint64_t goal = target(sums.total);
-  uint64_t found = 0;  // id + 1, of one thread at most: a sum finds it
-  if (sums.before <= goal && goal < sums.before + own) {
-    uint64_t reached = sums.before;
-    values.for_each_of_own([&](uint32_t id, double value) {
-      reached += measure(id, value);
-      if (reached > goal && found == 0) found = uint64_t{id} + 1;
-    });
-  }
-  return static_cast<uint32_t>(team.sum(found) - 1);
+  if (goal < sums.before || goal >= sums.before + own) return 0;
+  uint64_t reached = sums.before, found = 0;
+  values.for_each_of_own([&](uint32_t id, double value) {
+    if (found != 0) return;
+    reached += measure(id, value);
+    if (reached > goal) found = uint64_t{id} + 1;
+  });
+  return found;
 }
 
 // The bin, from the top, at which above + the sum of bins reaches the goal: 0 where only that is left, so
@@ -99,8 +99,8 @@ __device__ uint64_t next_byte(const Values& values, const Key& key, const Measur
   return prefix << 8 | search_digit(mine, goal, above, team);
 }
 
-// Where the sum of the measure reaches `goal` > 0. First by the place on the scale, which four bytes settle but
-// for values that nearly agree; where several do, by their own eight bytes.
+// Where the sum of the measure reaches `goal` > 0. First by the place on the scale, whose bytes settle it but for
+// values that nearly agree; where several do, by their own eight bytes.
 template <typename Values, typename Measure>
 __device__ Cut cut_at(const Values& values, const Weights& weigh, const Measure& measure,
                       uint64_t goal, Team& team) {
@@ -109,13 +109,15 @@ __device__ Cut cut_at(const Values& values, const Weights& weigh, const Measure&
     own = weigh.place_of(value);
     return true;
   };
-  for (int shift = 24; shift >= 0; shift -= 8)
-    place = next_byte(values, place_of, measure, shift, shift == 24, place, goal, above, team);
+  constexpr int kTop = 8 * (Weights::kPlaceBytes - 1);
+  for (int shift = kTop; shift >= 0; shift -= 8)
+    place = next_byte(values, place_of, measure, shift, shift == kTop, place, goal, above, team);
 
+  // Keys and ids of all that have this place, the most and the least.
   Extremes group = Extremes::none();
-  values.for_each([&](uint32_t, double value) {
+  values.for_each([&](uint32_t id, double value) {
     if (weigh.place_of(value) == place)
-      group = group + Extremes{key_of(value), key_of(value), 0, kNone};
+      group = group + Extremes{key_of(value), key_of(value), ~id, ~id};
   });
   group = team.join(group, Extremes::none());
   uint64_t key = group.best_key;
@@ -127,12 +129,16 @@ __device__ Cut cut_at(const Values& values, const Weights& weigh, const Measure&
     };
     for (int shift = 56; shift >= 0; shift -= 8)
       key = next_byte(values, key_in_group, measure, shift, shift == 56, key, goal, above, team);
+  } else if (group.best_id_turned == group.bad) {
+    return {key, kNone};  // one alone: no ties to go by ids
   }
-  const uint32_t last_id = locate(
+  const uint64_t found = find(
       values,
-      [&](uint32_t id, double value) { return key_of(value) == key ? measure(id, value) : 0; },
+      [&](uint32_t id, double value) {
+        return key_of(value) == key ? measure(id, value) : uint64_t{0};
+      },
       [&](uint64_t) { return goal - above - 1; }, team);
-  return {key, last_id};
+  return {key, static_cast<uint32_t>(team.sum(found) - 1)};
 }
 
 template <typename Values>

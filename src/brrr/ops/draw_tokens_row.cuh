@@ -201,17 +201,23 @@ class Row {
 
   __device__ uint32_t vocab() const { return vocab_; }
 
+  // Reads the row, several elements of a thread under way at a time.
   __device__ Extremes stage() {
+    constexpr uint32_t kSteps = 8;
     Extremes found = Extremes::none();
-    for (uint32_t i = threadIdx.x; i < count_; i += kThreads) {
-      const double value = source_(first_ + i);
-      if constexpr (kIsStaged) staged_[i] = value;
-      const uint32_t id = first_ + i;
-      if (value < kInfinity) {
-        const uint64_t key = key_of(value);
-        found = found + Extremes{key, value > -kInfinity ? key : UINT64_MAX, ~id, kNone};
-      } else {
-        found.bad = min(found.bad, 2 * id + (value != value ? 1 : 0));
+    for (uint32_t first = threadIdx.x; first < count_; first += kSteps * kThreads) {
+      double read[kSteps];
+#pragma unroll
+      for (uint32_t s = 0; s < kSteps; ++s) {
+        const uint32_t i = first + s * kThreads;
+        read[s] = i < count_ ? source_(first_ + i) : -kInfinity;
+      }
+#pragma unroll
+      for (uint32_t s = 0; s < kSteps; ++s) {
+        const uint32_t i = first + s * kThreads;
+        if (i >= count_) break;
+        if constexpr (kIsStaged) staged_[i] = read[s];
+        found = found + extremes_of(first_ + i, read[s]);
       }
     }
     return found;
@@ -236,6 +242,12 @@ class Row {
   }
 
  private:
+  static __device__ Extremes extremes_of(uint32_t id, double value) {
+    if (!(value < kInfinity)) return {0, UINT64_MAX, 0, 2 * id + (value != value ? 1 : 0)};
+    const uint64_t key = key_of(value);
+    return {key, value > -kInfinity ? key : UINT64_MAX, ~id, kNone};
+  }
+
   Source source_;
   double* staged_;
   uint32_t vocab_, first_, count_;
@@ -244,18 +256,21 @@ class Row {
 // e^((value - best) / temperature) as whole numbers, and places on a scale from the least value to the best.
 class Weights {
  public:
+  static constexpr int kPlaceBytes = 3;
+  static constexpr uint32_t kBestPlace = (1 << 8 * kPlaceBytes) - 1;
+
   __device__ Weights(double temperature, const Extremes& found, int bits)
-      : best_(value_of(found.best_key)), temperature_(temperature) {
+      : best_(value_of(found.best_key)), slope_(1 / temperature) {
     unit_ = static_cast<double>(uint64_t{1} << bits);
-    // Weights more than 64 below the best round to zero: what lies there shares the last place.
-    const double span = min(64 * temperature, best_ - value_of(found.least_key));
-    places_per_step_ = 4294967295.0 / span;
+    // What lies so far below the best that its weight rounds to zero shares the last place.
+    const double span = min(kDepth * temperature, best_ - value_of(found.least_key));
+    places_per_step_ = kBestPlace / span;
   }
   __device__ uint64_t of(double value) const { return at_least(value, 0); }
   // 0 for a weight below `least`.
   __device__ uint64_t at_least(double value, double least) const {
-    const double x = (value - best_) / temperature_;
-    if (x < -64) return 0;
+    const double x = value == best_ ? 0 : (value - best_) * slope_;
+    if (x < -kDepth) return 0;
     const double weight = exp(x);
     return weight >= least ? static_cast<uint64_t>(__double2ull_rn(weight * unit_)) : 0;
   }
@@ -263,13 +278,14 @@ class Weights {
   // bytes is spread.
   __device__ uint32_t place_of(double value) const {
     const double distance = best_ - value;
-    if (distance == 0) return UINT32_MAX;
+    if (distance == 0) return kBestPlace;
     const double steps = distance * places_per_step_;
-    return steps < 4294967295.0 ? UINT32_MAX - static_cast<uint32_t>(steps) : 0;
+    return steps < kBestPlace ? kBestPlace - static_cast<uint32_t>(steps) : 0;
   }
 
  private:
-  double best_, temperature_, unit_, places_per_step_;
+  static constexpr double kDepth = 37;  // e^-37 2^52 < 1/2, and 52 bits are the most
+  double best_, slope_, unit_, places_per_step_;
 };
 
 }  // namespace brrr::token_draw
