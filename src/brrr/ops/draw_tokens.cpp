@@ -84,10 +84,10 @@ std::vector<double> row_of(const KernelCall& call, int64_t row, double penalty) 
 template <typename T>
 void draw_row(const KernelCall& call, int64_t row) {
   const RowNumbers numbers = numbers_of(call.input(1), call.input(2), row);
-  const std::vector<double> logits = row_of<T>(call, row, numbers.options.repetition_penalty);
+  std::vector<double> logits = row_of<T>(call, row, numbers.options.repetition_penalty);
   const int64_t status = logits_status(logits);
   call.output(0).data<int64_t>()[row] =
-      status == kUsableLogits ? draw_token(logits, numbers.options, numbers.place) : 0;
+      status == kUsableLogits ? draw_token(std::move(logits), numbers.options, numbers.place) : 0;
   call.output(1).data<int64_t>()[row] = status;
 }
 

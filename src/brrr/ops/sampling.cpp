@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "brrr/base/error.h"
 
@@ -47,8 +48,8 @@ void keep_top_k(std::vector<Candidate>& kept, int64_t k) {
   kept.resize(static_cast<size_t>(k));
 }
 
-double weight_of(const Candidate& candidate, double largest, double temperature) {
-  return std::exp((candidate.logit - largest) / temperature);
+double weight_of(double logit, double largest, double temperature) {
+  return std::exp((logit - largest) / temperature);
 }
 
 // The shortest row of the likeliest whose share reaches p.
@@ -56,33 +57,56 @@ void keep_top_p(std::vector<Candidate>& kept, double p, double largest, double t
   if (p >= 1) return;
   std::sort(kept.begin(), kept.end(), before);
   double total = 0, reached = 0;
-  for (const Candidate& candidate : kept) total += weight_of(candidate, largest, temperature);
+  for (const Candidate& candidate : kept) total += weight_of(candidate.logit, largest, temperature);
   size_t count = 0;
   while (count < kept.size() && (count == 0 || reached < p * total))
-    reached += weight_of(kept[count++], largest, temperature);
+    reached += weight_of(kept[count++].logit, largest, temperature);
   kept.resize(count);
 }
 
-// The probability of every id for usable logits that have their penalty.
-std::vector<double> distribution_of(std::span<const double> logits,
-                                    const SamplingOptions& options) {
-  std::vector<Candidate> kept = candidates_of(logits);
-  std::vector<double> probabilities(logits.size(), 0.0);
-  const Candidate best = *std::min_element(kept.begin(), kept.end(), before);
+// Several maxima side by side: one alone waits for itself at every step.
+double largest_of(std::span<const double> logits) {
+  constexpr size_t kSides = 8;
+  double sides[kSides];
+  std::fill(sides, sides + kSides, -HUGE_VAL);
+  size_t i = 0;
+  for (; i + kSides <= logits.size(); i += kSides) {
+    for (size_t s = 0; s < kSides; ++s) sides[s] = std::max(sides[s], logits[i + s]);
+  }
+  for (; i < logits.size(); ++i) sides[0] = std::max(sides[0], logits[i]);
+  return *std::max_element(sides, sides + kSides);
+}
+
+// The probability of every id for usable logits that have their penalty, written over them: memory of this size
+// is new to the process each time, and costs more than the arithmetic.
+std::vector<double> distribution_of(std::vector<double> logits, const SamplingOptions& options) {
+  const double largest = largest_of(logits);
+  const auto weight = [&](double logit) {
+    const double found = weight_of(logit, largest, options.temperature);
+    return found >= options.min_p ? found : 0;
+  };
   if (options.temperature == 0) {
-    probabilities[static_cast<size_t>(best.id)] = 1;
-    return probabilities;
+    const auto best = std::find(logits.begin(), logits.end(), largest);  // the first of equals
+    std::fill(logits.begin(), logits.end(), 0.0);
+    *best = 1;
+    return logits;
   }
-  keep_top_k(kept, options.top_k);
-  keep_top_p(kept, options.top_p, best.logit, options.temperature);
+  if (options.top_k <= 0 && options.top_p >= 1) {
+    for (double& logit : logits) logit = weight(logit);
+  } else {
+    std::vector<Candidate> kept = candidates_of(logits);
+    keep_top_k(kept, options.top_k);
+    keep_top_p(kept, options.top_p, largest, options.temperature);
+    std::fill(logits.begin(), logits.end(), 0.0);
+    for (const Candidate& candidate : kept)
+      logits[static_cast<size_t>(candidate.id)] = weight(candidate.logit);
+  }
   double total = 0;
-  for (const Candidate& candidate : kept) {
-    const double weight = weight_of(candidate, best.logit, options.temperature);
-    if (weight >= options.min_p) probabilities[static_cast<size_t>(candidate.id)] = weight;
+  for (double of_one : logits) total += of_one;  // in the order of ids: one sum, one result
+  for (double& probability : logits) {
+    if (probability != 0) probability /= total;
   }
-  for (double weight : probabilities) total += weight;  // in the order of ids: one sum, one result
-  for (double& probability : probabilities) probability /= total;
-  return probabilities;
+  return logits;
 }
 
 }  // namespace
@@ -100,14 +124,16 @@ void check_sampling(const SamplingOptions& options) {
 }
 
 int64_t logits_status(std::span<const double> logits) {
-  bool is_any_finite = false;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const double logit = logits[i];
-    if (std::isnan(logit) || logit == HUGE_VAL)
-      return 2 * static_cast<int64_t>(i) + (std::isnan(logit) ? 1 : 0);
-    is_any_finite = is_any_finite || std::isfinite(logit);
+  int64_t below_infinity = 0, finite = 0;  // counted without a way out, as vectors do
+  for (double logit : logits) {
+    below_infinity += logit < HUGE_VAL ? 1 : 0;
+    finite += std::fabs(logit) < HUGE_VAL ? 1 : 0;
   }
-  return is_any_finite ? kUsableLogits : kNoFiniteLogit;
+  if (below_infinity == static_cast<int64_t>(logits.size()))
+    return finite > 0 ? kUsableLogits : kNoFiniteLogit;
+  const auto bad =
+      std::find_if(logits.begin(), logits.end(), [](double x) { return !(x < HUGE_VAL); });
+  return 2 * (bad - logits.begin()) + (std::isnan(*bad) ? 1 : 0);
 }
 
 void check_logits(int64_t status) {
@@ -135,9 +161,9 @@ std::vector<double> token_distribution(std::span<const float> logits, std::span<
   return distribution_of(usable_logits(logits, seen, options), options);
 }
 
-int32_t draw_token(std::span<const double> logits, const SamplingOptions& options,
+int32_t draw_token(std::vector<double> logits, const SamplingOptions& options,
                    const DrawPlace& place) {
-  const std::vector<double> probabilities = distribution_of(logits, options);
+  const std::vector<double> probabilities = distribution_of(std::move(logits), options);
   double left = static_cast<double>(draw_bits(options.seed, place)) * 0x1p-53;
   int32_t last = 0;
   for (size_t i = 0; i < probabilities.size(); ++i) {

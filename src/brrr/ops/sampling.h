@@ -57,7 +57,7 @@ BRRR_HD inline uint64_t draw_bits(uint64_t seed, const DrawPlace& place) {
 int32_t sample_token(std::span<const float> logits, std::span<const int32_t> seen,
                      const SamplingOptions& options, const DrawPlace& place);
 // The same from logits that have their penalty already and were found usable.
-int32_t draw_token(std::span<const double> logits, const SamplingOptions& options,
+int32_t draw_token(std::vector<double> logits, const SamplingOptions& options,
                    const DrawPlace& place);
 
 }  // namespace brrr
