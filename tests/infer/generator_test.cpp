@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "brrr/nn/models.h"
 #include "support/counter_values.h"
 #include "support/error_of.h"
@@ -115,6 +117,105 @@ TEST(Generator, ReadsTheEndOfAPromptThatIsTooLong) {
   for (int32_t i = 0; i < 30; ++i) prompt.push_back(i);
   const std::vector<int32_t> last(prompt.end() - 15, prompt.end());
   EXPECT_EQ(generator.generate(prompt, options), naive(*model, last, 1, options.sampling, 0));
+}
+
+// ---- Draws where the logits are: the same texts, one token ahead of the host.
+
+struct Told {
+  std::vector<Generation> results;
+  std::vector<std::pair<int64_t, int32_t>> taken;  // row and token, as they came
+};
+
+Told tell(const LanguageModel& model, const std::vector<std::vector<int32_t>>& prompts,
+          const GenerateOptions& options, DrawOn draw_on) {
+  Generator generator(model, {.prefill_block = 4, .draw_on = draw_on});
+  Told told;
+  told.results = generator.generate_all(
+      prompts, options, [&](int64_t row, int32_t token) { told.taken.emplace_back(row, token); });
+  return told;
+}
+
+void expect_same_texts(const LanguageModel& model, const std::vector<std::vector<int32_t>>& prompts,
+                       const GenerateOptions& options) {
+  const Told host = tell(model, prompts, options, DrawOn::host),
+             device = tell(model, prompts, options, DrawOn::device);
+  EXPECT_EQ(device.taken, host.taken);
+  for (size_t row = 0; row < prompts.size(); ++row) {
+    EXPECT_EQ(device.results[row].ids, host.results[row].ids) << "row " << row;
+    EXPECT_EQ(device.results[row].stopped, host.results[row].stopped) << "row " << row;
+  }
+}
+
+class WithoutCache : public Gpt2 {
+ public:
+  using Gpt2::Gpt2;
+  bool supports_cache() const override { return false; }
+};
+
+// Prompts of one token, of whole blocks, of a block and one more; rows that end by themselves; texts past the
+// context, which slide or stop.
+TEST(Generator, DrawsOnTheDeviceWhatItDrawsOnTheHost) {
+  Random random(1);
+  WithoutCache gpt2({.vocab = 31, .context = 16, .layers = 1, .heads = 2, .width = 16}, random);
+  for (const NamedTensor& parameter : gpt2.named_parameters()) fill_by_name(parameter);
+  const auto llama = small_model(16);
+  const std::vector<std::vector<std::vector<int32_t>>> calls{
+      {{5}},
+      {{1, 2, 3, 4}},
+      {{1, 2, 3, 4, 5}},
+      {{5},
+       {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18},
+       {9, 9},
+       {7, 6, 5, 4, 3}}};
+  const SamplingOptions free{.seed = 4}, cut{.temperature = 1.2,
+                                             .top_k = 12,
+                                             .top_p = 0.9,
+                                             .min_p = 0.01,
+                                             .repetition_penalty = 1.3,
+                                             .seed = 9};
+  for (const LanguageModel* model :
+       {static_cast<const LanguageModel*>(llama.get()), static_cast<const LanguageModel*>(&gpt2)}) {
+    for (const auto& prompts : calls) {
+      for (const SamplingOptions& sampling : {free, cut, SamplingOptions{.temperature = 0}}) {
+        for (ContextEnd end : {ContextEnd::slide, ContextEnd::stop}) {
+          GenerateOptions options{
+              .tokens = 37, .sampling = sampling, .context_end = end, .first_sample = 3};
+          expect_same_texts(*model, prompts, options);
+          options.stop = tell(*model, prompts, options, DrawOn::host).results[0].ids[3];
+          expect_same_texts(*model, prompts, options);
+        }
+      }
+    }
+  }
+}
+
+// One generator for several calls: what a call left behind in the decoder does not show in the next.
+TEST(Generator, CallsThatDrawOnTheDeviceDoNotMeet) {
+  const auto model = small_model();
+  Generator device(*model, {.draw_on = DrawOn::device}), host(*model, {.draw_on = DrawOn::host});
+  const std::vector<int32_t> prompts[] = {{1}, {2, 3}, {4, 5, 6}, {1}};
+  for (double penalty : {1.0, 1.5, 1.0, 2.0}) {
+    for (const std::vector<int32_t>& prompt : prompts) {
+      GenerateOptions options{.tokens = 9, .sampling = {.repetition_penalty = penalty, .seed = 5}};
+      const auto expected = host.generate(prompt, options);
+      EXPECT_EQ(device.generate(prompt, options), expected);
+      options.stop = expected[2];  // a draw is under way when the text ends
+      EXPECT_EQ(device.generate(prompt, options), host.generate(prompt, options));
+    }
+  }
+  EXPECT_EQ(device.decoder(1).programs(), 3) << "blocks, draws, draws with a penalty";
+}
+
+TEST(Generator, SaysWhichLogitIsNoNumberWhereverItDraws) {
+  const auto model = small_model();
+  NoGrad writing;
+  for (const NamedTensor& parameter : model->named_parameters())
+    parameter.tensor.fill(std::nanf(""));
+  for (DrawOn draw_on : {DrawOn::host, DrawOn::device}) {
+    Generator generator(*model, {.draw_on = draw_on});
+    EXPECT_THAT(error_of([&] { generator.generate(std::vector<int32_t>{1}, {.tokens = 3}); }),
+                HasSubstr("sampling: the logit of token 0 is nan; the model computes no usable"));
+  }
 }
 
 TEST(Generator, WantsSomethingToBeginWith) {

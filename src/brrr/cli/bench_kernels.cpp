@@ -19,8 +19,10 @@
 #include "brrr/device/gpu_info.h"
 #include "brrr/graph/call.h"
 #include "brrr/ops/attention.h"
+#include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
+#include "brrr/ops/draw_tokens.h"
 #include "brrr/ops/gemm_cuda.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/random.h"
@@ -65,6 +67,27 @@ std::vector<KernelWork> attention_works(const AttentionSize& size) {
                   {q, k, v, out[0], out[1], dout, zeros({b, h, t}, {.device = kGpu})}, attrs)};
 }
 
+// One token of each row, with every way to cut; a few microseconds, which is launching and meeting, not bytes.
+std::vector<KernelWork> draw_works(int64_t rows, int64_t vocab) {
+  const Tensor logits = random_on_gpu({rows, vocab}, DType::bf16, 14) * 4.0;
+  const Tensor seen =
+      to(zeros({rows, vocab}, {.dtype = DType::boolean, .device = Device::cpu()}), kGpu);
+  const std::vector<DrawPlace> places(static_cast<size_t>(rows));
+  std::vector<KernelWork> works;
+  for (const auto& [name, options] :
+       {std::pair<std::string, SamplingOptions>{"greedy", {.temperature = 0}},
+        {"temperature", {.temperature = 0.8}},
+        {"top-k", {.temperature = 0.8, .top_k = 40}},
+        {"top-p", {.temperature = 0.8, .top_p = 0.9}},
+        {"all", {.temperature = 0.8, .top_k = 40, .top_p = 0.9, .repetition_penalty = 1.2}}}) {
+    Tensors inputs{logits, to(draw_settings(options), kGpu), to(draw_keys(options, places), kGpu)};
+    if (options.repetition_penalty != 1) inputs.push_back(seen);
+    works.push_back(op_work(fmt::format("draw_tokens bf16 [{}, {}], {}", rows, vocab, name),
+                            draw_tokens_op, inputs, {}));
+  }
+  return works;
+}
+
 std::vector<KernelGroup> all_groups() {
   std::vector<KernelGroup> groups = memory_bound_groups();
   groups.push_back({"embedding", embedding_works, 10});
@@ -74,6 +97,10 @@ std::vector<KernelGroup> all_groups() {
         AttentionSize{4, 16, 2048, 96}, AttentionSize{4, 16, 2048, 128},
         AttentionSize{4, 16, 2048, 192}, AttentionSize{4, 16, 2048, 256}})
     groups.push_back({"attention", [size] { return attention_works(size); }, 10});
+  for (int64_t rows : {1, 8}) {
+    for (int64_t vocab : {50257, 151936})
+      groups.push_back({"draws", [rows, vocab] { return draw_works(rows, vocab); }, 200});
+  }
   if (has_f8_products()) groups.push_back({"fp8", fp8_works, 10});
   return groups;
 }
@@ -178,15 +205,16 @@ KernelWork op_work(const std::string& name, const OpDef& op, const Tensors& inpu
 }
 
 void add_bench_kernels(CLI::App& bench) {
-  CLI::App* command = bench.add_subcommand(
-      "kernels",
-      "Norms, softmax, GELU, classifier, AdamW, attention on a GPU: time, bandwidth, FLOP/s");
+  CLI::App* command = bench.add_subcommand("kernels",
+                                           "Norms, softmax, GELU, classifier, AdamW, attention, "
+                                           "draws on a GPU: time, bandwidth, FLOP/s");
   const auto options = std::make_shared<KernelOptions>();
   command
       ->add_option("--only", options->only,
-                   "Groups: rows, long-rows, update, embedding, attention, fp8")
+                   "Groups: rows, long-rows, update, embedding, attention, draws, fp8")
       ->delimiter(',')
-      ->check(CLI::IsMember({"rows", "long-rows", "update", "embedding", "attention", "fp8"}));
+      ->check(
+          CLI::IsMember({"rows", "long-rows", "update", "embedding", "attention", "draws", "fp8"}));
   add_device_option(*command, options->device);
   command->add_flag("--json", options->json, "Print JSON");
   command->add_option("--out", options->out, "Write JSON to a file too");

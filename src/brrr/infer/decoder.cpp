@@ -16,7 +16,13 @@ Tensor numbers(const std::vector<int64_t>& values) {
 }
 
 // Rows of `all`, f32, that ended in this block take their logits from it.
-void take_rows(const Tensor& all, const Tensor& block, const std::vector<bool>& ended) {
+void take_rows(Tensor& all, const Tensor& block, const std::vector<bool>& ended) {
+  if (all.device() != Device::cpu()) {
+    const std::vector<uint8_t> flags(ended.begin(), ended.end());
+    const Tensor rows = from_values(flags, {all.dim(0), 1});
+    all = where(to(cast(rows, DType::boolean), all.device()), cast(block, DType::f32), all);
+    return;
+  }
   const Tensor values = contiguous(to(cast(block, DType::f32), Device::cpu()));
   const int64_t vocab = all.dim(1);
   for (size_t row = 0; row < ended.size(); ++row) {
@@ -36,7 +42,15 @@ size_t longest(const Decoder::Rows& rows) {
 Decoder::Decoder(const LanguageModel& model, const DecoderOptions& options)
     : model_(model),
       options_(options),
-      program_([this](std::span<const Tensor> inputs) { return trace(inputs); }, {}) {
+      program_(
+          [this](std::span<const Tensor> inputs) -> Tensors {
+            return {last_logits(inputs[0], inputs[1], inputs[2])};
+          },
+          {}),
+      draw_program_([this](std::span<const Tensor> inputs) { return trace_draw(inputs, false); },
+                    {}),
+      penalized_program_(
+          [this](std::span<const Tensor> inputs) { return trace_draw(inputs, true); }, {}) {
   check(options.batch > 0, "decoder: a batch of ", options.batch, "; use at least 1");
   check(options.block > 0, "decoder: blocks of ", options.block, " tokens; use at least 1");
   options_.block = std::min(options.block, model.context());
@@ -67,10 +81,10 @@ void Decoder::require_room(const Rows& tokens) const {
 }
 
 // tokens [batch, n], starts [batch], counts [batch] -> logits [batch, vocab] of the last real tokens
-Tensors Decoder::trace(std::span<const Tensor> inputs) const {
+Tensor Decoder::last_logits(const Tensor& tokens, const Tensor& starts,
+                            const Tensor& counts) const {
   NoGrad inference;
   name_states(model_.named_parameters());
-  const Tensor &tokens = inputs[0], &starts = inputs[1], &counts = inputs[2];
   const int64_t batch = tokens.dim(0), n = tokens.dim(1);
   const DecodeInputs decode{&cache_, starts, counts};
   const Tensor hidden =
@@ -80,7 +94,7 @@ Tensors Decoder::trace(std::span<const Tensor> inputs) const {
       n;
   const Tensor last =
       index_select(reshape(hidden, {batch * n, hidden.dim(2)}), 0, first + maximum(counts - 1, 0));
-  return {model_.head(last)};
+  return model_.head(last);
 }
 
 // The next up to n tokens of each row, beginning at `fed`.
@@ -99,8 +113,8 @@ Decoder::Block Decoder::run_block(const Rows& tokens, const std::vector<int64_t>
   return block;
 }
 
-Tensor Decoder::feed_cached(const Rows& tokens) {
-  Tensor logits = zeros({options_.batch, model_.vocab()}, {.device = Device::cpu()});
+Tensor Decoder::feed_cached(Device device, const Rows& tokens) {
+  Tensor logits = zeros({options_.batch, model_.vocab()}, {.device = device});
   std::vector<int64_t> fed(tokens.size(), 0);
   for (int64_t left = static_cast<int64_t>(longest(tokens)); left > 0;) {
     const Block block = run_block(tokens, fed, left == 1 ? 1 : options_.block);
@@ -119,7 +133,7 @@ Tensor Decoder::feed_cached(const Rows& tokens) {
 }
 
 // Rows are filled up to whole blocks, so that there is one program for some lengths and not for each.
-Tensor Decoder::feed_whole(const Rows& tokens) {
+Tensor Decoder::feed_whole(Device device, const Rows& tokens) {
   std::vector<bool> has_tokens;
   for (size_t row = 0; row < tokens.size(); ++row) {
     history_[row].insert(history_[row].end(), tokens[row].begin(), tokens[row].end());
@@ -130,16 +144,21 @@ Tensor Decoder::feed_whole(const Rows& tokens) {
   const Block whole = run_block(history_, std::vector<int64_t>(tokens.size(), 0),
                                 std::min(blocks * options_.block, capacity()));
   lengths_ = whole.counts;
-  Tensor logits = zeros({options_.batch, model_.vocab()}, {.device = Device::cpu()});
+  Tensor logits = zeros({options_.batch, model_.vocab()}, {.device = device});
   take_rows(logits, whole.logits, has_tokens);
   return logits;
 }
 
-Tensor Decoder::feed(const Rows& tokens) {
+Tensor Decoder::feed_to(Device device, const Rows& tokens) {
   require_room(tokens);
-  if (longest(tokens) == 0)
-    return zeros({options_.batch, model_.vocab()}, {.device = Device::cpu()});
-  return uses_cache() ? feed_cached(tokens) : feed_whole(tokens);
+  if (longest(tokens) == 0) return zeros({options_.batch, model_.vocab()}, {.device = device});
+  return uses_cache() ? feed_cached(device, tokens) : feed_whole(device, tokens);
+}
+
+Tensor Decoder::feed(const Rows& tokens) { return feed_to(Device::cpu(), tokens); }
+
+int Decoder::programs() const {
+  return program_.programs() + draw_program_.programs() + penalized_program_.programs();
 }
 
 }  // namespace brrr

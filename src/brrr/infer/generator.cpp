@@ -57,15 +57,89 @@ Decoder::Rows take_pending(std::vector<Text>& texts) {
   return rows;
 }
 
-// Draws the next token of a text; false where that is the one that ends it.
-bool draw(Text& text, std::span<const float> logits, const GenerateOptions& options,
-          uint32_t sample) {
-  const int32_t token = sample_token(logits, text.tokens, options.sampling,
-                                     {.sample = sample, .position = text.tokens.size()});
-  if (token == options.stop) return false;
-  text.tokens.push_back(token);
-  text.pending = {token};
-  return true;
+// The texts of one call, and who takes them.
+struct Writing {
+  const GenerateOptions& options;
+  const Generator::TakeInRow& take;
+  std::vector<Text> texts;
+  std::vector<Generation> results;
+
+  uint32_t sample(size_t row) const { return options.first_sample + static_cast<uint32_t>(row); }
+
+  // The next token of a text, which the stop token ends.
+  void accept(size_t row, int32_t token) {
+    Text& text = texts[row];
+    if (token == options.stop) {
+      text.finished = results[row].stopped = true;
+      return;
+    }
+    text.tokens.push_back(token);
+    text.pending = {token};
+    results[row].ids.push_back(token);
+    if (take) take(static_cast<int64_t>(row), token);
+  }
+  // Where the token is drawn that comes `ahead` behind the next.
+  std::vector<DrawPlace> places(size_t ahead) const {
+    std::vector<DrawPlace> all;
+    for (size_t row = 0; row < texts.size(); ++row)
+      all.push_back({.sample = sample(row), .position = texts[row].tokens.size() + ahead});
+    return all;
+  }
+  std::vector<bool> unfinished() const {
+    std::vector<bool> rows;
+    for (const Text& text : texts) rows.push_back(!text.finished);
+    return rows;
+  }
+  // False where a full text is to end.
+  bool make_room(Decoder& decoder) {
+    if (!is_full(decoder, texts)) return true;
+    if (options.context_end == ContextEnd::stop) return false;
+    slide(decoder, texts);
+    return true;
+  }
+};
+
+void write_on_host(Decoder& decoder, Writing& writing, size_t vocab) {
+  const GenerateOptions& options = writing.options;
+  for (int64_t drawn = 0; drawn < options.tokens && !all_finished(writing.texts); ++drawn) {
+    if (!writing.make_room(decoder)) return;
+    const Tensor logits = decoder.feed(take_pending(writing.texts));
+    for (size_t row = 0; row < writing.texts.size(); ++row) {
+      const Text& text = writing.texts[row];
+      if (text.finished) continue;
+      const std::span<const float> own(logits.data<float>() + row * vocab, vocab);
+      writing.accept(row, sample_token(own, text.tokens, options.sampling,
+                                       {writing.sample(row), text.tokens.size()}));
+    }
+  }
+}
+
+// The decoder draws and feeds itself. The next token is under way before the host takes this one; a row that
+// ends with this one then gets a token too many, which nobody reads.
+void write_on_device(Decoder& decoder, Writing& writing) {
+  const GenerateOptions& options = writing.options;
+  std::vector<Text>& texts = writing.texts;
+  Decoder::Rows seen;
+  for (const Text& text : texts) seen.push_back(text.tokens);
+  decoder.begin_draws(options.sampling, seen);
+  std::optional<PendingResults> next;
+  for (int64_t drawn = 0; drawn < options.tokens && !all_finished(texts); ++drawn) {
+    if (!next) {
+      if (!writing.make_room(decoder)) return;
+      next = decoder.draw(take_pending(texts), writing.places(0));
+    }
+    PendingResults now = *std::exchange(next, std::nullopt);
+    const bool is_next_fed =
+        decoder.uses_cache() && drawn + 1 < options.tokens && !is_full(decoder, texts);
+    if (is_next_fed) next = decoder.draw_next(writing.unfinished(), writing.places(1));
+    const Tensors results = now.take();
+    for (size_t row = 0; row < texts.size(); ++row) {
+      if (texts[row].finished) continue;
+      check_logits(results[1].data<int64_t>()[row]);
+      writing.accept(row, static_cast<int32_t>(results[0].data<int64_t>()[row]));
+      if (is_next_fed) texts[row].pending.clear();
+    }
+  }
 }
 
 }  // namespace
@@ -88,31 +162,20 @@ std::vector<Generation> Generator::generate_all(const std::vector<std::vector<in
                                                 const TakeInRow& take) {
   check_sampling(options.sampling);
   check(options.tokens >= 0, "generate: ", options.tokens, " tokens; use 0 or more");
-  std::vector<Text> texts = texts_of(prompts, model_.context());
-  std::vector<Generation> results(texts.size());
-  if (texts.empty() || options.tokens == 0) return results;
-  Decoder& rows = decoder(static_cast<int64_t>(texts.size()));
+  Writing writing{.options = options,
+                  .take = take,
+                  .texts = texts_of(prompts, model_.context()),
+                  .results = std::vector<Generation>(prompts.size())};
+  if (prompts.empty() || options.tokens == 0) return writing.results;
+  Decoder& rows = decoder(static_cast<int64_t>(prompts.size()));
   rows.restart();
-  const auto vocab = static_cast<size_t>(model_.vocab());
-  for (int64_t drawn = 0; drawn < options.tokens && !all_finished(texts); ++drawn) {
-    if (is_full(rows, texts)) {
-      if (options.context_end == ContextEnd::stop) break;
-      slide(rows, texts);
-    }
-    const Tensor logits = rows.feed(take_pending(texts));
-    for (size_t row = 0; row < texts.size(); ++row) {
-      Text& text = texts[row];
-      if (text.finished) continue;
-      const std::span<const float> own(logits.data<float>() + row * vocab, vocab);
-      if (draw(text, own, options, options.first_sample + static_cast<uint32_t>(row))) {
-        results[row].ids.push_back(text.tokens.back());
-        if (take) take(static_cast<int64_t>(row), text.tokens.back());
-      } else {
-        text.finished = results[row].stopped = true;
-      }
-    }
+  const bool is_on_gpu = rows.device().kind == DeviceKind::cuda;
+  if (options_.draw_on == DrawOn::device || (options_.draw_on == DrawOn::automatic && is_on_gpu)) {
+    write_on_device(rows, writing);
+  } else {
+    write_on_host(rows, writing, static_cast<size_t>(model_.vocab()));
   }
-  return results;
+  return writing.results;
 }
 
 std::vector<int32_t> Generator::generate(std::span<const int32_t> prompt,

@@ -13,12 +13,20 @@
 #include <vector>
 
 #include "brrr/infer/decoder.h"
-#include "brrr/infer/sampling.h"
+#include "brrr/ops/sampling.h"
 
 namespace brrr {
 
+// Where tokens are drawn. The same ones, but for rounding (ops/draw_tokens.h).
+enum class DrawOn : uint8_t {
+  automatic,  // on a GPU where the model lives on one, else on the host
+  host,       // from logits that come to the host for every token
+  device,     // where the logits are, one token ahead of what the host has seen
+};
+
 struct GeneratorOptions {
   int64_t prefill_block = 64;
+  DrawOn draw_on = DrawOn::automatic;
 };
 
 // What happens where a text is as long as the context.

@@ -79,6 +79,7 @@ std::span<const OpDef* const> builtin_ops() {
                                           &one_hot_op,
                                           &sort_op,
                                           &topk_op,
+                                          &draw_tokens_op,
                                           &update_slice_op,
                                           &conv1d_op,
                                           &conv2d_op,

@@ -39,8 +39,8 @@ extern const OpDef pad_op, flip_op, roll_op, outer_op;
 extern const OpDef gather_op, scatter_add_op, embedding_op, embedding_grad_op;
 // index_select.cpp
 extern const OpDef index_select_op, index_add_op, one_hot_op;
-// sort.cpp, update_slice.cpp
-extern const OpDef sort_op, topk_op, update_slice_op;
+// sort.cpp, update_slice.cpp, draw_tokens.cpp
+extern const OpDef sort_op, topk_op, update_slice_op, draw_tokens_op;
 // conv.cpp, pool.cpp
 extern const OpDef conv1d_op, conv2d_op, max_pool2d_op, avg_pool2d_op;
 // matmul.cpp
