@@ -62,36 +62,33 @@ step() {
 
 if wants devices; then step devices 120 "$bin/brrr" devices; fi
 if wants tests; then
-  step tests 300 "$bin/tests/test_cuda" --gtest_brief=1 --gtest_filter='-AllOps/*'
+  step tests 400 "$bin/tests/test_cuda" --gtest_brief=1 --gtest_filter='-AllOps/*'
   # Without a compiler for generated kernels the built-in ones serve, and it says so.
   step without_nvrtc 120 env BRRR_NVRTC=off "$bin/brrr" train --device cuda --steps 5 --out "$out/without_nvrtc"
   grep -q 'built-in ones serve' "$out/without_nvrtc.log" ||
     note without_nvrtc_words FAILED "nothing was said of built-in kernels"
 fi
 if wants sweep; then step sweep 400 "$bin/brrr" sweep --device cuda; fi
-# Memory and races of kernels, all of it side by side: a tool that watches every access slows a kernel tens of times, and
-# mostly waits for the host.
+# Memory and races of kernels, side by side: a tool that watches every access slows a kernel tens of times, and mostly
+# waits for the host.
 if wants sanitizer; then
   if command -v compute-sanitizer >/dev/null; then
-    # memcheck: the sweep, and all tests but those of long rows and of times. Asking for more memory than there is is an
-    # error that a test wants, and the tool reports.
-    memcheck="compute-sanitizer --tool memcheck --error-exitcode 9"
-    slow='*EveryLength:*ManyElements:*ManyRows:CudaProfile*:CudaLadder*:CudaCalibrate*:*TrainsAsOnTheCpu:*OutOfMemory*'
-    # shellcheck disable=SC2086
-    {
-      step memcheck_sweep 400 $memcheck "$bin/brrr" sweep --device cuda &
-      step memcheck_tests 400 $memcheck "$bin/tests/test_cuda" --gtest_brief=1 --gtest_filter="-AllOps/*:CudaGroup*:$slow" &
-      step memcheck_groups 400 $memcheck "$bin/tests/test_cuda" --gtest_brief=1 --gtest_filter='CudaGroup*' &
+    checked="compute-sanitizer --error-exitcode 9 --tool"
+    short='Cases/*:CudaRuntime.Random*:CudaRows.NormsAdd*:CudaRows.Infinities*:CudaFp8.Quantizes*:CudaDraws.CopeWithTies*'
+    longer='CudaFp8*:CudaRows.GradientsOfEmbeddings:CudaRows.NormsWith*:CudaGemm*:CudaCompiled.ARepeat*:CudaGroup.SumsOf*'
+    # Every op under memcheck; under racecheck those whose threads meet in shared memory, in two parts.
+    races() {
+      "$bin/brrr" ops | awk -v part="$1" '$2 ~ /^(reduce|contraction|other|gather|random)$/ && NR % 2 == part { print $1 }'
     }
-    # racecheck: every op whose threads meet in shared memory, in four parts, and the hand kernels at sizes of their own.
-    for part in 0 1 2 3; do
-      mapfile -t ops < <("$bin/brrr" ops | awk -v part=$part '$2 ~ /^(reduce|contraction|other|gather|random)$/ && NR % 4 == part { print $1 }')
-      step "racecheck_sweep_$part" 400 compute-sanitizer --tool racecheck --error-exitcode 9 \
-        "$bin/brrr" sweep --device cuda "${ops[@]}" &
-    done
-    step racecheck_tests 400 compute-sanitizer --tool racecheck --error-exitcode 9 "$bin/tests/test_cuda" --gtest_brief=1 \
-      --gtest_filter='Cases/*:CudaRuntime.Random*:CudaRows.NormsAdd*:CudaRows.Infinities*:CudaFp8.Quantizes*:CudaDraw*' &
-    wait
+    # shellcheck disable=SC2046,SC2086
+    {
+      step memcheck_sweep 500 $checked memcheck "$bin/brrr" sweep --device cuda &
+      step memcheck_kernels 500 $checked memcheck "$bin/tests/test_cuda" --gtest_brief=1 --gtest_filter="$short:$longer" &
+      step racecheck_kernels 500 $checked racecheck "$bin/tests/test_cuda" --gtest_brief=1 --gtest_filter="$short" &
+      step racecheck_sweep_1 500 $checked racecheck "$bin/brrr" sweep --device cuda $(races 0) &
+      step racecheck_sweep_2 500 $checked racecheck "$bin/brrr" sweep --device cuda $(races 1) &
+      wait
+    }
   else
     note sanitizer skipped "compute-sanitizer is not installed"
   fi

@@ -53,7 +53,9 @@ Cost total_cost(const KernelList& list) {
 constexpr int kLayers = 2;
 PlannedProgram gpt2_step(Precision precision, std::string_view left_out = "",
                          MatmulPrecision products = MatmulPrecision::ieee) {
-  StepOptions options{.batch = 8, .seq = 128, .layers = kLayers, .device = Device::null()};
+  StepOptions options;
+  options.batch = 8, options.seq = 128, options.layers = kLayers;
+  options.device = Device::null();
   options.pipeline.device = kSomeGpu;
   options.pipeline.epilogues = kAnySize;
   options.pipeline.precision.policy = precision;

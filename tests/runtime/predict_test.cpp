@@ -6,6 +6,7 @@
 
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
+#include "brrr/napkin/model_step.h"
 #include "brrr/ops/attention.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -147,6 +148,23 @@ TEST(KernelFamily, FusedChainsAreTheSumOfTheirPrimitives) {
   EXPECT_EQ(work.parts[2].family, "tile.add");
   EXPECT_DOUBLE_EQ(priced(program).kernels[0].compute, 3 * 4096 / 1e9);
   EXPECT_EQ(class_of(program.kernels.kernels[0]), KernelClass::elementwise);
+}
+
+// As updates of parameters of many shapes are: no operand is spread over the shape of another.
+TEST(KernelFamily, ProgramsOfAGroupHaveShapesOfTheirOwn) {
+  StepOptions options;
+  options.batch = 1, options.seq = 8;
+  options.device = Device::null();
+  const ModelStep step("gpt2-tiny", options);
+  const PlannedProgram program = plan_program(step.trace_step(), {});
+  size_t largest = 0;
+  for (const Kernel& kernel : program.kernels.kernels) {
+    if (kernel.op || kernel.attachments.empty()) continue;
+    largest = std::max(largest, kernel.attachments.size());
+    for (const FamilyWork& work : work_of(kernel).parts)
+      EXPECT_NE(work.family, "tile.spread") << kernel.name;
+  }
+  EXPECT_GT(largest, 8U);
 }
 
 // The second kernel reads what the first has just written; the input was last used a step ago.

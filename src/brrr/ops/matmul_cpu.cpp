@@ -50,6 +50,20 @@ struct Schedule {
   int64_t groups;  // parts of the batch; 0: the threads share each product
 };
 
+// Into how many pieces `panels` are cut, from `fewest` on, so that the last thread is done first: threads take turns, and
+// three equal pieces take two threads as long as four would. Each stands `copies` times.
+int64_t balanced_pieces(int64_t panels, int64_t fewest, int64_t most, int64_t copies, int threads) {
+  const auto panels_in_turn = [&](int64_t pieces) {
+    return divide_up(copies * pieces, threads) * divide_up(panels, pieces);
+  };
+  int64_t best = fewest;
+  for (int64_t pieces = fewest + 1; pieces <= std::min({panels, most, fewest + threads});
+       ++pieces) {
+    if (panels_in_turn(pieces) < panels_in_turn(best)) best = pieces;
+  }
+  return best;
+}
+
 // Wide pieces read A seldom, tall ones pack B seldom: the largest that the caches hold, and smaller ones
 // only where threads would have nothing to do. Less than 10e6 FLOPs, about 60 us on one core, are not
 // worth waking a thread.
@@ -68,7 +82,10 @@ Schedule schedule(const Problem& problem, int64_t panel_columns, int threads) {
   const int64_t most = worth(problem.flops());
   const int64_t row_pieces = std::min(most, divide_up(problem.m, kPieceRows));
   const int64_t for_all_threads = divide_up(std::min<int64_t>(most, threads), row_pieces);
-  return {panels, row_pieces, std::max(wide_pieces, std::min(panels, for_all_threads)), 0};
+  const int64_t fewest = std::max(wide_pieces, std::min(panels, for_all_threads));
+  return {panels, row_pieces,
+          balanced_pieces(panels, fewest, most / row_pieces, problem.batch * row_pieces, threads),
+          0};
 }
 
 // Matrices may have any strides; a bias, of one axis, is read in order.

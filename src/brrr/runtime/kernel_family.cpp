@@ -93,6 +93,14 @@ void add_tiles(const Kernel& kernel, std::vector<FamilyWork>& parts) {
     if (is_tile(*part.op)) parts.push_back(tile_work(part.op->name, part.elements, wide));
   }
   if (has_op(kernel, OpKind::contraction) || has_op(kernel, OpKind::reduce)) return;
+  if (!kernel.op && !kernel.attachments.empty()) {  // a group: each program has a shape of its own
+    for (const Attachment& own : kernel.attachments) {
+      const Shape& shape = kernel.outputs[static_cast<size_t>(own.outputs[0])].layout.shape;
+      for (int i : own.inputs) add_transfer(kernel.inputs[static_cast<size_t>(i)], shape, parts);
+      for (int i : own.outputs) add_transfer(kernel.outputs[static_cast<size_t>(i)], shape, parts);
+    }
+    return;
+  }
   const Shape& shape = kernel.outputs[0].layout.shape;
   for (const OperandRef& ref : kernel.inputs) add_transfer(ref, shape, parts);
   for (const OperandRef& ref : kernel.outputs) add_transfer(ref, shape, parts);
