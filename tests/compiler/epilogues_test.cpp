@@ -164,7 +164,10 @@ TEST(Epilogues, EveryLowPrecisionOfGptTinyHasThem) {
   for (const auto& [policy, products] : {std::pair{Precision::f32, MatmulPrecision::tf32},
                                          std::pair{Precision::bf16_mixed, MatmulPrecision::ieee},
                                          std::pair{Precision::f16_mixed, MatmulPrecision::ieee}}) {
-    StepOptions options{.batch = 4, .seq = 32, .device = Device::null()};
+    StepOptions options;
+    options.batch = 4;
+    options.seq = 32;
+    options.device = Device::null();
     options.pipeline.device = kSomeGpu;
     options.pipeline.epilogues = kAnySize;
     options.pipeline.precision.policy = policy;
@@ -256,7 +259,11 @@ TEST(Epilogues, TheGradientOfGeluReadsWhatTheForwardPartKept) {
 }
 
 TEST(Epilogues, AreNoneOnTheCpu) {
-  StepOptions options{.batch = 2, .seq = 16, .layers = 1, .device = Device::null()};
+  StepOptions options;
+  options.batch = 2;
+  options.seq = 16;
+  options.layers = 1;
+  options.device = Device::null();
   const ModelStep step("gpt2-tiny", options);
   const PlannedProgram with = plan_program(step.trace_step());
   const PlannedProgram bare = plan_program(step.trace_step(), without({}, kAllEpilogues));
@@ -362,7 +369,10 @@ TEST(Epilogues, Gpt2HasTheSameGradients) {
   BRRR_NEEDS_CUDA_BUILD();
   for (const auto& [policy, tolerance] :
        {std::pair{Precision::f32, 2e-5}, std::pair{Precision::bf16_mixed, 3e-2}}) {
-    StepOptions options{.batch = 2, .seq = 16, .layers = 2};
+    StepOptions options;
+    options.batch = 2;
+    options.seq = 16;
+    options.layers = 2;
     ModelStep step("gpt2-tiny", options);
     PipelineOptions pipeline;
     pipeline.device = kSomeGpu;
