@@ -44,8 +44,6 @@ __device__ void write_sums(const float (&own)[Row::kSteps][kChunk<typename Row::
                            float4* shared, float4* to, int chunks) {
   constexpr int kGroups = kChunk<typename Row::Element> / 4;
   constexpr int kTeams = Row::Team::kTeams;
-  // One barrier in one place: racecheck of CUDA 13 sees no barrier where teams leave the kernel right behind an unrolled one.
-#pragma unroll 1
   for (int turn = 0; turn < kTeams; ++turn) {
     __syncthreads();
     if (Row::Team::place() != turn) continue;
