@@ -64,6 +64,8 @@ TEST(Conventions, SixNFailsForConvolutions) {
       flops += static_cast<double>(cost_of(forward, node).flops);
   }
   EXPECT_GT(flops, 5 * 2 * static_cast<double>(step.parameter_count()));
+  EXPECT_THAT(error_of([] { find_model("cnn"); }), HasSubstr("times 2 N, since a convolution"));
+  EXPECT_THAT(error_of([] { find_model("mlp"); }), HasSubstr("images and not from tokens"));
 }
 
 constexpr const char* kMixtral =

@@ -1,5 +1,6 @@
 #include "brrr/napkin/model_source.h"
 
+#include <fmt/format.h>
 #include <toml++/toml.h>
 
 #include <filesystem>
@@ -8,7 +9,9 @@
 #include <sstream>
 
 #include "brrr/base/nearest_word.h"
+#include "brrr/base/units.h"
 #include "brrr/infer/huggingface.h"
+#include "brrr/napkin/model_step.h"
 
 namespace brrr {
 namespace {
@@ -59,7 +62,29 @@ ModelConfig read_json(const fs::path& path) {
   return is_ours ? model_from_json(text) : shape_from_huggingface(text);
 }
 
+// Classifiers of images have steps, but no tokens: 6 N D counts every weight once.
+[[noreturn]] void refuse_images(const std::string& model) {
+  StepOptions options;
+  options.batch = 1;
+  options.device = Device::null();
+  const ModelStep step(model, options);
+  const Graph forward = step.trace_forward();
+  double flops = 0;
+  for (const Node& node : forward.nodes) {
+    if (node.op->kind == OpKind::contraction)
+      flops += static_cast<double>(cost_of(forward, node).flops);
+  }
+  const auto parameters = static_cast<double>(step.parameter_count());
+  fail(fmt::format(
+      "\"{}\" learns from images and not from tokens: its {} parameters take {:.3g} FLOPs an image "
+      "forward, {:.3g} times 2 N{}; `brrr explain --model {}` and `brrr napkin verify --model {}` "
+      "price its step",
+      model, with_commas(step.parameter_count()), flops, flops / (2 * parameters),
+      model == "cnn" ? ", since a convolution uses its weights at every place" : "", model, model));
+}
+
 ModelConfig base_of(const std::string& model) {
+  if (model == "cnn" || model == "mlp") refuse_images(model);
   const fs::path path(model);
   if (path.extension() == ".toml") return read_toml(path);
   if (path.extension() == ".json") return read_json(path);
