@@ -56,7 +56,10 @@ TEST(Conventions, DifferByWhatTheyCount) {
 
 // 2 N a sample holds where every weight multiplies once: a convolution uses its weights at every place.
 TEST(Conventions, SixNFailsForConvolutions) {
-  const ModelStep step("cnn", {.batch = 1, .device = Device::null()});
+  StepOptions options;
+  options.batch = 1;
+  options.device = Device::null();
+  const ModelStep step("cnn", options);
   const Graph forward = step.trace_forward();
   double flops = 0;
   for (const Node& node : forward.nodes) {
