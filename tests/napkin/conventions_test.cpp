@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "brrr/napkin/gpu_rates.h"
 #include "brrr/napkin/lint.h"
@@ -206,6 +207,30 @@ TEST(Lint, FindsTheVocabularyOfGpt2) {
   EXPECT_EQ(whole_tiles_of_vocab(50304), 50304);
   for (const LintFinding& f : lint(model_preset("llama3-8b"), find_gpu("h100")))
     EXPECT_EQ(f.what.find("vocabulary"), std::string::npos) << f.what;
+}
+
+// Every size that wastes one device has a gain, and taking the advice leaves less to gain.
+TEST(Lint, GainsArePredicted) {
+  ShapeOptions shape{.family = "gpt2", .layers = 12, .hidden = 800, .heads = 10, .vocab = 50257};
+  const GpuSpec& gpu = find_gpu("h100");
+  std::map<std::string, double> gains;
+  for (const LintFinding& f : lint(find_model("", shape).config, gpu)) gains[f.what] = f.gain;
+  for (const char* what : {"vocabulary 50257", "width 800", "heads of 80"}) {
+    ASSERT_TRUE(gains.contains(what)) << what;
+    EXPECT_GT(gains[what], 0.001) << what;
+    EXPECT_LT(gains[what], 0.5) << what;
+  }
+  EXPECT_EQ(gains["10 heads"], 0);
+  const std::vector<LintFinding> few =
+      lint(model_preset("gpt2-124m"), gpu, {.tokens = 2048});  // 48 tiles for 132 multiprocessors
+  const auto out = std::find_if(few.begin(), few.end(),
+                                [](const LintFinding& f) { return f.what == "out [2048 x 768]"; });
+  ASSERT_NE(out, few.end());
+  EXPECT_EQ(out->change, "4096 tokens at a time");
+  EXPECT_GT(out->gain, 0.01);
+  shape.hidden = 1024, shape.heads = 16, shape.vocab = 50304;
+  for (const LintFinding& f : lint(find_model("", shape).config, gpu))
+    EXPECT_LT(f.gain, 0.05) << f.what;
 }
 
 }  // namespace

@@ -34,13 +34,16 @@ void run(const Options& options) {
     return;
   }
   Table table(
-      {"what", "why", "better", "gain of all products"},
+      {"what", "why", "better", "gain"},
       fmt::format("{} on {}, {} tokens at a time", model.name, gpu.name, options.lint.tokens));
   for (const LintFinding& f : findings)
-    table.row(f.what, f.rule, f.change, f.gain > 0 ? fmt::format("{:.1f} %", 100 * f.gain) : "-");
+    table.row(f.what, f.rule, f.change,
+              f.gain > 0 ? fmt::format("{:.1f} %", 100 * f.gain) : "0 % on one device");
   print_table(table);
   print_assumptions(
-      {"tiles of 128 x 128, 128 x 256 from Hopper on, one a multiprocessor; rows that do not start "
+      {"a gain is a share of the time of products and attention, forward and backward; where a "
+       "model becomes another, of the time of a FLOP",
+       "tiles of 128 x 128, 128 x 256 from Hopper on, one a multiprocessor; rows that do not start "
        "on 16 bytes at 50 to 80 % of the rate (a rule of thumb, not measured)"});
 }
 

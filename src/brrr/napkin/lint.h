@@ -1,5 +1,5 @@
 // Sizes of a model that waste a device, each with what a better one would gain: the products of a layer and the
-// head, priced by tiles, waves and alignment, before and after the change.
+// head, priced by tiles, waves and alignment, and attention, before and after the change.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ struct LintFinding {
   std::string what;    // "vocabulary 50257"
   std::string rule;    // why it wastes
   std::string change;  // "pad to 50304"
-  double gain = 0;     // share of the predicted time of all products that it saves
+  double gain =
+      0;  // share of the predicted time of products and attention that it saves; 0: none on one device
 };
 
 struct LintOptions {
