@@ -99,7 +99,7 @@ ModelConfig base_of(const std::string& model) {
 }
 
 int64_t require_size(std::string_view flag, const std::optional<int64_t>& size) {
-  check(size.has_value(), "a free shape needs ", flag);
+  if (!size) fail("a free shape needs ", flag);
   return *size;
 }
 
