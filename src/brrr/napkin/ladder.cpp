@@ -135,7 +135,7 @@ class Climber {
               c_.data<float>(), n);
       });
     } else {
-      add_missing(library, "no BLAS is installed");
+      add_missing(library, "no BLAS is here (apt: libopenblas0)");
     }
     add({"brrr", "matmul of this library", "f32", thread_pool().threads(), Cause::library}, flops,
         [&] { matmul(a_, b_); });
