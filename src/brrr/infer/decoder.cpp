@@ -11,10 +11,6 @@
 namespace brrr {
 namespace {
 
-Tensor numbers(const std::vector<int64_t>& values) {
-  return from_values(values, {static_cast<int64_t>(values.size())});
-}
-
 // Rows of `all`, f32, that ended in this block take their logits from it.
 void take_rows(Tensor& all, const Tensor& block, const std::vector<bool>& ended) {
   if (all.device() != Device::cpu()) {
@@ -38,6 +34,10 @@ size_t longest(const Decoder::Rows& rows) {
 }
 
 }  // namespace
+
+Tensor Decoder::numbers(const std::vector<int64_t>& values) {
+  return from_values(values, {static_cast<int64_t>(values.size())});
+}
 
 Decoder::Decoder(const LanguageModel& model, const DecoderOptions& options)
     : model_(model),

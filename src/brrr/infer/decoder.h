@@ -51,6 +51,7 @@ class Decoder {
   int programs() const;  // traced so far
 
  private:
+  static Tensor numbers(const std::vector<int64_t>& values);
   void require_room(const Rows& tokens) const;
   Tensor last_logits(const Tensor& tokens, const Tensor& starts, const Tensor& counts) const;
   Tensors trace_draw(std::span<const Tensor> inputs, bool is_penalized) const;

@@ -9,14 +9,6 @@
 #include "brrr/ops/views.h"
 
 namespace brrr {
-namespace {
-
-Tensor numbers(const std::vector<int64_t>& values) {
-  return from_values(values, {static_cast<int64_t>(values.size())});
-}
-
-}  // namespace
-
 void Decoder::begin_draws(const SamplingOptions& sampling, const Rows& seen) {
   check_sampling(sampling);
   NoGrad inference;
