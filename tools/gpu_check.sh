@@ -70,23 +70,22 @@ if wants tests; then
 fi
 if wants sweep; then step sweep 400 "$bin/brrr" sweep --device cuda; fi
 # Memory and races of kernels, side by side: a tool that watches every access slows a kernel tens of times, and mostly
-# waits for the host.
+# waits for the host. Every op is under memcheck. Under racecheck are those whose threads meet in shared memory in kernels
+# of ours: products and sorts are the libraries', and attention has its own tests.
 if wants sanitizer; then
   if command -v compute-sanitizer >/dev/null; then
     checked="compute-sanitizer --error-exitcode 9 --tool"
-    short='Cases/*:CudaRuntime.Random*:CudaRows.NormsAdd*:CudaRows.Infinities*:CudaFp8.Quantizes*:CudaDraws.CopeWithTies*'
+    attention='Cases/*'
+    rows='CudaRows.NormsAdd*:CudaRows.Infinities*:CudaFp8.Quantizes*:CudaDraws.CopeWithTies*:CudaRuntime.Random*'
     longer='CudaFp8*:CudaRows.GradientsOfEmbeddings:CudaRows.NormsWith*:CudaGemm*:CudaCompiled.ARepeat*:CudaGroup.SumsOf*'
-    # Every op under memcheck; under racecheck those whose threads meet in shared memory, in two parts.
-    races() {
-      "$bin/brrr" ops | awk -v part="$1" '$2 ~ /^(reduce|contraction|other|gather|random)$/ && NR % 2 == part { print $1 }'
-    }
-    # shellcheck disable=SC2046,SC2086
+    meeting=$("$bin/brrr" ops | awk '$2 ~ /^(reduce|gather|other)$/ && $1 !~ /^(sort|topk)$/ { print $1 }')
+    # shellcheck disable=SC2086
     {
-      step memcheck_sweep 500 $checked memcheck "$bin/brrr" sweep --device cuda &
-      step memcheck_kernels 500 $checked memcheck "$bin/tests/test_cuda" --gtest_brief=1 --gtest_filter="$short:$longer" &
-      step racecheck_kernels 500 $checked racecheck "$bin/tests/test_cuda" --gtest_brief=1 --gtest_filter="$short" &
-      step racecheck_sweep_1 500 $checked racecheck "$bin/brrr" sweep --device cuda $(races 0) &
-      step racecheck_sweep_2 500 $checked racecheck "$bin/brrr" sweep --device cuda $(races 1) &
+      step memcheck_sweep 550 $checked memcheck "$bin/brrr" sweep --device cuda --verbose &
+      step memcheck_kernels 550 $checked memcheck "$bin/tests/test_cuda" --gtest_filter="$attention:$rows:$longer" &
+      step racecheck_attention 550 $checked racecheck "$bin/tests/test_cuda" --gtest_filter="$attention" &
+      step racecheck_rows 550 $checked racecheck "$bin/tests/test_cuda" --gtest_filter="$rows" &
+      step racecheck_sweep 550 $checked racecheck "$bin/brrr" sweep --device cuda --verbose $meeting &
       wait
     }
   else

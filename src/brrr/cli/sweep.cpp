@@ -1,8 +1,10 @@
 // brrr sweep: holds ops against their definitions on this machine.
 #include "brrr/sweep/sweep.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <random>
@@ -33,11 +35,13 @@ std::vector<const OpDef*> find_ops(const std::vector<std::string>& names) {
 struct Outcome {
   int held = 0;
   std::vector<std::string> failures;
+  std::chrono::duration<double> elapsed{};
 };
 
-// Runs every check on one op; the row shows one mark a check.
+// Runs every check on one op.
 Outcome sweep_one(const OpDef& op, std::span<const sweep::Check> checks) {
   Outcome outcome;
+  const auto start = std::chrono::steady_clock::now();
   for (const sweep::Check& check : checks) {
     try {
       check.run(op);
@@ -46,6 +50,7 @@ Outcome sweep_one(const OpDef& op, std::span<const sweep::Check> checks) {
       outcome.failures.push_back(join_text(op.name, ", ", check.name, ": ", error.what()));
     }
   }
+  outcome.elapsed = std::chrono::steady_clock::now() - start;
   return outcome;
 }
 
@@ -64,13 +69,14 @@ struct SweepOptions {
   std::vector<std::string> names;
   std::string device = "cpu";
   uint64_t seed = 0;
+  bool lists_ops = false;
 };
 
 void run_sweep(const SweepOptions& options) {
   const std::vector<const OpDef*> ops = find_ops(options.names);
   const std::span<const sweep::Check> checks =
       checks_on(parse_device(options.device), options.seed);
-  const bool terminal = isatty(fileno(stderr)) != 0;
+  const bool terminal = isatty(fileno(stderr)) != 0 && !options.lists_ops;
   std::vector<std::string> failures;
   size_t held = 0;
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -78,6 +84,11 @@ void run_sweep(const SweepOptions& options) {
       std::fprintf(stderr, "\r[%zu/%zu] %-20.*s", i + 1, ops.size(),
                    static_cast<int>(ops[i]->name.size()), ops[i]->name.data());
     const Outcome outcome = sweep_one(*ops[i], checks);
+    if (options.lists_ops) {
+      fmt::print("{:<24} {:>2} of {} checks held {:8.2f} s\n", ops[i]->name, outcome.held,
+                 checks.size(), outcome.elapsed.count());
+      std::fflush(stdout);  // a checker may be stopped before the end
+    }
     held += static_cast<size_t>(outcome.held);
     failures.insert(failures.end(), outcome.failures.begin(), outcome.failures.end());
   }
@@ -97,7 +108,8 @@ void add_sweep(CLI::App& app) {
   command->add_option("--device", options->device, "cpu, or cuda: the GPU beside the cpu")
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Of the inputs on a GPU; 0 takes fresh ones");
-  command->footer("Examples:\n  brrr sweep matmul softmax\n  brrr sweep --device cuda");
+  command->add_flag("-v,--verbose", options->lists_ops, "A line for every op, with its time");
+  command->footer("Examples:\n  brrr sweep matmul softmax\n  brrr sweep --device cuda --verbose");
   command->callback([options] { run_sweep(*options); });
 }
 

@@ -105,6 +105,7 @@ __global__ void __launch_bounds__(BackwardFit<Row>::kThreads,
   float weight_sums[kSteps][kEach] = {}, bias_sums[kSteps][kEach] = {};
   int64_t r = team.index();
   if (Fit::kReadsAhead && r < call.rows) load(r);
+  __syncthreads();  // the team's barriers come before anything else in shared memory
   const StagedColumns<T> weights(staged, call.weight, chunks);
   __syncthreads();
   for (; r < call.rows; r += team.count()) {

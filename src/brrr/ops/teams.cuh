@@ -72,7 +72,8 @@ struct WarpTeam {
   }
 };
 
-// Two warps of a block of four. They meet at a barrier of their own.
+// Two warps of a block of four. They meet at a barrier of their own in shared memory: racecheck loses sight of those of
+// the hardware where they have part of a block.
 struct PairTeam {
   static constexpr int kBlock = 128, kTeams = 2;
   static __device__ int place() { return static_cast<int>(threadIdx.x) / 64; }
@@ -83,26 +84,40 @@ struct PairTeam {
   }
   static __device__ int64_t count() { return static_cast<int64_t>(gridDim.x) * kTeams; }
 
+  // All of the block; it must pass a barrier before the first sum.
+  __device__ PairTeam() {
+    __shared__ uint64_t barriers[kTeams];
+    barrier_ = static_cast<unsigned>(__cvta_generic_to_shared(barriers + place()));
+    if (rank() == 0)
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;" ::"r"(barrier_) : "memory");
+  }
+
   // Two sets of places take turns, as in BlockTeam.
   template <int Numbers>
   __device__ void sum(float (&values)[Numbers]) {
     __shared__ float parts[kTeams][2][Numbers][2];
-    float(&mine)[Numbers][2] = parts[place()][turn ^= 1];
+    float(&mine)[Numbers][2] = parts[place()][phase_];
     const int warp = rank() / 32;
 #pragma unroll
     for (int n = 0; n < Numbers; ++n) {
       values[n] = join_lanes(values[n], Plus{});
       if (rank() % 32 == 0) mine[n][warp] = values[n];
     }
-    if (place() == 0)
-      asm volatile("bar.sync 1, 64;" ::: "memory");
-    else
-      asm volatile("bar.sync 2, 64;" ::: "memory");
+    if (rank() % 32 == 0)
+      asm volatile("{ .reg .b64 state; mbarrier.arrive.shared::cta.b64 state, [%0]; }" ::"r"(barrier_)
+                   : "memory");
+    asm volatile(
+        "{ .reg .pred done;\n"
+        "again: mbarrier.test_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again; }" ::"r"(barrier_), "r"(phase_)
+        : "memory");
+    phase_ ^= 1;
 #pragma unroll
     for (int n = 0; n < Numbers; ++n) values[n] = mine[n][0] + mine[n][1];
   }
 
-  int turn = 0;
+ private:
+  unsigned barrier_ = 0, phase_ = 0;
 };
 
 struct BlockTeam {
