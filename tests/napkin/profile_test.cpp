@@ -19,8 +19,16 @@ namespace {
 
 using testing::HasSubstr;
 
+// Member by member: g++ 12 takes parts of a temporary with designated initialisers for uninitialised.
+StepOptions step_options(int64_t batch, int64_t seq) {
+  StepOptions options;
+  options.batch = batch;
+  options.seq = seq;
+  return options;
+}
+
 struct Profiled {
-  ModelStep step{"gpt2-tiny", {.batch = 2, .seq = 16}};
+  ModelStep step{"gpt2-tiny", step_options(2, 16)};
   Executable& program = step.executable();
   StepTimes times = measure_steps(program, step.inputs(), {.steps = 2});
   Profile profile = make_profile(program.kernels(), program.plan(), times, synthetic_rates());
@@ -145,7 +153,10 @@ TEST(Advice, FusingSavesWhatItPromised) {
 }
 
 TEST(Advice, SaysWhenAResourceSavesNothing) {
-  ModelStep step("mlp", {.batch = 8, .width = 64, .device = Device::null()});
+  StepOptions options = step_options(8, 64);
+  options.width = 64;
+  options.device = Device::null();
+  const ModelStep step("mlp", options);
   Rates rates = synthetic_rates();
   rates.grids["launch"] = constant_rate("s", 1.0);  // nothing but overhead
   PlannedProgram program = plan_program(step.trace_step());
