@@ -29,6 +29,7 @@
 #include "brrr/runtime/compile.h"
 #include "brrr/runtime/stages.h"
 #include "support/cuda_build.h"
+#include "support/square_tokens.h"
 
 namespace brrr {
 namespace {
@@ -113,25 +114,13 @@ TEST(ChunkRows, OfAChunkAreAllOfIt) {
 
 // ---- the step of GPT-2 ----
 
-struct Batch {
-  Tensor tokens, targets;
-};
-Batch batch_of(int64_t batch, int64_t seq) {
-  std::vector<int64_t> tokens, targets;
-  for (int64_t i = 0; i < batch * seq; ++i) {
-    tokens.push_back(i * i % 61);
-    targets.push_back((i + 1) * (i + 1) % 61);
-  }
-  return {from_values(tokens, {batch, seq}), from_values(targets, {batch, seq})};
-}
-
 constexpr int64_t kVocab = 64, kRows = 3 * 16;
 
 // Losses of all rows and the gradients of all parameters.
 struct Step {
   Random random{3};
   Gpt2 model{{.vocab = kVocab, .context = 16, .layers = 2, .heads = 2, .width = 32}, random};
-  Batch batch = batch_of(3, 16);
+  SquareTokens batch{{3, 16}};
   CrossEntropyOptions loss_options;
 
   auto compiled(const PipelineOptions& options) {
@@ -496,7 +485,7 @@ TEST(ChunkHead, TakesSeveralHeads) {
 
 // Micro-batches: the head is in the body of the repeat.
 TEST(ChunkHead, IsCutInsideOfARepeat) {
-  const Batch batch = batch_of(6, 16);
+  const SquareTokens batch({6, 16});
   Step model;
   const auto run = [&](const PipelineOptions& options, Graph& graph) {
     auto step = compile(

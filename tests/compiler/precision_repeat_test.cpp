@@ -5,8 +5,6 @@
 
 #include "brrr/autodiff/grad.h"
 #include "brrr/compiler/precision_table.h"
-#include "brrr/graph/interpret.h"
-#include "brrr/nn/gpt2.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
@@ -16,18 +14,14 @@
 #include "brrr/ops/repeat.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
-#include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
-#include "compiler/micro_batches.h"
+#include "compiler/low_precision.h"
+#include "compiler/small_gpt.h"
 #include "support/error_of.h"
+#include "support/square_tokens.h"
 
 namespace brrr {
 namespace {
-
-PipelineOptions with_policy(Precision policy,
-                            const std::vector<PrecisionOverride>& overrides = {}) {
-  return {.precision = {.policy = policy, .overrides = overrides}};
-}
 
 const Graph& body_of(const Graph& graph) {
   for (const Node& node : graph.nodes) {
@@ -38,26 +32,17 @@ const Graph& body_of(const Graph& graph) {
 
 // ---- a small GPT whose batch of 4 rows is cut in parts ----
 
-struct Training {
-  Random random{3};
-  Gpt2 model{{.vocab = 64, .context = 32, .layers = 2, .heads = 2, .width = 32}, random};
-  AdamW optimizer;
-  Tensor tokens, targets, count;
+constexpr int64_t kBatch = 4, kSeq = 16;
+
+struct Training : SmallGpt {
   int64_t parts;
+  SquareTokens batch;
+  Tensor count;
 
   explicit Training(int64_t part_count)
-      : optimizer(model.named_parameters(), AdamWOptions{.weight_decay = 0.1}),
-        count(count_of(part_count)),
-        parts(part_count) {
-    constexpr int64_t kBatch = 4, kSeq = 16;
-    std::vector<int64_t> ids, next;
-    for (int64_t i = 0; i < kBatch * kSeq; ++i) {
-      ids.push_back(i * i % 61);
-      next.push_back((i + 1) * (i + 1) % 61);
-    }
-    const Shape shape{parts, kBatch / parts, kSeq};
-    tokens = from_values(ids, shape), targets = from_values(next, shape);
-  }
+      : parts(part_count), batch({parts, kBatch / parts, kSeq}), count(count_of(parts)) {}
+
+  std::vector<Tensor> inputs() const { return {batch.tokens, batch.targets, count}; }
 
   // Gradients of the mean loss and behind them that loss; one part has no repeat.
   std::vector<Tensor> backward(const Tensor& x, const Tensor& y, const Tensor& n) {
@@ -80,22 +65,17 @@ struct Training {
           std::vector<Tensor> grads = backward(x, y, n);
           const Tensor loss = grads.back();
           grads.pop_back();
-          clip_global_norm(grads, 1.0);
-          optimizer.update(grads, 3e-3);
+          update(std::move(grads));
           return loss;
         },
         options);
   }
   std::vector<float> losses(const PipelineOptions& options, int steps) {
     auto compiled = step(options);
-    std::vector<float> found;
-    for (int i = 0; i < steps; ++i) found.push_back(compiled(tokens, targets, count).item<float>());
-    return found;
+    return losses_of(compiled, steps, batch.tokens, batch.targets, count);
   }
   Graph program(const PipelineOptions& options) {
-    auto compiled = step(options);
-    const Tensor inputs[] = {tokens, targets, count};
-    return compiled.function().executable(inputs).graph();
+    return step(options).function().executable(inputs()).graph();
   }
 };
 
@@ -114,10 +94,11 @@ TEST(PrecisionInBodies, OneStepIsThatOfTheWholeBatch) {
   for (const PipelineOptions& options : cases) {
     Training whole(1);
     const std::vector<Tensor> expected =
-        whole.gradients(options)(whole.tokens, whole.targets, whole.count);
+        whole.gradients(options)(whole.batch.tokens, whole.batch.targets, whole.count);
     for (int64_t parts : {2, 4}) {
       Training cut(parts);
-      const std::vector<Tensor> found = cut.gradients(options)(cut.tokens, cut.targets, cut.count);
+      const std::vector<Tensor> found =
+          cut.gradients(options)(cut.batch.tokens, cut.batch.targets, cut.count);
       ASSERT_EQ(found.size(), expected.size());
       for (size_t i = 0; i < found.size(); ++i) {
         EXPECT_EQ(found[i].dtype(), DType::f32);
@@ -134,7 +115,8 @@ TEST(PrecisionInBodies, SumsAreThoseOfPartsAddedByHand) {
   for (const LossScaling kind : {LossScaling::fixed, LossScaling::dynamic, LossScaling::none}) {
     Training cut(4);
     const PipelineOptions options = f16_options({.kind = kind, .initial = 1024});
-    const std::vector<Tensor> found = cut.gradients(options)(cut.tokens, cut.targets, cut.count);
+    const std::vector<Tensor> found =
+        cut.gradients(options)(cut.batch.tokens, cut.batch.targets, cut.count);
     auto one = compile(
         [&](const Tensor& x, const Tensor& y) {
           return grad(cut.model.loss(x, y) * 0.25, cut.optimizer.parameters());
@@ -142,7 +124,8 @@ TEST(PrecisionInBodies, SumsAreThoseOfPartsAddedByHand) {
         options);
     std::vector<Tensor> expected;
     for (int64_t i = 0; i < cut.parts; ++i) {
-      const std::vector<Tensor> grads = one(contiguous(cut.tokens[i]), contiguous(cut.targets[i]));
+      const std::vector<Tensor> grads =
+          one(contiguous(cut.batch.tokens[i]), contiguous(cut.batch.targets[i]));
       for (size_t p = 0; p < grads.size(); ++p) {
         if (i == 0) expected.push_back(zeros(grads[p].shape()));
         expected[p] = expected[p] + grads[p];
@@ -173,30 +156,19 @@ TEST(PrecisionInBodies, TrainsLikeTheWholeBatch) {
 }
 
 TEST(PrecisionInBodies, OptimisingPassesKeepTheBits) {
-  for (Precision policy : {Precision::f16_mixed, Precision::fp8_mixed}) {
-    const std::vector<float> expected = Training(2).losses(with_policy(policy), 4);
-    const PipelineOptions variants[] = {
-        {.simplify = false}, {.fuse = false}, {.plan_memory = false}, {.group_kernels = false}};
-    for (PipelineOptions options : variants) {
-      options.precision.policy = policy;
-      EXPECT_EQ(Training(2).losses(options, 4), expected) << precision_name(policy);
-    }
-  }
+  for (Precision policy : {Precision::f16_mixed, Precision::fp8_mixed})
+    expect_passes_keep_the_bits(
+        policy, [](const PipelineOptions& options) { return Training(2).losses(options, 4); });
 }
 
 TEST(PrecisionInBodies, RunsAsItsGraphIsInterpreted) {
   for (Precision policy : {Precision::f16_mixed, Precision::fp8_mixed}) {
     Training training(2);
     auto step = training.step(with_policy(policy));
-    const Tensor inputs[] = {training.tokens, training.targets, training.count};
+    const std::vector<Tensor> inputs = training.inputs();
     Executable& program = step.function().executable(inputs);
     program.run(inputs);  // the scales are no longer those of the start
-    const Interpreted expected = interpret(program.graph(), inputs);
-    EXPECT_EQ(program.run(inputs)[0].item<float>(), expected.outputs[0].item<float>());
-    for (size_t i = 0; i < expected.states.size(); ++i)
-      EXPECT_EQ(program.graph().states[i].tensor.to_vector<float>(),
-                expected.states[i].to_vector<float>())
-          << program.graph().states[i].name;
+    expect_runs_as_interpreted(program, inputs);
   }
 }
 

@@ -5,8 +5,6 @@
 #include <cmath>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/graph/interpret.h"
-#include "brrr/nn/gpt2.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
@@ -15,56 +13,30 @@
 #include "brrr/ops/unary.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
+#include "compiler/low_precision.h"
+#include "compiler/small_gpt.h"
 #include "support/error_of.h"
+#include "support/square_tokens.h"
 
 namespace brrr {
 namespace {
 
-struct Batch {
-  Tensor tokens, targets;
-};
-Batch batch_of(int64_t batch, int64_t seq) {
-  std::vector<int64_t> tokens, targets;
-  for (int64_t i = 0; i < batch * seq; ++i) {
-    tokens.push_back(i * i % 61);
-    targets.push_back((i + 1) * (i + 1) % 61);
-  }
-  return {from_values(tokens, {batch, seq}), from_values(targets, {batch, seq})};
-}
-
-struct Training {
-  Random random{3};
-  Gpt2 model{{.vocab = 64, .context = 32, .layers = 2, .heads = 2, .width = 32}, random};
-  AdamW optimizer;
-  Training() : optimizer(model.named_parameters(), AdamWOptions{.weight_decay = 0.1}) {}
-
+struct Training : SmallGpt {
   auto compiled(const PipelineOptions& options) {
     return compile(
         [this](const Tensor& tokens, const Tensor& targets) {
           const Tensor loss = model.loss(tokens, targets);
-          std::vector<Tensor> grads = grad(loss, optimizer.parameters());
-          clip_global_norm(grads, 1.0);
-          optimizer.update(grads, 3e-3);
+          update(grad(loss, optimizer.parameters()));
           return loss.detach();
         },
         options);
   }
   std::vector<float> losses(const PipelineOptions& options, int steps) {
     auto step = compiled(options);
-    const Batch batch = batch_of(2, 16);
-    std::vector<float> found;
-    for (int i = 0; i < steps; ++i)
-      found.push_back(step(batch.tokens, batch.targets).item<float>());
-    return found;
+    const SquareTokens batch({2, 16});
+    return losses_of(step, steps, batch.tokens, batch.targets);
   }
 };
-
-const StateSlot& state_named(const Graph& graph, const std::string& name) {
-  for (const StateSlot& state : graph.states) {
-    if (state.name == name) return state;
-  }
-  throw std::runtime_error("there is no state named " + name);
-}
 
 // 8 bits of mantissa in bf16, 11 in f16, 4 in e4m3: the noise of the losses goes with them.
 TEST(MixedPrecision, TrainsLikeF32) {
@@ -77,7 +49,7 @@ TEST(MixedPrecision, TrainsLikeF32) {
                {Precision::f16_mixed, 2e-5, 0.005},
                {Precision::fp8_mixed, 1e-3, 0.15}};
   for (const auto& c : cases) {
-    const std::vector<float> low = Training().losses({.precision = {.policy = c.policy}}, 50);
+    const std::vector<float> low = Training().losses(with_policy(c.policy), 50);
     EXPECT_NE(low, f32) << precision_name(c.policy);
     EXPECT_NEAR(low[0], f32[0], c.first * f32[0]) << precision_name(c.policy);
     for (size_t i = 0; i < f32.size(); ++i)
@@ -86,29 +58,17 @@ TEST(MixedPrecision, TrainsLikeF32) {
 }
 
 TEST(MixedPrecision, OptimisingPassesKeepTheBits) {
-  for (Precision policy : {Precision::bf16_mixed, Precision::f16_mixed, Precision::fp8_mixed}) {
-    const std::vector<float> expected = Training().losses({.precision = {.policy = policy}}, 5);
-    const PipelineOptions variants[] = {
-        {.simplify = false}, {.fuse = false}, {.plan_memory = false}};
-    for (PipelineOptions options : variants) {
-      options.precision.policy = policy;
-      EXPECT_EQ(Training().losses(options, 5), expected) << precision_name(policy);
-    }
-  }
+  for (Precision policy : {Precision::bf16_mixed, Precision::f16_mixed, Precision::fp8_mixed})
+    expect_passes_keep_the_bits(
+        policy, [](const PipelineOptions& options) { return Training().losses(options, 5); });
 }
 
 TEST(MixedPrecision, RunsAsItsGraphIsInterpreted) {
   Training training;
-  auto step = training.compiled({.precision = {.policy = Precision::bf16_mixed}});
-  const Batch batch = batch_of(2, 16);
+  auto step = training.compiled(with_policy(Precision::bf16_mixed));
+  const SquareTokens batch({2, 16});
   const Tensor inputs[] = {batch.tokens, batch.targets};
-  Executable& program = step.function().executable(inputs);
-  const Interpreted expected = interpret(program.graph(), inputs);
-  EXPECT_EQ(program.run(inputs)[0].item<float>(), expected.outputs[0].item<float>());
-  for (size_t i = 0; i < expected.states.size(); ++i)
-    EXPECT_EQ(program.graph().states[i].tensor.to_vector<float>(),
-              expected.states[i].to_vector<float>())
-        << program.graph().states[i].name;
+  expect_runs_as_interpreted(step.function().executable(inputs), inputs);
 }
 
 // ---- copies ----
@@ -128,8 +88,8 @@ void expect_copies_in_step(const Graph& graph) {
 
 TEST(MixedPrecision, CopiesAreTheirMastersRounded) {
   Training training;
-  auto step = training.compiled({.precision = {.policy = Precision::bf16_mixed}});
-  const Batch small = batch_of(1, 8), large = batch_of(2, 16);
+  auto step = training.compiled(with_policy(Precision::bf16_mixed));
+  const SquareTokens small({1, 8}), large({2, 16});
   const Tensor inputs[] = {small.tokens, small.targets};
   for (int i = 0; i < 3; ++i) {  // two programs write the same parameters by turns
     step(small.tokens, small.targets);
@@ -141,8 +101,8 @@ TEST(MixedPrecision, CopiesAreTheirMastersRounded) {
 
 TEST(MixedPrecision, WritesToAMasterAreSeen) {
   const Tensor w = tensor({{1, 2}, {3, 4}}), x = tensor({{1, 0}, {0, 1}});
-  auto f = compile([&](const Tensor& in) { return matmul(in, w); },
-                   {.precision = {.policy = Precision::bf16_mixed}});
+  auto f =
+      compile([&](const Tensor& in) { return matmul(in, w); }, with_policy(Precision::bf16_mixed));
   EXPECT_EQ(f(x).to_vector<float>(), (std::vector<float>{1, 2, 3, 4}));
   w.fill(9);
   EXPECT_EQ(f(x).to_vector<float>(), (std::vector<float>{9, 9, 9, 9}));
@@ -152,8 +112,8 @@ TEST(MixedPrecision, CopiesAreInTheLedger) {
   const Tensor w = zeros({64, 64});
   w.set_category(Category::parameter);
   const Bytes before = ledger().live(Category::parameter);
-  auto f = compile([&](const Tensor& in) { return matmul(in, w); },
-                   {.precision = {.policy = Precision::bf16_mixed}});
+  auto f =
+      compile([&](const Tensor& in) { return matmul(in, w); }, with_policy(Precision::bf16_mixed));
   f(ones({1, 64}));
   EXPECT_EQ((ledger().live(Category::parameter) - before).value(), 64 * 64 * 2);
 }
@@ -184,19 +144,15 @@ struct Product {
   }
 };
 
-PipelineOptions f16(const LossScaleOptions& scale = {}) {
-  return {.precision = {.policy = Precision::f16_mixed, .loss_scale = scale}};
-}
-
 TEST(LossScale, KeepsGradientsThatF16WouldLose) {
   const Tensor x = tensor({{1, 2}, {3, 4}});
   constexpr double kSize = 1e-8;  // the smallest number of f16 is 6e-8, half of it rounds to 0
   const std::vector<float> none =
-      Product(kSize).gradient(f16({.kind = LossScaling::none}))(x).to_vector<float>();
+      Product(kSize).gradient(f16_options({.kind = LossScaling::none}))(x).to_vector<float>();
   EXPECT_EQ(none, (std::vector<float>{0, 0, 0, 0}));
   for (LossScaling kind : {LossScaling::automatic, LossScaling::fixed, LossScaling::dynamic}) {
     const std::vector<float> scaled =
-        Product(kSize).gradient(f16({.kind = kind}))(x).to_vector<float>();
+        Product(kSize).gradient(f16_options({.kind = kind}))(x).to_vector<float>();
     const double expected[] = {4e-8, 4e-8, 6e-8, 6e-8};  // sums of the columns of x, times 1e-8
     for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(scaled[i], expected[i], 1e-3 * expected[i]);
   }
@@ -214,7 +170,7 @@ TEST(LossScale, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
   const Tensor inputs[] = {x};
   Product product(
       8);  // 65536 * 8 and 32768 * 8 ... are infinite in f16; 8192 * 8 is too, 4096 * 8 not
-  auto step = product.step(f16());
+  auto step = product.step(f16_options());
   const Graph& graph = step.function().executable(inputs).graph();
   const Tensor scale = state_named(graph, "loss_scale").tensor;
   const std::vector<std::vector<double>> before = contents(product);
@@ -232,7 +188,7 @@ TEST(LossScale, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
 TEST(LossScale, AFixedScaleSkipsToo) {
   const Tensor x = tensor({{1, 2}, {3, 4}});
   Product product(8);
-  auto step = product.step(f16({.kind = LossScaling::fixed, .initial = 65536}));
+  auto step = product.step(f16_options({.kind = LossScaling::fixed, .initial = 65536}));
   const std::vector<std::vector<double>> before = contents(product);
   step(x);
   EXPECT_EQ(contents(product), before);
@@ -242,7 +198,7 @@ TEST(LossScale, GrowsAfterGoodSteps) {
   const Tensor x = tensor({{1, 2}, {3, 4}});
   const Tensor inputs[] = {x};
   Product product(1e-4);
-  auto step = product.step(f16({.initial = 1024, .growth_interval = 3, .largest = 4096}));
+  auto step = product.step(f16_options({.initial = 1024, .growth_interval = 3, .largest = 4096}));
   const Graph& graph = step.function().executable(inputs).graph();
   const Tensor scale = state_named(graph, "loss_scale").tensor;
   std::vector<double> scales;
@@ -256,7 +212,7 @@ TEST(LossScale, GrowsAfterGoodSteps) {
 
 TEST(LossScale, IsOneForAllShapes) {
   Product product(8);
-  auto step = product.step(f16());
+  auto step = product.step(f16_options());
   const Tensor one = ones({1, 2}), two = ones({2, 2});
   const Tensor inputs[] = {one};
   step(one);
@@ -270,8 +226,8 @@ TEST(LossScale, IsOneForAllShapes) {
 TEST(LossScale, LeavesNoTrace) {
   const Tensor x = tensor({{1, 2}, {3, 4}});
   Product scaled(1), plain(1);
-  auto a = scaled.step(f16({.initial = 256}));
-  auto b = plain.step(f16({.kind = LossScaling::none}));
+  auto a = scaled.step(f16_options({.initial = 256}));
+  auto b = plain.step(f16_options({.kind = LossScaling::none}));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a(x).item<float>(), b(x).item<float>());
   EXPECT_EQ(contents(scaled), contents(plain));
 }
@@ -283,10 +239,11 @@ TEST(LossScale, RefusesGradientsOfGradients) {
     return grad(sum(square(first)), {w})[0];
   };
   const Tensor x = ones({2, 2});
-  EXPECT_NE(error_of([&] { compile(twice, f16())(x); }).find("gradients of two backward walks"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { compile(twice, f16_options())(x); }).find("gradients of two backward walks"),
+      std::string::npos);
   const std::vector<float> found =
-      compile(twice, {.precision = {.policy = Precision::bf16_mixed}})(x).to_vector<float>();
+      compile(twice, with_policy(Precision::bf16_mixed))(x).to_vector<float>();
   EXPECT_EQ(found, twice(x).to_vector<float>());  // small whole numbers: nothing is rounded
 }
 
@@ -294,7 +251,7 @@ TEST(LossScale, RefusesGradientsOfGradients) {
 
 TEST(Fp8, ScalesComeFromTheLargestMagnitudesOfTheStepsBefore) {
   Product product(1);
-  auto step = product.step({.precision = {.policy = Precision::fp8_mixed, .amax_steps = 3}});
+  auto step = product.step(fp8_options());
   const Tensor first = tensor({{1, -6}, {3, 4}});
   const Tensor inputs[] = {first};
   const Graph& graph = step.function().executable(inputs).graph();
@@ -318,8 +275,8 @@ TEST(Fp8, ScalesComeFromTheLargestMagnitudesOfTheStepsBefore) {
 TEST(Fp8, ProductsAreThoseOfRoundedOperands) {
   Random random(5);
   const Tensor x = normal({4, 16}, random.stream("x")), w = normal({16, 8}, random.stream("w"));
-  auto f = compile([&](const Tensor& in) { return matmul(in, w); },
-                   {.precision = {.policy = Precision::fp8_mixed}});
+  auto f =
+      compile([&](const Tensor& in) { return matmul(in, w); }, with_policy(Precision::fp8_mixed));
   f(x);  // sets the scales
   const auto rounded = [](const Tensor& t) {
     const float scale = 448 / max(abs(t)).item<float>();
@@ -333,10 +290,9 @@ TEST(Fp8, ProductsAreThoseOfRoundedOperands) {
 
 TEST(Fp8, FormatsByDirectionAndOverridesByName) {
   Training training;
-  PipelineOptions options{.precision = {.policy = Precision::fp8_mixed,
-                                        .overrides = {{"head", Precision::bf16_mixed}}}};
-  auto step = training.compiled(options);
-  const Batch batch = batch_of(2, 16);
+  auto step =
+      training.compiled(with_policy(Precision::fp8_mixed, {{"head", Precision::bf16_mixed}}));
+  const SquareTokens batch({2, 16});
   const Tensor inputs[] = {batch.tokens, batch.targets};
   const Graph& graph = step.function().executable(inputs).graph();
   int products = 0;

@@ -16,7 +16,7 @@
 #include "brrr/ops/views.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
-#include "compiler/micro_batches.h"
+#include "compiler/low_precision.h"
 
 namespace brrr {
 namespace {

@@ -9,7 +9,6 @@
 #include "brrr/autodiff/grad.h"
 #include "brrr/device/default_device.h"
 #include "brrr/graph/call.h"
-#include "brrr/nn/gpt2.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/gemm_cuda.h"
 #include "brrr/ops/matmul.h"
@@ -20,7 +19,9 @@
 #include "brrr/runtime/compile.h"
 #include "brrr/runtime/tensor_core_mark.h"
 #include "cuda/gpu.h"
+#include "cuda/low_precision.h"
 #include "cuda/modes.h"
+#include "support/square_tokens.h"
 
 namespace brrr {
 namespace {
@@ -171,7 +172,7 @@ TEST(CudaFp8, TrainingWidensNothingAndLearnsTheSame) {
   const auto train = [](std::string_view left_out, int& full, int& products) {
     const DeviceScope device(kGpu);
     Random random(3);
-    Gpt2 model({.vocab = 64, .context = 32, .layers = 2, .heads = 2, .width = 64}, random);
+    Gpt2 model(kSmallGpt, random);
     AdamW optimizer(model.named_parameters(), AdamWOptions{.weight_decay = 0.1});
     PipelineOptions options =
         without({.precision = {.policy = Precision::fp8_mixed}, .device = kGpu}, left_out);
@@ -182,13 +183,8 @@ TEST(CudaFp8, TrainingWidensNothingAndLearnsTheSame) {
           return {loss.detach()};
         },
         options);
-    std::vector<int64_t> tokens, targets;
-    for (int64_t i = 0; i < 2 * 32; ++i) {
-      tokens.push_back(i * i % 61);
-      targets.push_back((i + 1) * (i + 1) % 61);
-    }
-    const std::vector<Tensor> inputs{to(from_values(tokens, {2, 32}), kGpu),
-                                     to(from_values(targets, {2, 32}), kGpu)};
+    const SquareTokens batch({2, 32});
+    const std::vector<Tensor> inputs{to(batch.tokens, kGpu), to(batch.targets, kGpu)};
     std::vector<double> losses;
     for (int i = 0; i < 20; ++i)
       losses.push_back(step.executable(inputs).run(inputs)[0].item<double>());

@@ -17,6 +17,9 @@
 #include "brrr/runtime/tensor_core_mark.h"
 #include "brrr/train/step.h"
 #include "cuda/gpu.h"
+#include "cuda/low_precision.h"
+#include "support/square_tokens.h"
+#include "support/values_of.h"
 
 namespace brrr {
 namespace {
@@ -49,24 +52,18 @@ const Mode kModes[] = {
      0.05,
      0.1}};
 
-// Sizes are multiples of 16, as 8-bit products ask: 8 rows of 32 tokens, in parts of 2 at least.
+// 8 rows of 32 tokens, in parts of 2 at least: multiples of 16, as 8-bit products ask.
 class Training {
  public:
   Training(const PrecisionOptions& precision, Device device, int64_t parts)
       : device_scope_(device),
-        model_(make_model(
-            Gpt2Config{.vocab = 64, .context = 32, .layers = 2, .heads = 2, .width = 64}, random_)),
+        model_(make_model(kSmallGpt, random_)),
         optimizer_(model_->named_parameters(), AdamWOptions{.weight_decay = 0.1}),
         schedule_({.shape = ScheduleShape::constant, .rate = 3e-3, .steps = 100}),
         step_(*model_, optimizer_, nullptr, schedule_, options_of(precision, device, parts)) {
-    constexpr int64_t kBatch = 8, kSeq = 32;
-    std::vector<int64_t> tokens, targets;
-    for (int64_t i = 0; i < kBatch * kSeq; ++i) {
-      tokens.push_back(i * i % 61);
-      targets.push_back((i + 1) * (i + 1) % 61);
-    }
-    batch_.inputs = to(from_values(tokens, {kBatch, kSeq}), device);
-    batch_.targets = to(from_values(targets, {kBatch, kSeq}), device);
+    const SquareTokens squares({8, 32});
+    batch_.inputs = to(squares.tokens, device);
+    batch_.targets = to(squares.targets, device);
   }
 
   StepResult step() { return step_.run(batch_, next_++); }
@@ -76,23 +73,9 @@ class Training {
     return found;
   }
   Executable& program() { return step_.executable(batch_); }
-  std::vector<float> state(std::string_view name) {
-    for (const StateSlot& slot : program().graph().states) {
-      if (slot.name == name) return to(slot.tensor, Device::cpu()).to_vector<float>();
-    }
-    ADD_FAILURE() << "there is no state named " << name;
-    return {};
-  }
+  std::vector<float> state(std::string_view name) { return state_of(program(), name); }
   std::vector<float> contents() const {
-    std::vector<float> all;
-    for (const auto& named : {model_->named_parameters(), optimizer_.states()}) {
-      for (const NamedTensor& each : named) {
-        const std::vector<float> values =
-            to(each.tensor.detach(), Device::cpu()).to_vector<float>();
-        all.insert(all.end(), values.begin(), values.end());
-      }
-    }
-    return all;
+    return values_of({model_->named_parameters(), optimizer_.states()});
   }
 
  private:
@@ -157,26 +140,15 @@ TEST(CudaMicroBatches, HaveTheSameBitsTwice) {
 
 TEST(CudaMicroBatches, AnOverflowHalvesTheScaleOnceAndChangesNothingElse) {
   BRRR_NEEDS_GPU();
-  PrecisionOptions precision{.policy = Precision::f16_mixed};
-  precision.loss_scale = {.initial = 0x1p40, .growth_interval = 3, .largest = 0x1p40};
-  Training training(precision, kGpu, 4);
-  const std::vector<float> before = training.contents();
-  double scale = 0x1p40;
-  int refused = 0;
-  for (; refused < 40; ++refused) {
+  Training training(overflowing_f16(), kGpu, 4);
+  std::vector<bool> applied;
+  double scale = expect_overflows_halve_the_scale(training, [&] {
     const StepResult result = training.step();
-    EXPECT_TRUE(std::isfinite(result.loss)) << "the forward part is not scaled";
-    const double now = training.state("loss_scale")[0];
-    if (now >= scale) break;
-    EXPECT_EQ(now, scale / 2);
-    EXPECT_FALSE(result.applied);
-    EXPECT_EQ(training.contents(), before) << "step " << refused;
-    scale = now;
-  }
-  EXPECT_GT(refused, 3) << "launches, capture and replays see an overflow";
-  EXPECT_LT(refused, 40);
-  EXPECT_NE(training.contents(), before) << "the first step without an overflow counts";
-  EXPECT_EQ(training.state("loss_scale.good_steps")[0], 1);
+    applied.push_back(result.applied);
+    return result.loss;
+  });
+  for (size_t i = 0; i < applied.size(); ++i)
+    EXPECT_EQ(applied[i], i + 1 == applied.size()) << "step " << i << " of " << applied.size();
   for (int i = 0, good = 1; i < 12; ++i) {  // three good steps double it
     const bool is_good = training.step().applied;
     good = is_good ? good + 1 : 0;
@@ -189,31 +161,13 @@ TEST(CudaMicroBatches, AnOverflowHalvesTheScaleOnceAndChangesNothingElse) {
 
 TEST(CudaMicroBatches, HistoriesOfEightBitsGoOnByStepsAndHoldTheLargestPart) {
   BRRR_NEEDS_GPU();
-  const PrecisionOptions precision{.policy = Precision::fp8_mixed};
-  Training cut(precision, kGpu, 4), whole(precision, kGpu, 1);
-  constexpr size_t kRuns = 3, kHistory = 16;
-  cut.losses(kRuns), whole.losses(kRuns);
-  const struct {
-    const char* name;
-    double largest;
-  } formats[] = {{"e4m3", 448}, {"e5m2", 57344}};
-  for (const auto& format : formats) {
-    const std::string name = join_text("fp8.", format.name);
-    const std::vector<float> amax = cut.state(name + ".amax"), scales = cut.state(name + ".scale"),
-                             expected = whole.state(name + ".amax");
-    ASSERT_EQ(amax.size(), expected.size());
-    ASSERT_EQ(amax.size(), scales.size() * kHistory);
-    for (size_t i = 0; i < scales.size(); ++i) {
-      float largest = 0;
-      for (size_t s = 0; s < kHistory; ++s) {
-        const float found = amax[i * kHistory + s], wanted = expected[i * kHistory + s];
-        EXPECT_EQ(found > 0, s < kRuns) << name << " operand " << i << ", " << s << " steps ago";
-        EXPECT_NEAR(found, wanted, 0.15 * wanted) << name << " operand " << i;
-        largest = std::max(largest, found);
-      }
-      EXPECT_FLOAT_EQ(scales[i], static_cast<float>(format.largest / largest)) << name << " " << i;
-    }
-  }
+  constexpr int kRuns = 3;
+  const auto scales_of = [](int64_t parts) {
+    Training training({.policy = Precision::fp8_mixed}, kGpu, parts);
+    training.losses(kRuns);
+    return eight_bit_scales(training.program());
+  };
+  expect_scales(scales_of(4), scales_of(1), kRuns);
 }
 
 TEST(CudaMicroBatches, ProductsOfBodiesAreEightBits) {

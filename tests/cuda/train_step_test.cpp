@@ -2,23 +2,13 @@
 #include <memory>
 
 #include "brrr/device/default_device.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
 #include "brrr/train/step.h"
 #include "cuda/gpu.h"
+#include "support/square_tokens.h"
+#include "support/values_of.h"
 
 namespace brrr {
 namespace {
-
-std::vector<float> values_of(std::span<const NamedTensor> named) {
-  std::vector<float> all;
-  for (const NamedTensor& each : named) {
-    const std::vector<float> values =
-        cast(to(each.tensor.detach(), Device::cpu()), DType::f32).to_vector<float>();
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
-}
 
 // The second step is refused by its limit while two more are under way: what is left is the state before it.
 void expect_nothing_behind_a_refused_update(Device device) {
@@ -31,16 +21,12 @@ void expect_nothing_behind_a_refused_update(Device device) {
   TrainStepOptions options{.halts = true};
   options.pipeline.device = device;
   TrainStep step(*model, optimizer, nullptr, schedule, options);
-  std::vector<int64_t> ids, targets;
-  for (int64_t i = 0; i < 2 * 16; ++i) {
-    ids.push_back(i * i % 31);
-    targets.push_back((i + 1) * (i + 1) % 31);
-  }
-  const Batch batch{.inputs = from_values(ids, {2, 16}), .targets = from_values(targets, {2, 16})};
+  const SquareTokens squares({2, 16}, 31);
+  const Batch batch{.inputs = squares.tokens, .targets = squares.targets};
   for (int64_t i = 0; i < 3; ++i)  // by launches, captured, replayed
     EXPECT_TRUE(step.run(batch, i).applied);
-  const std::vector<float> parameters = values_of(model->named_parameters()),
-                           moments = values_of(optimizer.states());
+  const std::vector<float> parameters = values_of({model->named_parameters()}),
+                           moments = values_of({optimizer.states()});
   PendingResults bad = step.start(batch, 3, {.loss = 0}), behind = step.start(batch, 4),
                  last = step.start(batch, 5);
   const StepResult refused = step.finish(std::move(bad));
@@ -48,8 +34,8 @@ void expect_nothing_behind_a_refused_update(Device device) {
   EXPECT_GT(refused.loss, 0) << "its loss is told";
   EXPECT_FALSE(step.finish(std::move(behind)).applied);
   EXPECT_FALSE(step.finish(std::move(last)).applied);
-  EXPECT_EQ(values_of(model->named_parameters()), parameters);
-  EXPECT_EQ(values_of(optimizer.states()), moments);
+  EXPECT_EQ(values_of({model->named_parameters()}), parameters);
+  EXPECT_EQ(values_of({optimizer.states()}), moments);
 }
 
 TEST(TrainStepAhead, MakesNoUpdateBehindARefusedOneOnTheCpu) {

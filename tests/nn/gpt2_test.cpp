@@ -11,6 +11,7 @@
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 #include "support/error_of.h"
+#include "support/square_tokens.h"
 
 namespace brrr {
 namespace {
@@ -37,23 +38,11 @@ TEST(Gpt2, NamesItsParts) {
   EXPECT_NE(error_of([] { gpt2_preset("gpt5"); }).find("gpt2-124m"), std::string::npos);
 }
 
-struct Batch {
-  Tensor tokens, targets;
-};
-Batch batch_of(int64_t batch, int64_t seq, int64_t vocab) {
-  std::vector<int64_t> tokens, targets;
-  for (int64_t i = 0; i < batch * seq; ++i) {
-    tokens.push_back(i * i % vocab);
-    targets.push_back((i + 1) * (i + 1) % vocab);
-  }
-  return {from_values(tokens, {batch, seq}), from_values(targets, {batch, seq})};
-}
-
 // Before training every token is as likely as any other.
 TEST(Gpt2, StartsAtTheLogOfTheVocabulary) {
   Random random(2);
   const Gpt2 model(gpt2_preset("gpt2-tiny"), random);
-  const Batch batch = batch_of(2, 16, 256);
+  const SquareTokens batch({2, 16}, 256);
   EXPECT_NEAR(model.loss(batch.tokens, batch.targets).item<double>(), std::log(256.0), 0.05);
 }
 
@@ -80,7 +69,7 @@ std::vector<float> losses_of(const std::function<Tensor(const Tensor&)>& step) {
 }
 
 TEST(Gpt2, CompiledTrainsLikeEager) {
-  const Batch batch = batch_of(2, 16, 256);
+  const SquareTokens batch({2, 16}, 256);
   Training eager;
   const std::vector<float> expected =
       losses_of([&](const Tensor& rate) { return eager.step(batch.tokens, batch.targets, rate); });
@@ -107,7 +96,7 @@ TEST(Gpt2, CompiledTrainsLikeEager) {
 }
 
 TEST(Gpt2, CompiledThreadsDoNotMatter) {
-  const Batch batch = batch_of(2, 32, 256);
+  const SquareTokens batch({2, 32}, 256);
   std::vector<float> first;
   for (int threads : {1, 2, 5}) {
     set_num_threads(threads);
@@ -126,7 +115,7 @@ TEST(Gpt2, CompiledThreadsDoNotMatter) {
 TEST(Gpt2, RefusesWhatDoesNotFit) {
   Random random(4);
   const Gpt2 model(gpt2_preset("gpt2-tiny"), random);
-  const Batch batch = batch_of(1, 65, 256);
+  const SquareTokens batch({1, 65}, 256);
   EXPECT_NE(error_of([&] { model.logits(batch.tokens); }).find("context of 64"), std::string::npos);
   EXPECT_NE(error_of([&] { Gpt2({.heads = 5, .width = 64}, random); }).find("5 heads"),
             std::string::npos);
