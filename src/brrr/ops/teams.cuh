@@ -104,12 +104,14 @@ struct PairTeam {
       if (rank() % 32 == 0) mine[n][warp] = values[n];
     }
     if (rank() % 32 == 0)
-      asm volatile("{ .reg .b64 state; mbarrier.arrive.shared::cta.b64 state, [%0]; }" ::"r"(barrier_)
-                   : "memory");
+      asm volatile(
+          "{ .reg .b64 state; mbarrier.arrive.shared::cta.b64 state, [%0]; }" ::"r"(barrier_)
+          : "memory");
     asm volatile(
         "{ .reg .pred done;\n"
         "again: mbarrier.test_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-        "@!done bra again; }" ::"r"(barrier_), "r"(phase_)
+        "@!done bra again; }" ::"r"(barrier_),
+        "r"(phase_)
         : "memory");
     phase_ ^= 1;
 #pragma unroll
