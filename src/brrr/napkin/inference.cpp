@@ -125,6 +125,7 @@ std::optional<InferPrediction> predict(const InferQuestion& q) {
   const double saved = (2 * bounds.read_elements - bounds.touched_bytes) / n / bandwidth;
   return InferPrediction{.prefill_seconds = seconds(q.context),
                          .decode_seconds = seconds(1) - saved + bounds.kv_bytes / n / bandwidth,
+                         .prefill_reduce_seconds = reduces(q.context),
                          .decode_reduce_seconds = reduces(1)};
 }
 

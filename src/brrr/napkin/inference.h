@@ -43,7 +43,7 @@ InferAnswer answer(const InferQuestion& question);
 // all-reduces of a layer, and the reading of keys and values. Uncalibrated.
 struct InferPrediction {
   double prefill_seconds = 0, decode_seconds = 0;
-  double decode_reduce_seconds = 0;  // of it the all-reduces
+  double prefill_reduce_seconds = 0, decode_reduce_seconds = 0;  // of them the all-reduces
 };
 // None where tensor parallelism does not split the model over `count` devices.
 std::optional<InferPrediction> predict(const InferQuestion& question);

@@ -20,21 +20,32 @@ double planned_gib(bool fuse) {
   return answer(q).memory.total() / kGiB;
 }
 
-// The buffers that llmq's run state names, in MiB: bf16, products in fp8, feed-forward and attention recomputed, norms
-// kept. A layer keeps two residual streams, two normalised inputs in fp8, and f32 statistics; all else exists once.
+// What llmq's run state allocates, in MiB: bf16, products in fp8, feed-forward and attention recomputed, norms kept. A
+// layer keeps two residual streams, two normalised inputs in fp8, and f32 statistics; all else exists once.
 double llmq_activations_mib() {
   const LlamaConfig c = llama_preset("qwen2.5-0.5b");
-  constexpr double kRows = 8 * 1024;  // tokens of a micro-batch
+  constexpr double kSequences = 8, kTokens = 1024, kRows = kSequences * kTokens;
+  constexpr double kPositions = 32768,
+                   kMultiprocessors = 128;  // of the model's config; of the 4090
   const auto width = static_cast<double>(c.width), hidden = static_cast<double>(c.hidden),
              heads = static_cast<double>(c.heads), layers = static_cast<double>(c.layers);
-  const double qkv = width * (1 + 2 * static_cast<double>(c.kv_heads) / heads);
+  const double size = width / heads;
+  const double qkv = width + 2 * size * static_cast<double>(c.kv_heads);
   const double layer = kRows * (2 * 2 * width + 2 * width + 4 * heads + 2 * 4);
   // Forward: norm, qkv, attention, gate and up, their product; the last two also in fp8 beside attention's output.
   const double forward = kRows * (2 * (width + qkv + width + 3 * hidden) + width + hidden);
   const double backward = kRows * (2 * (width + 3 * hidden + qkv) + width + 2 * hidden + qkv);
   const double transposed = kRows * 3 * hidden + 2 * width * hidden;  // operands of fp8 products
-  const double ends = kRows * (2 * 4 * width + 2 * static_cast<double>(c.vocab));
-  return (layers * layer + forward + backward + transposed + ends) / kMiB;
+  const double ends = kRows * (2 * 4 * width + 2 * static_cast<double>(c.vocab) + 4 * 4);
+  const double rotations = kPositions * 2 * size * 2;
+  // Partial sums of norms (two blocks a multiprocessor); an index of tokens, 5 numbers for every 256 columns.
+  const double sums = 2 * kMultiprocessors * (4 * width + 128), index = kRows * 4 * 5 * 4;
+  // cuDNN's backward with set_deterministic_algorithm: gradients of all scores in bf16, of every head's keys and
+  // values before heads that share them are added, and the row sums of dO O.
+  const double scores = kSequences * heads * kTokens * (2 * kTokens + 2 * 2 * size + 4);
+  return (layers * layer + forward + backward + transposed + ends + rotations + sums + index +
+          scores) /
+         kMiB;
 }
 
 }  // namespace
@@ -103,9 +114,7 @@ std::vector<PublishedCase> memory_cases() {
   add("A22", "our own plan, eager", "GiB", 82.4, planned_gib(false), "torchtitan", CaseClass::bound,
       other);
   add("A28", "Qwen2.5-0.5B, recomputed, 8 x 1024 tokens: activations", "MiB", 4505,
-      llmq_activations_mib(), "llmq", CaseClass::bound,
-      "the buffers that its source names; 262 MiB, 6 %, are tables and workspaces of libraries, "
-      "whose sizes are not published");
+      llmq_activations_mib(), "llmq", CaseClass::formula, "");
   return cases;
 }
 

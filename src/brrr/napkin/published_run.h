@@ -57,6 +57,7 @@ struct SisterRuns {
   PublishedRun pythia_7b, maxtext_8b;  // of GPT-NeoX on A100-40, and of MaxText on v6e
   PublishedRun llama2_13b;             // in the layout that is assumed of the 7B
   PublishedRun mpt_pure;               // MPT-7B on eight A100-40: not enough for the 13B
+  PublishedRun mpt_full;               // MPT-13B on them at 512 tokens: memory as full as at 2048
 };
 SisterRuns sister_runs();
 // How runs of one kind are put as questions, whatever their size. Hours are of 2T tokens and of 299.9B.

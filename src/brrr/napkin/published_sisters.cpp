@@ -50,7 +50,9 @@ SisterRuns sister_runs() {
                   .maxtext_8b = maxtext_8b(),
                   .llama2_13b = llama2_run("Llama-2 13B, 2T tokens", "llama2-13b", 368640),
                   .mpt_pure = mosaic_row("MPT-7B, 8 A100-40", mpt(4096, 32, 2048), "a100-40", 2048,
-                                         12, 4, RematPolicy::full, 3679)};
+                                         12, 4, RematPolicy::full, 3679),
+                  .mpt_full = mosaic_row("MPT-13B at 512 tokens, 8 A100-40", mpt(5120, 40, 512),
+                                         "a100-40", 512, 16, 16, RematPolicy::full, 1763)};
   runs.llama2_13b.claim.goodput = bloom_goodput();
   return runs;
 }
