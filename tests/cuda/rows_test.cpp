@@ -132,6 +132,18 @@ TEST(CudaRows, SoftmaxOfRowsOfEveryLength) {
   });
 }
 
+// More rows than blocks, which keep one after another in shared memory; and rows that are longer than it.
+TEST(CudaRows, SoftmaxOfManyLongRows) {
+  BRRR_NEEDS_GPU();
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    for (const auto& [rows, cols] : {RowCase{600, 9000}, RowCase{3, 131072}}) {
+      const Both x(values({rows, cols}, dtype, 14));
+      expect_op(softmax_op, {x}, {}, tolerance_of(dtype));
+      expect_op(log_softmax_op, {x}, {}, tolerance_of(dtype));
+    }
+  }
+}
+
 TEST(CudaRows, InfinitiesAndNanInSoftmax) {
   BRRR_NEEDS_GPU();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();

@@ -9,9 +9,8 @@
 namespace brrr {
 namespace {
 
-constexpr int64_t kMostStagedBytes = 226 * 1024;  // of a block's shared memory
-constexpr int64_t kAloneBytes =
-    120 * 1024;  // so much that one block has a multiprocessor for itself
+// So much that one block has a multiprocessor for itself, where a block may have that.
+constexpr int64_t kAloneBytes = 120 * 1024;
 
 struct RowNumbers {  // one number a row each
   Elements loss, dloss;
@@ -147,15 +146,13 @@ template <typename T>
 void run_rows(const CudaCall& call, const RowStarts& from, const RowStarts& to,
               const Targets& targets, const RowNumbers& numbers, const EntropyRule& rule) {
   const int64_t rows = call.input(0).shape()[0], chunks = call.input(0).shape()[1] / kChunk<T>;
-  const bool is_staged = chunks * 16 <= kMostStagedBytes;
-  const int64_t bytes = is_staged ? chunks * 16 : kAloneBytes;
+  const bool is_staged = chunks * 16 <= most_staged_bytes();
+  const auto shared =
+      static_cast<size_t>(is_staged ? chunks * 16 : std::min(kAloneBytes, most_staged_bytes()));
   const auto kernel =
       is_staged ? classifier_rows_kernel<T, true> : classifier_rows_kernel<T, false>;
-  cuda::require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(bytes)),
-                "shared memory of classifier");
+  allow_shared_bytes(kernel, shared, "classifier");
   const int threads = tile_threads(chunks, is_staged ? kSteps<true> : kSteps<false>, kTileThreads);
-  const auto shared = static_cast<size_t>(bytes);
   kernel<<<resident_blocks(kernel, {threads, 1}, shared, rows), threads, shared, call.stream>>>(
       from, to, static_cast<int>(chunks), targets, numbers, rows, rule);
 }

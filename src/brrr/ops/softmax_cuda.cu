@@ -1,5 +1,5 @@
-// Softmax, log_softmax and their gradients. A row that registers hold is read once (rows.cuh); a longer one twice,
-// the second time mostly from the cache; rows that are not whole chunks element by element.
+// Softmax, log_softmax and their gradients. A row that registers or shared memory hold is read once (rows.cuh); a
+// longer one twice, the second time mostly from the cache; rows that are not whole chunks element by element.
 #include "brrr/ops/rows_plain.cuh"
 #include "brrr/ops/softmax_cuda.h"
 #include "brrr/ops/softmax_rows.cuh"
@@ -81,20 +81,27 @@ __global__ void __launch_bounds__(Row::kIsOfWarp || Stays ? kRowThreads<Row> : k
   }
 }
 
-template <typename T, bool Logarithm>
+// Staged: a thread keeps its chunks of the row in shared memory until it needs them again, and reads no others.
+template <typename T, bool Logarithm, bool Staged>
 __global__ void __launch_bounds__(kTileThreads) softmax_long_kernel(SoftmaxRows call) {
   constexpr int kSteps = 4;
   using Tile = RowTile<T, kSteps>;
+  extern __shared__ uint4 kept[];
   const int chunks = call.chunks;
   BlockTeam team;
   for (int64_t r = team.index(); r < call.rows; r += team.count()) {
     const uint4* const from = call.a.of<T>(r);
     uint4* const to = call.b.of<T>(r);
     OnlineSum<T> own;
-    for_each_tile<T, kSteps>(from, chunks, [&](const Tile& tile, int) { own.add(tile.words); });
+    for_each_tile<T, kSteps>(from, chunks, [&](const Tile& tile, int first) {
+      if constexpr (Staged)
+        Tile::for_each_chunk(chunks - first,
+                             [&](int s, int chunk) { kept[first + chunk] = tile.words[s]; });
+      own.add(tile.words);
+    });
     const OnlineSum<T> all = own.of_team(team);
     const float last = Logarithm ? logf(all.sum) : 1 / all.sum;
-    for_each_tile<T, kSteps>(from, chunks, [&](const Tile& tile, int first) {
+    for_each_tile<T, kSteps>(Staged ? kept : from, chunks, [&](const Tile& tile, int first) {
       float v[Tile::kSteps][kChunk<T>];
       tile.unpack(v);
       Tile::for_each_chunk(chunks - first, [&](int s, int chunk) {
@@ -220,6 +227,22 @@ constexpr int64_t kMostChunks = 1024;
 // Blocks at once for long rows: few enough that the cache holds the rows until they are read again.
 constexpr int64_t kLongBlocks = 2 * 132;
 
+template <typename T, bool Logarithm>
+void run_long_rows(const CudaCall& call, const SoftmaxRows& rows_call) {
+  const int64_t bytes = int64_t{rows_call.chunks} * static_cast<int64_t>(sizeof(uint4));
+  if (bytes > most_staged_bytes()) {
+    softmax_long_kernel<T, Logarithm, false>
+        <<<static_cast<unsigned>(std::min(rows_call.rows, kLongBlocks)), kTileThreads, 0,
+           call.stream>>>(rows_call);
+    return;
+  }
+  const auto kernel = softmax_long_kernel<T, Logarithm, true>;
+  const auto shared_bytes = static_cast<size_t>(bytes);
+  allow_shared_bytes(kernel, shared_bytes, "softmax");
+  kernel<<<resident_blocks(kernel, {kTileThreads, 1}, shared_bytes, rows_call.rows), kTileThreads,
+           shared_bytes, call.stream>>>(rows_call);
+}
+
 template <bool Logarithm>
 void run_softmax(const CudaCall& call) {
   const Operand &x = call.input(0), &y = call.output(0);
@@ -241,9 +264,7 @@ void run_softmax(const CudaCall& call) {
                 rows_call);
           }
         });
-        if (!fits)
-          softmax_long_kernel<T, Logarithm><<<static_cast<unsigned>(std::min(rows, kLongBlocks)),
-                                              kTileThreads, 0, call.stream>>>(rows_call);
+        if (!fits) run_long_rows<T, Logarithm>(call, rows_call);
         return true;
       });
   if (!ran) {
