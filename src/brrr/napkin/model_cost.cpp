@@ -17,6 +17,7 @@ constexpr double StepCost::*kFields[] = {&StepCost::products,
                                          &StepCost::attention,
                                          &StepCost::attention_all,
                                          &StepCost::recomputed,
+                                         &StepCost::recomputed_attention,
                                          &StepCost::activations,
                                          &StepCost::logits,
                                          &StepCost::transient,
@@ -60,7 +61,10 @@ void add_flops(const Graph& graph, int64_t vocab, StepCost& cost) {
     const bool is_attention = node.op == &attention_op;
     const double flops =
         is_attention ? static_cast<double>(cost_of(graph, node).flops) : product_flops(graph, node);
-    if (node.phase == Phase::recompute) cost.recomputed += flops;
+    if (node.phase == Phase::recompute) {
+      cost.recomputed += flops;
+      if (is_attention) cost.recomputed_attention += flops;
+    }
     if (node.phase != Phase::forward) continue;
     if (is_attention) {
       cost.attention += flops;
@@ -142,6 +146,27 @@ ModelConfig with_layers(ModelConfig config, int64_t dense, int64_t mixed) {
   return config;
 }
 
+// Chunks of the head are alike, and a graph of thousands of them would take minutes and tell nothing new. So there are
+// no more than these; what a chunk of the usual size would have alive is in `logits_share`.
+constexpr int64_t kMostChunks = 128;
+
+struct HeadChunks {
+  ChunkHeadOptions options;
+  double logits_share = 1;  // rows of a usual chunk over rows of one here
+};
+
+HeadChunks head_chunks(const ModelConfig& config, const CostOptions& options) {
+  const int64_t rows = options.batch * options.seq;
+  const int64_t row_bytes = vocab_of(config) * (options.precision == Precision::f32 ? 4 : 2);
+  HeadChunks chunks;
+  const int64_t usual = chunk_rows(rows, row_bytes, chunks.options);
+  if (rows / usual <= kMostChunks) return chunks;
+  chunks.options.min_rows = rows / kMostChunks;
+  chunks.logits_share =
+      static_cast<double>(usual) / static_cast<double>(chunk_rows(rows, row_bytes, chunks.options));
+  return chunks;
+}
+
 }  // namespace
 
 StepCost& StepCost::operator+=(const StepCost& other) {
@@ -170,6 +195,8 @@ StepCost traced_cost(const ModelConfig& given, const CostOptions& options, const
   step.pipeline.precision.policy = options.precision;
   step.pipeline.remat.policy = options.recompute;
   step.pipeline.remat.rates = remat_rates(rates);
+  const HeadChunks chunks = head_chunks(config, options);
+  step.pipeline.head = chunks.options;
   step.pipeline.device = Device::null();
   const ModelStep model(config, step);
   const PlannedProgram program = plan_program(model.trace_step(), step.pipeline);
@@ -179,8 +206,10 @@ StepCost traced_cost(const ModelConfig& given, const CostOptions& options, const
   add_seconds(program.kernels, program.plan, rates, cost);
   const StepMemory memory = step_memory(program, vocab_of(config));
   cost.activations = static_cast<double>(memory.activations);
-  cost.logits = static_cast<double>(memory.logits);
-  cost.transient = static_cast<double>(memory.transient);
+  // The fullest instant is one of the layers where there are many tokens: what logits have less, it has beside them.
+  const auto logits = static_cast<double>(memory.logits);
+  cost.logits = logits * chunks.logits_share;
+  cost.transient = static_cast<double>(memory.transient) + logits - cost.logits;
   return cost;
 }
 

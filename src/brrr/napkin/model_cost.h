@@ -20,11 +20,12 @@ namespace brrr {
 // Of one micro-batch on one device. A vector space: costs of layers are differences, of models sums.
 struct StepCost {
   // FLOPs of 2 m n k for every product, forward, each weight once a token.
-  double products = 0;       // with weights, the head included
-  double head = 0;           // of those the head's
-  double attention = 0;      // scores and values over the pairs that a query sees
-  double attention_all = 0;  // over all pairs of the square, as many counts have it
-  double recomputed = 0;     // products and attention that run a second time
+  double products = 0;              // with weights, the head included
+  double head = 0;                  // of those the head's
+  double attention = 0;             // scores and values over the pairs that a query sees
+  double attention_all = 0;         // over all pairs of the square, as many counts have it
+  double recomputed = 0;            // products and attention that run a second time
+  double recomputed_attention = 0;  // of those attention's, over the pairs that a query sees
 
   // Bytes. Kept: made in the forward part and read by a later one.
   double activations = 0, logits = 0;

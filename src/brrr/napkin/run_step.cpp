@@ -46,8 +46,7 @@ void predict_step(RunAnswer& a, const RunCost& cost) {
   const double outside = cost.shard.outside.seconds() + framework.loss;
   const double inside = layers + framework.weights + framework.parts;
   const double mean = (inside + outside) / p / cp, slowest = (inside / p + outside) / cp;
-  const double shared = l.zero > 0 ? static_cast<double>(a.dp * l.cp) : 1;
-  const double update = total.update_seconds / p / shared;
+  const double update = update_seconds(q, cost, a.dp);
   // One stage runs m micro-batches; the others wait at the ends, for kernels and for all-reduces alike.
   const double reduces = a.traffic.tensor_seconds / m;
   const double work = m * slowest + (p - 1) * (mean + reduces) / v;
@@ -58,6 +57,7 @@ void predict_step(RunAnswer& a, const RunCost& cost) {
   a.compute_seconds = total.in_regime[0] * scale;
   a.bandwidth_seconds = total.in_regime[1] * scale;
   a.overhead_seconds = total.in_regime[2] * scale;
+  a.update_seconds = update;
   a.is_predicted = true;
 }
 
