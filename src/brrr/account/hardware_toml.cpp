@@ -86,6 +86,8 @@ GpuSpec read_gpu(const std::string& name, const toml::table& table, std::string_
               .both_ways = BytesPerSecond(entry.number("link_gb_s").value_or(0) * 1e9)};
   gpu.watts = entry.number("watts").value_or(0);
   gpu.multiprocessors = static_cast<int>(entry.number("multiprocessors").value_or(0));
+  gpu.l2 = Bytes(static_cast<int64_t>(entry.number("l2_mib").value_or(0) * (1 << 20)));
+  gpu.l1 = Bytes(static_cast<int64_t>(entry.number("l1_kib").value_or(0) * (1 << 10)));
   gpu.best_matmul = FlopsPerSecond(entry.number("best_matmul_tflops").value_or(0) * 1e12);
   gpu.best_matmul_source = source;
   const auto mhz = entry.number("clock_mhz"), units = entry.number("units"),

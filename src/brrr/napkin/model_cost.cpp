@@ -167,6 +167,23 @@ HeadChunks head_chunks(const ModelConfig& config, const CostOptions& options) {
   return chunks;
 }
 
+// FLOPs of a kernel are counted in 63 bits. The largest are the head over all tokens, 2 rows h V, a network of all its
+// hidden units, and attention backward, 5 products over half of the square: 5 rows s a d.
+void require_countable(const ModelConfig& config, const CostOptions& options) {
+  const ModelShape shape = shape_of(config);
+  const double rows = static_cast<double>(options.batch) * static_cast<double>(options.seq);
+  const double product = 2 * rows * static_cast<double>(shape.width) *
+                         static_cast<double>(std::max(shape.vocab, 2 * shape.hidden));
+  const double attention = 5 * rows * static_cast<double>(options.seq) * shape.pair_width;
+  const double largest = std::max(product, attention);
+  constexpr double kMost = 9e18;
+  check(largest<kMost, options.batch, " sequences of ", options.seq, " tokens make one kernel of ",
+                largest, " FLOPs, and no more than ", kMost, " are counted; use ", attention>
+                product
+            ? "a shorter sequence: attention grows with its square"
+            : "a smaller micro-batch");
+}
+
 }  // namespace
 
 StepCost& StepCost::operator+=(const StepCost& other) {
@@ -214,6 +231,7 @@ StepCost traced_cost(const ModelConfig& given, const CostOptions& options, const
 }
 
 ModelCost model_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
+  require_countable(config, options);
   if (std::holds_alternative<RecurrentLmConfig>(config))
     return {.outside = traced_cost(config, options, rates), .layers = {}};
   const auto traced = [&](int64_t dense, int64_t mixed) {
