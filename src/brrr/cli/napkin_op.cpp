@@ -71,7 +71,8 @@ void run(const Options& options) {
   if (a.naive_bytes > 0)
     table.row("in separate ops", fmt::format("{:.6g} B", a.naive_bytes),
               fmt::format("{}: {:.2f} x", a.naive_how, a.naive_bytes / a.bytes));
-  table.row("intensity", fmt::format("{:.2f} FLOP/B", a.intensity), "FLOPs / bytes");
+  table.row("intensity", fmt::format("{:.{}f} FLOP/B", a.intensity, a.intensity < 10 ? 3 : 2),
+            "FLOPs / bytes");
   table.row("ridge", fmt::format("{:.1f} FLOP/B", a.ridge),
             fmt::format("{} / {} of {}", to_text(gpu.peak(parse_arithmetic(a.arithmetic)).dense),
                         to_text(gpu.bandwidth), a.arithmetic));
