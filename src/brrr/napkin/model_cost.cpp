@@ -167,21 +167,50 @@ HeadChunks head_chunks(const ModelConfig& config, const CostOptions& options) {
   return chunks;
 }
 
-// FLOPs of a kernel are counted in 63 bits. The largest are the head over all tokens, 2 rows h V, a network of all its
-// hidden units, and attention backward, 5 products over half of the square: 5 rows s a d.
+// FLOPs of a kernel are counted in 63 bits.
+constexpr double kMostFlops = 9e18;
+
+// The largest product: the head over all tokens, or both halves of a gated network.
 void require_countable(const ModelConfig& config, const CostOptions& options) {
   const ModelShape shape = shape_of(config);
   const double rows = static_cast<double>(options.batch) * static_cast<double>(options.seq);
   const double product = 2 * rows * static_cast<double>(shape.width) *
                          static_cast<double>(std::max(shape.vocab, 2 * shape.hidden));
-  const double attention = 5 * rows * static_cast<double>(options.seq) * shape.pair_width;
-  const double largest = std::max(product, attention);
-  constexpr double kMost = 9e18;
-  check(largest<kMost, options.batch, " sequences of ", options.seq, " tokens make one kernel of ",
-                largest, " FLOPs, and no more than ", kMost, " are counted; use ", attention>
-                product
-            ? "a shorter sequence: attention grows with its square"
-            : "a smaller micro-batch");
+  check(product <= kMostFlops, options.batch, " sequences of ", options.seq,
+        " tokens make one product of ", product, " FLOPs, and ", kMostFlops,
+        " are counted at most; use a smaller micro-batch");
+}
+
+// The longest of seq, seq / 2, ... whose attention can be counted: backward 5 products over half of the square.
+int64_t countable_length(const ModelConfig& config, const CostOptions& options) {
+  int64_t length = options.seq;
+  const auto flops = [&] {
+    const auto s = static_cast<double>(length);
+    return 5 * static_cast<double>(options.batch) * s * s * shape_of(config).pair_width;
+  };
+  while (flops() > kMostFlops) length /= 2;
+  return length;
+}
+
+// Every number of a cost is a polynomial of degree two in the length of a sequence. Where attention is beyond counting it
+// follows from three shorter ones, by Lagrange's formula.
+StepCost cost_of_any_length(const ModelConfig& config, const CostOptions& options,
+                            const Rates& rates) {
+  const int64_t longest = countable_length(config, options);
+  if (longest == options.seq) return traced_cost(config, options, rates);
+  const std::array<int64_t, 3> lengths{longest, longest / 2, longest / 4};
+  StepCost sum;
+  for (const int64_t length : lengths) {
+    double weight = 1;
+    for (const int64_t other : lengths) {
+      if (other != length)
+        weight *= static_cast<double>(options.seq - other) / static_cast<double>(length - other);
+    }
+    CostOptions shorter = options;
+    shorter.seq = length;
+    sum += traced_cost(config, shorter, rates) * weight;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -235,7 +264,7 @@ ModelCost model_cost(const ModelConfig& config, const CostOptions& options, cons
   if (std::holds_alternative<RecurrentLmConfig>(config))
     return {.outside = traced_cost(config, options, rates), .layers = {}};
   const auto traced = [&](int64_t dense, int64_t mixed) {
-    return traced_cost(with_layers(config, dense, mixed), options, rates);
+    return cost_of_any_length(with_layers(config, dense, mixed), options, rates);
   };
   const auto* llama = std::get_if<LlamaConfig>(&config);
   const int64_t layers = shape_of(config).layers;
