@@ -12,13 +12,13 @@ namespace {
 // One [gpu.NAME] table, whose keys are taken one by one: what is left over is a slip of the pen.
 class Entry {
  public:
-  Entry(const toml::table& table, std::string name, std::string_view origin)
+  Entry(const toml::table& table, const std::string& name, std::string_view origin)
       : table_(table), where_(join_text(origin, ": [gpu.", name, "]")) {}
 
   std::string text(std::string_view key) {
     used_.emplace_back(key);
     const auto value = table_[key].value<std::string>();
-    check(value.has_value(), where_, " needs ", key, " = \"...\"");
+    if (!value) fail(where_, " needs ", key, " = \"...\"");
     return *value;
   }
   std::optional<double> number(std::string_view key) {
@@ -30,7 +30,7 @@ class Entry {
   }
   double required(std::string_view key) {
     const std::optional<double> value = number(key);
-    check(value.has_value(), where_, " needs ", key);
+    if (!value) fail(where_, " needs ", key);
     return *value;
   }
   void require_all_used() const {
@@ -94,7 +94,7 @@ GpuSpec read_gpu(const std::string& name, const toml::table& table, std::string_
              fma = entry.number("fma_per_cycle");
   check(mhz.has_value() == units.has_value() && mhz.has_value() == fma.has_value(), entry.where(),
         ": clock_mhz, units and fma_per_cycle belong together");
-  if (mhz)
+  if (mhz && units && fma)
     gpu.clock = ClockPeak{
         .arithmetic = gpu.find(Arithmetic::bf16) ? Arithmetic::bf16 : gpu.peaks.front().arithmetic,
         .clock_hertz = *mhz * 1e6,
