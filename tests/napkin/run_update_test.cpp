@@ -113,6 +113,16 @@ TEST(RunUpdate, MuonsIsOfWholeMatrices) {
   EXPECT_NEAR(answer(q).update_seconds, whole / 8, 1e-9);
 }
 
+// Micro-batches and the update are bound each by its own: AdamW's bytes are memory's, Muon's products are compute's.
+TEST(RunUpdate, IsInTheRegimeOfItsKernels) {
+  const RunAnswer sgd = answer(small_step("sgd")), adamw = answer(small_step("adamw")),
+                  muon = answer(small_step("muon"));
+  EXPECT_NEAR(adamw.bandwidth_seconds - sgd.bandwidth_seconds,
+              adamw.update_seconds - sgd.update_seconds, 1e-4);
+  EXPECT_NEAR(adamw.compute_seconds, sgd.compute_seconds, 1e-4);
+  EXPECT_GT(muon.compute_seconds - adamw.compute_seconds, 0.75 * muon.update_seconds);
+}
+
 // HFU and MFU count the same attention: at 131,072 tokens the second run of layers is a third less a head.
 TEST(RunAnswer, HfuIsOfTheConventionOfItsMfu) {
   RunQuestion q;

@@ -124,7 +124,9 @@ void add_seconds(const KernelList& list, const MemoryPlan& plan, const Rates& ra
         cost.backward_traffic += bytes;
         if (!is_product && !is_attention) cost.backward_other_seconds += seconds;
     }
-    cost.in_regime[static_cast<size_t>(prediction.kernels[k].regime())] += seconds;
+    const bool is_update = kernel.phase == Phase::update;
+    auto& in_regime = is_update ? cost.update_in_regime : cost.in_regime;
+    in_regime[static_cast<size_t>(prediction.kernels[k].regime())] += seconds;
   }
   cost.kernels = static_cast<double>(list.kernels.size());
 }
@@ -217,13 +219,17 @@ StepCost cost_of_any_length(const ModelConfig& config, const CostOptions& option
 
 StepCost& StepCost::operator+=(const StepCost& other) {
   for (double StepCost::*field : kFields) this->*field += other.*field;
-  for (int i = 0; i < kRegimes; ++i) in_regime[i] += other.in_regime[i];
+  for (int i = 0; i < kRegimes; ++i) {
+    in_regime[i] += other.in_regime[i];
+    update_in_regime[i] += other.update_in_regime[i];
+  }
   return *this;
 }
 StepCost StepCost::operator*(double times) const {
   StepCost result = *this;
   for (double StepCost::*field : kFields) result.*field *= times;
   for (double& seconds : result.in_regime) seconds *= times;
+  for (double& seconds : result.update_in_regime) seconds *= times;
   return result;
 }
 StepCost StepCost::operator-(const StepCost& other) const {

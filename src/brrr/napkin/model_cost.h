@@ -37,7 +37,8 @@ struct StepCost {
   double forward_seconds = 0, backward_seconds = 0, update_seconds = 0;
   double forward_product_seconds = 0, forward_attention_seconds = 0;  // of the forward part
   double forward_other_seconds = 0, backward_other_seconds = 0;  // neither products nor attention
-  double in_regime[kRegimes] = {};
+  double in_regime[kRegimes] = {},
+         update_in_regime[kRegimes] = {};  // of a micro-batch, of the update
   double kernels = 0, update_kernels = 0;  // all of them, and those of the update
 
   // Parameters, by how layouts share them out.

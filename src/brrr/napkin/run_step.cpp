@@ -52,11 +52,19 @@ void predict_step(RunAnswer& a, const RunCost& cost) {
   const double work = m * slowest + (p - 1) * (mean + reduces) / v;
   a.step_seconds = std::max(work + update + a.traffic.exposed_seconds,
                             (m * framework.host + framework.host_update) / p);
-  const double all = total.in_regime[0] + total.in_regime[1] + total.in_regime[2];
-  const double scale = (m * mean + update) / std::max(all, 1e-30);
-  a.compute_seconds = total.in_regime[0] * scale;
-  a.bandwidth_seconds = total.in_regime[1] * scale;
-  a.overhead_seconds = total.in_regime[2] * scale;
+  // Micro-batches and the update are bound by different things; each in its own proportions.
+  const auto sum = [](const double(&seconds)[kRegimes]) {
+    return std::max(seconds[0] + seconds[1] + seconds[2], 1e-30);
+  };
+  const double of_batch = m * mean / sum(total.in_regime),
+               of_update = update / sum(total.update_in_regime);
+  const auto in_regime = [&](Regime regime) {
+    const auto r = static_cast<size_t>(regime);
+    return total.in_regime[r] * of_batch + total.update_in_regime[r] * of_update;
+  };
+  a.compute_seconds = in_regime(Regime::compute);
+  a.bandwidth_seconds = in_regime(Regime::bandwidth);
+  a.overhead_seconds = in_regime(Regime::overhead);
   a.update_seconds = update;
   a.is_predicted = true;
 }
