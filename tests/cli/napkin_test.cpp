@@ -200,6 +200,52 @@ TEST(NapkinProgram, PrintsTablesWithFormulasAndAssumptions) {
               HasSubstr("70272"));
 }
 
+TEST(NapkinProgram, SaysWhatAnOpCounts) {
+  EXPECT_THAT(run("napkin op attention 1 32 1024 128 --gpu h100").output,
+              AllOf(HasSubstr("that a causal mask leaves"), HasSubstr("--full")));
+  const Outcome full = run("napkin op attention 1 32 1024 128 --full --gpu h100");
+  EXPECT_THAT(full.output, AllOf(HasSubstr("4 B S T D"), HasSubstr("512.00 FLOP/B")));
+  EXPECT_THAT(run("napkin op swiglu 512 1024 4096 --gpu h100").output, HasSubstr("6 B T D F"));
+  EXPECT_THAT(run("napkin op softmax 64 4096 --gpu h100").output,
+              AllOf(HasSubstr("5 M N + M read"), HasSubstr("4.00 x")));
+  EXPECT_THAT(run("napkin gpu a100").output,
+              AllOf(HasSubstr("108"), HasSubstr("40 MiB"), HasSubstr("192 KiB")));
+  EXPECT_FALSE(ask("gpu tpu-v4").contains("l2_bytes")) << "not known";
+}
+
+TEST(NapkinProgram, NamesThePeakOfABound) {
+  const std::string base = "infer --model llama3-8b --weights fp8 --gpu ";
+  EXPECT_EQ(ask(base + "h100")["products_in"], "fp8");
+  EXPECT_THAT(run("napkin " + base + "h100").output,
+              AllOf(HasSubstr("2 N_products T / peak of fp8"), HasSubstr("stored in fp8")));
+  EXPECT_EQ(ask(base + "a100")["products_in"], "bf16");
+  EXPECT_THAT(run("napkin " + base + "a100").output, HasSubstr("has no rate of fp8"));
+}
+
+TEST(NapkinProgram, ShowsTheUpdateInAStep) {
+  const std::string base = "train --model llama3-8b --tokens 1e12 --gpu h200 --count 8 --zero 1 ";
+  EXPECT_THAT(run("napkin " + base + "--optimizer muon").output,
+              AllOf(HasSubstr("of it the update"), HasSubstr("Newton-Schulz")));
+  EXPECT_LT(ask(base + "--optimizer sgd")["update_seconds"].get<double>(),
+            ask(base + "--optimizer adamw")["update_seconds"].get<double>());
+}
+
+// Beside 40e9 parameters stands what they leave out.
+TEST(NapkinProgram, SaysWhatTheLargestModelLeavesOut) {
+  EXPECT_THAT(run("napkin fit --gpu h100 --count 8 --precision f32").output,
+              AllOf(HasSubstr("activations are not counted"), HasSubstr("2 + 2 + 4 + 8 = 16 B")));
+}
+
+TEST(NapkinProgram, CountsSecondRunsByConvention) {
+  const json mfu =
+      ask("mfu --tokens-per-second 46096 --model llama3-8b --gpu h100 --count 8 --seq 8192 "
+          "--recompute selective");
+  EXPECT_NEAR(mfu["mfu"]["exact"].get<double>(), 0.2997, 5e-5);
+  EXPECT_NEAR(mfu["hfu"]["exact"].get<double>(), 0.3122, 5e-5);
+  EXPECT_NEAR(mfu["hfu"]["llmc"].get<double>(), 0.3306, 5e-5);
+  EXPECT_NEAR(mfu["hfu"]["megatron"].get<double>(), 0.3622, 5e-5);
+}
+
 // What help shows as an example works as it stands there.
 TEST(NapkinProgram, RunsTheExamplesOfItsHelp) {
   for (const char* command : {"train", "fit", "budget", "infer", "op", "lint", "mfu", "gpu"}) {
@@ -233,6 +279,8 @@ TEST(NapkinProgram, RefusesWithTheRule) {
   refuse("train --tokens 1e9 --gpu h101 --params 1e9 --mfu 0.5", "h100-sxm");
   refuse("op conv 3 --gpu h100", "use one of");
   refuse("op adamw 1.5 --gpu h100", "no whole number");
+  refuse("op gelu 1e8 --gpu h100 --count 8", "one device's");
+  refuse("op gelu 1e8 --gpu h100 --full", "the whole square of attention");
   refuse(base + "--model llama3-8b --node-size 0", "a node of 0 devices");
   refuse(base + "--model llama3-8b --network -3", "a network of -3 GB/s");
   refuse("mfu --tokens-per-second -4 --model llama3-8b --gpu h100", "below 0");

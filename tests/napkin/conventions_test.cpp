@@ -40,9 +40,9 @@ TEST(Conventions, MegatronsCountIsItsFormula) {
   const double model = 72 * L * h * h * (1 + s / (6 * h) + V / (12 * L * h));
   EXPECT_NEAR(flops_per_token(Convention::megatron, facts), model, 1e-9 * model);
   const double with_again = 96 * L * h * h * (1 + s / (6 * h) + V / (16 * L * h));
-  EXPECT_NEAR(
-      flops_per_token(Convention::megatron, facts) + recomputed_per_token(facts, RematPolicy::full),
-      with_again, 1e-9 * with_again);
+  EXPECT_NEAR(flops_per_token(Convention::megatron, facts) +
+                  recomputed_per_token(Convention::megatron, facts, RematPolicy::full),
+              with_again, 1e-9 * with_again);
 }
 
 TEST(Conventions, DifferByWhatTheyCount) {
@@ -53,6 +53,47 @@ TEST(Conventions, DifferByWhatTheyCount) {
   EXPECT_NEAR(palm - flops_per_token(Convention::six_n, facts), 12.0 * 32 * 4096 * 8192, 1);
   EXPECT_LT(flops_per_token(Convention::exact, facts), titan) << "half of the square";
   EXPECT_THAT(error_of([] { parse_convention("7n"); }), HasSubstr("megatron"));
+}
+
+// What runs again is counted as the model is: 4 L a d (s + 1) / 2 where the mask is, 4 L a d s over the square.
+TEST(Conventions, WhatRunsAgainIsCountedAsTheModelIs) {
+  const FlopFacts facts = facts_of(model_preset("llama3-8b"), 8192);
+  const double square = 4.0 * 32 * 4096 * 8192, seen = 4.0 * 32 * 4096 * 4096.5,
+               layers = 2 * facts.products - facts.head;
+  const std::pair<Convention, double> counts[] = {
+      {Convention::exact, seen},        {Convention::six_n, 0},
+      {Convention::palm, square},       {Convention::nanogpt, square},
+      {Convention::torchtitan, square}, {Convention::megatron, square},
+      {Convention::llmc, square / 2}};
+  for (const auto& [convention, attention] : counts) {
+    const std::string_view name = info_of(convention).name;
+    EXPECT_NEAR(recomputed_per_token(convention, facts, RematPolicy::selective), attention, 1)
+        << name;
+    EXPECT_NEAR(recomputed_per_token(convention, facts, RematPolicy::full), layers + attention, 1)
+        << name;
+    EXPECT_EQ(recomputed_per_token(convention, facts, RematPolicy::none), 0) << name;
+  }
+  EXPECT_NEAR(facts.head, 2.0 * 128256 * 4096, 1) << "which never runs again";
+}
+
+// A window of w leaves w (w + 1) / 2 + (s - w) w pairs, of the model and of what runs again.
+TEST(Conventions, AWindowIsCountedInBoth) {
+  const LlamaConfig config{
+      .vocab = 32000, .context = 32768, .kv_heads = 8, .hidden = 14336, .window = 4096};
+  const FlopFacts facts = facts_of(config, 32768);
+  const double w = 4096, s = 32768, pairs = w * (w + 1) / 2 + (s - w) * w;
+  const double seen = 4.0 * 32 * 4096 * pairs / s;
+  EXPECT_NEAR(flops_per_token(Convention::exact, facts), 6 * facts.products + 3 * seen, 1e3);
+  EXPECT_NEAR(recomputed_per_token(Convention::exact, facts, RematPolicy::selective), seen, 1e3);
+}
+
+// A policy that weighs kernels runs what its graph runs again; its attention follows the convention, too.
+TEST(Conventions, AttentionOfAGraphIsCountedByConvention) {
+  const FlopFacts facts{
+      .attention = 10, .attention_full = 20, .recomputed = 12, .recomputed_attention = 5};
+  EXPECT_EQ(recomputed_per_token(Convention::exact, facts, RematPolicy::budget), 12);
+  EXPECT_EQ(recomputed_per_token(Convention::megatron, facts, RematPolicy::budget), 7 + 10);
+  EXPECT_EQ(recomputed_per_token(Convention::six_n, facts, RematPolicy::budget), 7);
 }
 
 // 2 N a sample holds where every weight multiplies once: a convolution uses its weights at every place.

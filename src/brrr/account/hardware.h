@@ -65,6 +65,8 @@ struct GpuSpec {
   Link link = {};
   double watts = 0;         // of the board at its limit; 0: not found
   int multiprocessors = 0;  // 0: not found
+  Bytes l2 = {};            // of the chip; 0: not found
+  Bytes l1 = {};            // of a multiprocessor, shared memory included; 0: not found
   std::optional<ClockPeak> clock = {};
   FlopsPerSecond best_matmul = {};  // the best bf16 product that somebody measured; 0: not found
   std::string best_matmul_source = {};

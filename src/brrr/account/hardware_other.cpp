@@ -28,6 +28,8 @@ std::vector<GpuSpec> geforce_gpus() {
        .link = {"NVLink3 bridge", gb_s(112.5)},
        .watts = 350,
        .multiprocessors = 82,
+       .l2 = mib(6),
+       .l1 = kib(128),
        .clock = clock(bf16, 1695, 328, 64)},
       {.name = "rtx4090",
        .title = "NVIDIA GeForce RTX 4090",
@@ -50,6 +52,8 @@ std::vector<GpuSpec> geforce_gpus() {
        .link = {"PCIe4 x16", gb_s(64)},
        .watts = 450,
        .multiprocessors = 128,
+       .l2 = mib(72),
+       .l1 = kib(128),
        .clock = clock(bf16, 2520, 512, 64)},
       {.name = "rtx5090",
        .title = "NVIDIA GeForce RTX 5090",
@@ -74,6 +78,8 @@ std::vector<GpuSpec> geforce_gpus() {
        .link = {"PCIe5 x16", gb_s(128)},
        .watts = 575,
        .multiprocessors = 170,
+       .l2 = mib(96),
+       .l1 = kib(128),
        .clock = clock(bf16, 2407, 680, 64)},
   };
 }

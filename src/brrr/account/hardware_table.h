@@ -26,6 +26,9 @@ inline PeakRate peak(Arithmetic arithmetic, double tflops, Headline headline, st
           .source = std::move(source)};
 }
 
+inline Bytes mib(int64_t size) { return Bytes(size << 20); }
+inline Bytes kib(int64_t size) { return Bytes(size << 10); }
+
 inline ClockPeak clock(Arithmetic arithmetic, double mhz, int64_t units, int64_t fma) {
   return {.arithmetic = arithmetic, .clock_hertz = mhz * 1e6, .units = units, .fma_per_cycle = fma};
 }

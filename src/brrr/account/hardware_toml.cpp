@@ -12,13 +12,13 @@ namespace {
 // One [gpu.NAME] table, whose keys are taken one by one: what is left over is a slip of the pen.
 class Entry {
  public:
-  Entry(const toml::table& table, std::string name, std::string_view origin)
+  Entry(const toml::table& table, const std::string& name, std::string_view origin)
       : table_(table), where_(join_text(origin, ": [gpu.", name, "]")) {}
 
   std::string text(std::string_view key) {
     used_.emplace_back(key);
     const auto value = table_[key].value<std::string>();
-    check(value.has_value(), where_, " needs ", key, " = \"...\"");
+    if (!value) fail(where_, " needs ", key, " = \"...\"");
     return *value;
   }
   std::optional<double> number(std::string_view key) {
@@ -30,7 +30,7 @@ class Entry {
   }
   double required(std::string_view key) {
     const std::optional<double> value = number(key);
-    check(value.has_value(), where_, " needs ", key);
+    if (!value) fail(where_, " needs ", key);
     return *value;
   }
   void require_all_used() const {
@@ -86,13 +86,15 @@ GpuSpec read_gpu(const std::string& name, const toml::table& table, std::string_
               .both_ways = BytesPerSecond(entry.number("link_gb_s").value_or(0) * 1e9)};
   gpu.watts = entry.number("watts").value_or(0);
   gpu.multiprocessors = static_cast<int>(entry.number("multiprocessors").value_or(0));
+  gpu.l2 = Bytes(static_cast<int64_t>(entry.number("l2_mib").value_or(0) * (1 << 20)));
+  gpu.l1 = Bytes(static_cast<int64_t>(entry.number("l1_kib").value_or(0) * (1 << 10)));
   gpu.best_matmul = FlopsPerSecond(entry.number("best_matmul_tflops").value_or(0) * 1e12);
   gpu.best_matmul_source = source;
   const auto mhz = entry.number("clock_mhz"), units = entry.number("units"),
              fma = entry.number("fma_per_cycle");
   check(mhz.has_value() == units.has_value() && mhz.has_value() == fma.has_value(), entry.where(),
         ": clock_mhz, units and fma_per_cycle belong together");
-  if (mhz)
+  if (mhz && units && fma)
     gpu.clock = ClockPeak{
         .arithmetic = gpu.find(Arithmetic::bf16) ? Arithmetic::bf16 : gpu.peaks.front().arithmetic,
         .clock_hertz = *mhz * 1e6,

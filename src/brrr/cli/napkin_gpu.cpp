@@ -7,6 +7,7 @@
 
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/napkin.h"
+#include "brrr/napkin/op_cost.h"
 
 namespace brrr::cli {
 namespace {
@@ -37,6 +38,9 @@ Json json_of(const GpuSpec& gpu) {
             {"watts", gpu.watts},
             {"estimated", gpu.is_estimated},
             {"peaks", peaks}};
+  if (gpu.multiprocessors > 0) json["multiprocessors"] = gpu.multiprocessors;
+  if (gpu.l2 > Bytes(0)) json["l2_bytes"] = gpu.l2.value();
+  if (gpu.l1 > Bytes(0)) json["l1_bytes_of_a_multiprocessor"] = gpu.l1.value();
   if (gpu.clock) json["clock_flops_per_second"] = gpu.clock->rate().value();
   if (gpu.best_matmul > FlopsPerSecond(0))
     json["best_matmul_flops_per_second"] = gpu.best_matmul.value();
@@ -102,6 +106,12 @@ void print_one(const GpuSpec& gpu) {
   rest.row("memory", to_text_decimal(gpu.memory), gpu.memory_source);
   rest.row("bandwidth", to_text(gpu.bandwidth), gpu.memory_source);
   rest.row("link", to_text(gpu.link.both_ways), join_text(gpu.link.name, ", both ways together"));
+  if (gpu.multiprocessors > 0)
+    rest.row("multiprocessors", gpu.multiprocessors,
+             fmt::format("{} blocks keep them busy, 4 each", enough_blocks(gpu)));
+  if (gpu.l2 > Bytes(0)) rest.row("L2 cache", to_text(gpu.l2), "of the chip, data sheet");
+  if (gpu.l1 > Bytes(0))
+    rest.row("L1 cache", to_text(gpu.l1), "of a multiprocessor, shared memory included");
   if (gpu.watts > 0) rest.row("power", fmt::format("{} W", gpu.watts), "the board's limit");
   if (gpu.clock)
     rest.row("clock x units x 2 FMA", to_text(gpu.clock->rate()),

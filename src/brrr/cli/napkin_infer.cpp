@@ -34,6 +34,11 @@ void print_json(const std::string& name, const InferQuestion& q, const InferAnsw
                               {"kv_bytes_per_token", a.kv_bytes_per_token},
                               {"kv_bytes_per_sequence", a.kv_bytes_per_sequence},
                               {"kv_bytes", a.kv_bytes},
+                              {"cached_tokens", a.cached_tokens},
+                              {"products_in", to_text(a.products)},
+                              {"attention_in", to_text(a.attention)},
+                              {"products_peak_flops_per_second", a.products_peak},
+                              {"attention_peak_flops_per_second", a.attention_peak},
                               {"memory_bytes", a.memory_bytes},
                               {"fits", a.fits},
                               {"largest_batch", a.largest_batch},
@@ -50,12 +55,43 @@ void print_json(const std::string& name, const InferQuestion& q, const InferAnsw
   std::puts(json.dump(1).c_str());
 }
 
+// Why the bounds take this peak for values of a format.
+std::string peak_reason(const std::string& format, Arithmetic wanted, Arithmetic used,
+                        const std::string& gpu) {
+  if (used != wanted && wanted != Arithmetic::bf16)
+    return fmt::format("the {} has no rate of {}", gpu, to_text(wanted));
+  if (format == "int4") return "int4 is spread out to 16 bits before it is multiplied";
+  if (format == "f32") return "f32 can be rounded to 16 bits";
+  return join_text("stored in ", format);
+}
+
+std::vector<std::string> assumptions_of(const Options& options, const InferQuestion& q,
+                                        const InferAnswer& a) {
+  const auto line = [&](const char* what, const std::string& format, Arithmetic wanted,
+                        Arithmetic used, double peak) {
+    return fmt::format("{} at the dense peak of {}, {}: {}", what, to_text(used),
+                       to_text(FlopsPerSecond(peak)), peak_reason(format, wanted, used, q.gpu));
+  };
+  std::vector<std::string> lines{
+      line("products", options.weights, q.products, a.products, a.products_peak),
+      line("attention", options.kv, q.attention, a.attention, a.attention_peak)};
+  if (a.cached_tokens < q.context)
+    lines.push_back(fmt::format("a sliding window: {} of {} tokens are kept, read and attended to",
+                                a.cached_tokens, q.context));
+  lines.emplace_back(
+      "bounds: peak and bandwidth of the data sheet, no overhead, no communication; systems reach "
+      "60 to 85 % of the bandwidth bound at batch 1");
+  return lines;
+}
+
 void run(const Options& options) {
   InferQuestion q = options.question;
   q.gpu = chosen_gpu(options.gpu);
   q.count = options.gpu.count;
   q.weight_bytes = weight_bytes_of(options.weights);
   q.kv_bytes = weight_bytes_of(options.kv);
+  q.products = product_arithmetic(options.weights);
+  q.attention = product_arithmetic(options.kv);
   const NamedModel model = chosen_model(options.model, q.context);
   q.model = model.config;
   const InferAnswer a = answer(q);
@@ -70,33 +106,33 @@ void run(const Options& options) {
   table.row("cache of a token", fmt::format("{:.0f} B", a.kv_bytes_per_token),
             "2 L k d x bytes; latent attention L (r_kv + d_r) x bytes");
   table.row("cache of a sequence", gb_text(a.kv_bytes_per_sequence),
-            fmt::format("x {} tokens", q.context));
+            a.cached_tokens < q.context ? fmt::format("x a window of {} tokens", a.cached_tokens)
+                                        : fmt::format("x {} tokens", q.context));
   table.row("memory", gb_text(a.memory_bytes),
             fmt::format("weights + {} caches; {}", q.batch, a.fits ? "fits" : "does NOT fit"));
   table.row("largest batch", a.largest_batch, "(memory - weights) / cache of a sequence");
   table.rule();
   table.row("prefill, at least", to_text(Seconds(a.prefill_seconds)),
-            "(2 N_products T + attention) / peak");
+            fmt::format("2 N_products T / peak of {} + attention / peak of {}", to_text(a.products),
+                        to_text(a.attention)));
   table.row("decode, bandwidth", to_text(Seconds(a.decode_bandwidth_seconds)),
             fmt::format("({} touched + {} of caches) / bandwidth", gb_text(a.touched_bytes),
                         gb_text(a.kv_bytes)));
   table.row("decode, compute", to_text(Seconds(a.decode_compute_seconds)),
-            "(2 N_products + attention) batch / peak");
+            "(2 N_products + attention) batch / the same peaks");
   table.row("tokens a second, at most", fmt::format("{:.1f}", a.tokens_per_second),
             "batch / the larger of the two");
   if (predicted) {
     table.rule();
     table.row("prefill, predicted", to_text(Seconds(predicted->prefill_seconds)),
-              "kernels of the forward graph, uncalibrated: +-15 %");
+              "kernels of the forward graph in 16 bits, uncalibrated: +-15 %");
     table.row("decode, predicted", to_text(Seconds(predicted->decode_seconds)),
               "the same over one token, and the caches");
   }
   print_table(table);
   std::puts("");
   print_paragraph(join_text("What binds: ", a.binding));
-  print_assumptions(
-      {"bounds: peak and bandwidth of the data sheet, no overhead, no communication; systems reach "
-       "60 to 85 % of the bandwidth bound at batch 1"});
+  print_assumptions(assumptions_of(options, q, a));
 }
 
 }  // namespace

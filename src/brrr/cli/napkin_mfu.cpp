@@ -29,7 +29,8 @@ void run(const Options& options) {
   const int64_t seq =
       options.seq > 0 ? options.seq : std::min<int64_t>(8192, context_of(model.config));
   const StepCost cost =
-      model_cost(model.config, {.seq = seq, .precision = precision}, gpu_rates(gpu, precision))
+      model_cost(model.config, {.seq = seq, .precision = precision, .recompute = recompute},
+                 gpu_rates(gpu, precision))
           .total();
   const FlopFacts facts = flop_facts(model.config, cost, seq);
   const double all = peak.dense.value() * static_cast<double>(options.gpu.count);
@@ -53,7 +54,8 @@ void run(const Options& options) {
   for (int i = 0; i < kConventions; ++i) {
     const auto convention = static_cast<Convention>(i);
     const double flops = flops_per_token(convention, facts), share = flops * speed / all;
-    const double with_again = (flops + recomputed_per_token(facts, recompute)) * speed / all;
+    const double with_again =
+        (flops + recomputed_per_token(convention, facts, recompute)) * speed / all;
     table.row(info_of(convention).name, fmt::format("{:.4g}", flops),
               fmt::format("{:.2f} %", 100 * share), fmt::format("{:.2f} %", 100 * with_again),
               info_of(convention).formula, info_of(convention).used_by);
@@ -78,11 +80,11 @@ void run(const Options& options) {
   }
   print_table(table);
   std::puts("");
-  print_paragraph(
-      fmt::format("Speed of light: {:.1f} %: products of layers at the peak of {}, head and "
-                  "attention at that of "
-                  "bf16. HFU counts second runs under --recompute {}.",
-                  100 * sol, to_text(peak.arithmetic), options.recompute));
+  print_paragraph(fmt::format(
+      "Speed of light: {:.1f} %: products of layers at the peak of {}, head and "
+      "attention at that of "
+      "bf16. HFU counts second runs under --recompute {} as its convention counts the model.",
+      100 * sol, to_text(peak.arithmetic), options.recompute));
 }
 
 }  // namespace

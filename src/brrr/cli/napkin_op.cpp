@@ -16,6 +16,7 @@ struct Options {
   std::string op, dtype = "bf16";
   std::vector<double> sizes;  // so that 1e9 can be written
   GpuChoice gpu;
+  OpSettings settings;
   bool json = false;
 };
 
@@ -39,8 +40,10 @@ std::vector<int64_t> whole_sizes(const std::vector<double>& given) {
 
 void run(const Options& options) {
   const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
+  check(options.gpu.count == 1, "napkin op: --count ", options.gpu.count,
+        ": an op is one device's; give the sizes that one of them has");
   const std::vector<int64_t> sizes = whole_sizes(options.sizes);
-  const OpAnswer a = op_answer(options.op, sizes, dtype_of(options.dtype), gpu);
+  const OpAnswer a = op_answer(options.op, sizes, dtype_of(options.dtype), gpu, options.settings);
   const Quantisation& q = a.quantisation;
   if (options.json) {
     nlohmann::ordered_json json{{"op", a.op},
@@ -55,15 +58,21 @@ void run(const Options& options) {
                                 {"compute_seconds", a.compute_seconds},
                                 {"memory_seconds", a.memory_seconds},
                                 {"floor_seconds", a.floor_seconds}};
+    json["counted"] = {{"flops", a.flops_how}, {"bytes", a.bytes_how}};
+    if (a.naive_bytes > 0) json["naive_bytes"] = a.naive_bytes;
     if (q.tiles > 0)
       json["quantisation"] = {{"tiles", q.tiles}, {"waves", q.waves}, {"efficiency", q.efficiency}};
     std::puts(json.dump(1).c_str());
     return;
   }
   Table table = napkin_table(fmt::format("{} in {} on {}", a.op, options.dtype, gpu.name));
-  table.row("FLOPs", fmt::format("{:.6g} FLOP", a.flops), "the op's own count");
-  table.row("bytes", fmt::format("{:.6g} B", a.bytes), "every operand once");
-  table.row("intensity", fmt::format("{:.2f} FLOP/B", a.intensity), "FLOPs / bytes");
+  table.row("FLOPs", fmt::format("{:.6g} FLOP", a.flops), a.flops_how);
+  table.row("bytes", fmt::format("{:.6g} B", a.bytes), a.bytes_how);
+  if (a.naive_bytes > 0)
+    table.row("in separate ops", fmt::format("{:.6g} B", a.naive_bytes),
+              fmt::format("{}: {:.2f} x", a.naive_how, a.naive_bytes / a.bytes));
+  table.row("intensity", fmt::format("{:.{}f} FLOP/B", a.intensity, a.intensity < 10 ? 3 : 2),
+            "FLOPs / bytes");
   table.row("ridge", fmt::format("{:.1f} FLOP/B", a.ridge),
             fmt::format("{} / {} of {}", to_text(gpu.peak(parse_arithmetic(a.arithmetic)).dense),
                         to_text(gpu.bandwidth), a.arithmetic));
@@ -89,11 +98,15 @@ void add_napkin_op(CLI::App& napkin) {
   command->add_option("op", options->op, known)->required();
   command->add_option("sizes", options->sizes, "As the op takes them")->required();
   command->add_option("--dtype", options->dtype, "f32, f16, bf16 or fp8")->capture_default_str();
+  command->add_flag("--full", options->settings.full_square,
+                    "Attention over the whole square; only what a causal mask leaves by default");
   add_gpu_choice(*command, options->gpu);
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Examples:\n  brrr napkin op matmul 16384 8192 32768 --gpu h100\n"
       "  brrr napkin op attention 8 16 1024 64 --gpu h100 --dtype bf16\n"
+      "  brrr napkin op attention 1 32 1024 128 --full --gpu h100\n"
+      "  brrr napkin op swiglu 8192 4096 14336 --gpu h100\n"
       "  brrr napkin op gelu 1e8 --gpu a100-80");
   command->callback([options] { run(*options); });
 }

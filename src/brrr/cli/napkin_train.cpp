@@ -41,6 +41,9 @@ void add_time(Table& table, const RunAnswer& a) {
       "step", to_text(Seconds(a.step_seconds)),
       fmt::format("{} x {} tokens; {}", q.global_batch, q.seq,
                   a.is_predicted ? "predicted kernel by kernel" : "FLOPs / (count x peak x mfu)"));
+  if (a.is_predicted)
+    table.row("of it the update", to_text(Seconds(a.update_seconds)),
+              fmt::format("{}, its share of the parameters", q.optimizer));
   table.row("speed", fmt::format("{:.4g} tokens/s", a.tokens_per_second),
             "tokens of a step / step");
   table.row("MFU", fmt::format("{:.1f} %", 100 * a.mfu), "FLOPs a second / (count x dense peak)");

@@ -18,6 +18,16 @@ int64_t active_parameters(const ModelConfig& config) {
   return llama ? llama->active_parameter_count() : parameter_count(config);
 }
 
+// Forward FLOPs of a token's attention.
+double attention_by(Convention convention, const FlopFacts& facts) {
+  switch (convention) {
+    case Convention::exact: return facts.attention;
+    case Convention::six_n: return 0;
+    case Convention::llmc: return facts.attention_full / 2;
+    default: return facts.attention_full;
+  }
+}
+
 }  // namespace
 
 const ConventionInfo& info_of(Convention convention) {
@@ -42,7 +52,8 @@ FlopFacts flop_facts(const ModelConfig& config, const StepCost& cost, int64_t to
           .attention = per_token(cost.attention),
           .attention_full = per_token(cost.attention_all),
           .head = per_token(cost.head),
-          .recomputed = per_token(cost.recomputed)};
+          .recomputed = per_token(cost.recomputed),
+          .recomputed_attention = per_token(cost.recomputed_attention)};
 }
 
 FlopFacts flop_facts(double parameters) {
@@ -50,27 +61,28 @@ FlopFacts flop_facts(double parameters) {
 }
 
 double flops_per_token(Convention convention, const FlopFacts& facts) {
-  const double n = facts.parameters;
+  const double n = facts.parameters, attention = 3 * attention_by(convention, facts);
   switch (convention) {
-    case Convention::exact: return 6 * facts.products + 3 * facts.attention;
-    case Convention::six_n: return 6 * n;
-    case Convention::palm: return 6 * n + 3 * facts.attention_full;
-    case Convention::nanogpt: return 6 * (n - facts.positions) + 3 * facts.attention_full;
-    case Convention::torchtitan:
-      return 6 * (n - (facts.embedding - facts.positions)) + 3 * facts.attention_full;
-    case Convention::megatron: return 6 * facts.products + 3 * facts.attention_full;
-    case Convention::llmc: return 6 * n + 1.5 * facts.attention_full;
+    case Convention::exact:
+    case Convention::megatron: return 6 * facts.products + attention;
+    case Convention::six_n:
+    case Convention::palm:
+    case Convention::llmc: return 6 * n + attention;
+    case Convention::nanogpt: return 6 * (n - facts.positions) + attention;
+    case Convention::torchtitan: return 6 * (n - (facts.embedding - facts.positions)) + attention;
   }
   fail("a convention that is none");
 }
 
-double recomputed_per_token(const FlopFacts& facts, RematPolicy recompute) {
-  const double layers = 2 * facts.products - facts.head + facts.attention_full;
+double recomputed_per_token(Convention convention, const FlopFacts& facts, RematPolicy recompute) {
+  const double attention = attention_by(convention, facts);
   switch (recompute) {
-    case RematPolicy::full: return layers;
-    case RematPolicy::selective: return facts.attention_full;
-    default: return facts.recomputed;
+    case RematPolicy::full: return 2 * facts.products - facts.head + attention;
+    case RematPolicy::selective: return attention;
+    default: break;
   }
+  const double share = facts.attention > 0 ? facts.recomputed_attention / facts.attention : 0;
+  return facts.recomputed - facts.recomputed_attention + share * attention;
 }
 
 }  // namespace brrr

@@ -32,10 +32,11 @@ struct FlopFacts {
   double parameters = 0;  // active ones
   double embedding = 0, positions = 0;
   double products = 0;
-  double attention = 0;       // forward FLOPs of a token over the pairs that it sees
-  double attention_full = 0;  // over the whole square: 4 L a d s
-  double head = 0;            // forward FLOPs of a token
-  double recomputed = 0;      // forward FLOPs of a token that run again
+  double attention = 0;             // forward FLOPs of a token over the pairs that it sees
+  double attention_full = 0;        // over the whole square: 4 L a d s
+  double head = 0;                  // forward FLOPs of a token
+  double recomputed = 0;            // forward FLOPs of a token that run again, by the graph
+  double recomputed_attention = 0;  // of those attention's, over the pairs that it sees
 };
 // From the graph, for one token of a sequence of options.seq. Without layers or attention (a bare count of
 // parameters) all conventions are 6 N.
@@ -44,7 +45,8 @@ FlopFacts flop_facts(double parameters);
 
 double flops_per_token(Convention convention, const FlopFacts& facts);
 
-// What the hardware runs for a token beside the model's own FLOPs: second runs of layers.
-double recomputed_per_token(const FlopFacts& facts, RematPolicy recompute);
+// What the hardware runs for a token beside the model's own FLOPs: second runs of layers, the head never. Attention is
+// counted as the convention counts it, so that HFU / MFU does not depend on pairs that one of the two leaves out.
+double recomputed_per_token(Convention convention, const FlopFacts& facts, RematPolicy recompute);
 
 }  // namespace brrr

@@ -30,7 +30,25 @@ double touched_share(const ModelConfig& model, int64_t batch) {
   return 1 - std::pow(missed, static_cast<double>(batch));
 }
 
+int64_t cached_tokens(const InferQuestion& q) {
+  const auto* llama = std::get_if<LlamaConfig>(&q.model);
+  return llama && llama->window > 0 ? std::min(llama->window, q.context) : q.context;
+}
+
+// The wanted arithmetic where the device has it, else that of 16 bits.
+const PeakRate& peak_for(const GpuSpec& gpu, Arithmetic wanted) {
+  for (Arithmetic arithmetic : {wanted, Arithmetic::bf16}) {
+    if (const PeakRate* peak = gpu.find(arithmetic)) return *peak;
+  }
+  return gpu.peak(Arithmetic::fp16);
+}
+
 }  // namespace
+
+Arithmetic product_arithmetic(std::string_view format) {
+  if (format == "fp8") return Arithmetic::fp8;
+  return format == "int8" ? Arithmetic::int8 : Arithmetic::bf16;
+}
 
 double weight_bytes_of(std::string_view format) {
   struct Row {
@@ -59,16 +77,23 @@ double kv_elements_per_token(const ModelConfig& model) {
 InferAnswer answer(const InferQuestion& q) {
   check_question(q);
   const GpuSpec& gpu = find_gpu(q.gpu);
-  const PeakRate* half = gpu.find(Arithmetic::bf16);
-  const double peak = (half ? *half : gpu.peak(Arithmetic::fp16)).dense.value();
+  const bool has_bf16 = gpu.find(Arithmetic::bf16) != nullptr;
   const StepCost cost =
       model_cost(q.model, {.seq = q.context},
-                 gpu_rates(gpu, half ? Precision::bf16_mixed : Precision::f16_mixed))
+                 gpu_rates(gpu, has_bf16 ? Precision::bf16_mixed : Precision::f16_mixed))
           .total();
   const FlopFacts facts = flop_facts(q.model, cost, q.context);
   const auto n = static_cast<double>(q.count), b = static_cast<double>(q.batch),
              t = static_cast<double>(q.context);
   InferAnswer a;
+  const PeakRate &products = peak_for(gpu, q.products), &attention = peak_for(gpu, q.attention);
+  a.products = products.arithmetic, a.products_peak = products.dense.value();
+  a.attention = attention.arithmetic, a.attention_peak = attention.dense.value();
+  const auto at_peak = [&](double product_flops, double attention_flops) {
+    return (product_flops / a.products_peak + attention_flops / a.attention_peak) / n;
+  };
+  a.cached_tokens = cached_tokens(q);
+  const auto kept = static_cast<double>(a.cached_tokens);
   a.params = cost.parameters();
   a.active_params = facts.parameters;
   a.weight_bytes = a.params * q.weight_bytes;
@@ -79,17 +104,17 @@ InferAnswer answer(const InferQuestion& q) {
   a.read_elements = a.params - looked_up;
   a.touched_bytes = (a.read_elements - cost.experts + experts) * q.weight_bytes;
   a.kv_bytes_per_token = kv_elements_per_token(q.model) * q.kv_bytes;
-  a.kv_bytes_per_sequence = a.kv_bytes_per_token * t;
+  a.kv_bytes_per_sequence = a.kv_bytes_per_token * kept;
   a.kv_bytes = a.kv_bytes_per_sequence * b;
   a.memory_bytes = a.weight_bytes + a.kv_bytes;
   const double room = n * static_cast<double>(gpu.memory.value());
   a.fits = a.memory_bytes <= room;
   a.largest_batch = static_cast<int64_t>(
       std::max(0.0, std::floor((room - a.weight_bytes) / a.kv_bytes_per_sequence)));
-  a.prefill_seconds = b * t * (2 * facts.products + facts.attention) / (n * peak);
+  a.prefill_seconds = b * t * at_peak(2 * facts.products, facts.attention);
   a.decode_bandwidth_seconds = (a.touched_bytes + a.kv_bytes) / (n * gpu.bandwidth.value());
-  // A new token looks at the whole context: twice the mean over a causal prompt.
-  a.decode_compute_seconds = b * (2 * facts.products + facts.attention_full) / (n * peak);
+  // A new token looks at all that is kept: the whole context is twice the mean over a causal prompt.
+  a.decode_compute_seconds = b * at_peak(2 * facts.products, facts.attention_full * kept / t);
   a.decode_seconds = std::max(a.decode_bandwidth_seconds, a.decode_compute_seconds);
   a.tokens_per_second = b / a.decode_seconds;
   a.binding = !a.fits ? "memory: weights and caches do not fit"

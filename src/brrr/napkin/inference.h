@@ -1,8 +1,10 @@
 // Bounds on running a model: what a cache takes, how long a prompt and a token need at least.
 //
 //   decode   max[(weights touched + batch * cache) / bandwidth, 2 N_active batch / peak], n devices together
-//   prefill  (2 N_products T + attention) / peak
-// A mixture keeps all experts and touches E (1 - (1 - K/E)^batch) of them in a layer.
+//   prefill  2 N_products T / peak + attention / peak
+// A mixture keeps all experts and touches E (1 - (1 - K/E)^batch) of them in a layer. Of a sliding window no more than
+// the window is kept, read and attended to. Bounds are those that nobody can beat: products run at the peak of the
+// weights' format, attention at that of the cache's, where the device has such arithmetic, and else at that of 16 bits.
 #pragma once
 
 #include <optional>
@@ -19,6 +21,8 @@ struct InferQuestion {
   int64_t count = 1;
   int64_t batch = 1, context = 1024;
   double weight_bytes = 2, kv_bytes = 2;  // of an element
+  // What products and attention would run in: those of the formats of weights and cache.
+  Arithmetic products = Arithmetic::bf16, attention = Arithmetic::bf16;
   // What the bounds count. Norms are no work; the input table is looked up and not read.
   bool whole_table = false;  // true: all parameters are read for every token, as the lecture counts
 };
@@ -28,6 +32,9 @@ struct InferAnswer {
   double weight_bytes = 0, touched_bytes = 0;  // held, and read for one token of the batch
   double read_elements = 0;                    // weights that are not only looked up, all experts
   double kv_bytes_per_token = 0, kv_bytes_per_sequence = 0, kv_bytes = 0;
+  int64_t cached_tokens = 0;  // of a sequence: its context, or the window where that is shorter
+  Arithmetic products = Arithmetic::bf16, attention = Arithmetic::bf16;  // of the peaks
+  double products_peak = 0, attention_peak = 0;                          // FLOP/s of one device
   double memory_bytes = 0;
   bool fits = false;
   int64_t largest_batch = 0;  // that fits at this context
@@ -50,6 +57,9 @@ std::optional<InferPrediction> predict(const InferQuestion& question);
 
 // Bytes of an element of stored weights: "bf16" 2, "int8" 1, "int4" 0.5 and its scales.
 double weight_bytes_of(std::string_view format);
+// What its products can run in: 8-bit formats in their own arithmetic, all others in 16 bits (4-bit weights are spread
+// out before they are multiplied).
+Arithmetic product_arithmetic(std::string_view format);
 // Keys and values of a token in all layers; latent attention keeps one narrow vector for all heads.
 double kv_elements_per_token(const ModelConfig& model);
 

@@ -17,6 +17,7 @@ constexpr double StepCost::*kFields[] = {&StepCost::products,
                                          &StepCost::attention,
                                          &StepCost::attention_all,
                                          &StepCost::recomputed,
+                                         &StepCost::recomputed_attention,
                                          &StepCost::activations,
                                          &StepCost::logits,
                                          &StepCost::transient,
@@ -60,7 +61,10 @@ void add_flops(const Graph& graph, int64_t vocab, StepCost& cost) {
     const bool is_attention = node.op == &attention_op;
     const double flops =
         is_attention ? static_cast<double>(cost_of(graph, node).flops) : product_flops(graph, node);
-    if (node.phase == Phase::recompute) cost.recomputed += flops;
+    if (node.phase == Phase::recompute) {
+      cost.recomputed += flops;
+      if (is_attention) cost.recomputed_attention += flops;
+    }
     if (node.phase != Phase::forward) continue;
     if (is_attention) {
       cost.attention += flops;
@@ -120,7 +124,9 @@ void add_seconds(const KernelList& list, const MemoryPlan& plan, const Rates& ra
         cost.backward_traffic += bytes;
         if (!is_product && !is_attention) cost.backward_other_seconds += seconds;
     }
-    cost.in_regime[static_cast<size_t>(prediction.kernels[k].regime())] += seconds;
+    const bool is_update = kernel.phase == Phase::update;
+    auto& in_regime = is_update ? cost.update_in_regime : cost.in_regime;
+    in_regime[static_cast<size_t>(prediction.kernels[k].regime())] += seconds;
   }
   cost.kernels = static_cast<double>(list.kernels.size());
 }
@@ -142,17 +148,88 @@ ModelConfig with_layers(ModelConfig config, int64_t dense, int64_t mixed) {
   return config;
 }
 
+// Chunks of the head are alike, and a graph of thousands of them would take minutes and tell nothing new. So there are
+// no more than these; what a chunk of the usual size would have alive is in `logits_share`.
+constexpr int64_t kMostChunks = 128;
+
+struct HeadChunks {
+  ChunkHeadOptions options;
+  double logits_share = 1;  // rows of a usual chunk over rows of one here
+};
+
+HeadChunks head_chunks(const ModelConfig& config, const CostOptions& options) {
+  const int64_t rows = options.batch * options.seq;
+  const int64_t row_bytes = vocab_of(config) * (options.precision == Precision::f32 ? 4 : 2);
+  HeadChunks chunks;
+  const int64_t usual = chunk_rows(rows, row_bytes, chunks.options);
+  if (rows / usual <= kMostChunks) return chunks;
+  chunks.options.min_rows = rows / kMostChunks;
+  chunks.logits_share =
+      static_cast<double>(usual) / static_cast<double>(chunk_rows(rows, row_bytes, chunks.options));
+  return chunks;
+}
+
+// FLOPs of a kernel are counted in 63 bits.
+constexpr double kMostFlops = 9e18;
+
+// The largest product: the head over all tokens, or both halves of a gated network.
+void require_countable(const ModelConfig& config, const CostOptions& options) {
+  const ModelShape shape = shape_of(config);
+  const double rows = static_cast<double>(options.batch) * static_cast<double>(options.seq);
+  const double product = 2 * rows * static_cast<double>(shape.width) *
+                         static_cast<double>(std::max(shape.vocab, 2 * shape.hidden));
+  check(product <= kMostFlops, options.batch, " sequences of ", options.seq,
+        " tokens make one product of ", product, " FLOPs, and ", kMostFlops,
+        " are counted at most; use a smaller micro-batch");
+}
+
+// The longest of seq, seq / 2, ... whose attention can be counted: backward 5 products over half of the square.
+int64_t countable_length(const ModelConfig& config, const CostOptions& options) {
+  int64_t length = options.seq;
+  const auto flops = [&] {
+    const auto s = static_cast<double>(length);
+    return 5 * static_cast<double>(options.batch) * s * s * shape_of(config).pair_width;
+  };
+  while (flops() > kMostFlops) length /= 2;
+  return length;
+}
+
+// Every number of a cost is a polynomial of degree two in the length of a sequence. Where attention is beyond counting it
+// follows from three shorter ones, by Lagrange's formula.
+StepCost cost_of_any_length(const ModelConfig& config, const CostOptions& options,
+                            const Rates& rates) {
+  const int64_t longest = countable_length(config, options);
+  if (longest == options.seq) return traced_cost(config, options, rates);
+  const std::array<int64_t, 3> lengths{longest, longest / 2, longest / 4};
+  StepCost sum;
+  for (const int64_t length : lengths) {
+    double weight = 1;
+    for (const int64_t other : lengths) {
+      if (other != length)
+        weight *= static_cast<double>(options.seq - other) / static_cast<double>(length - other);
+    }
+    CostOptions shorter = options;
+    shorter.seq = length;
+    sum += traced_cost(config, shorter, rates) * weight;
+  }
+  return sum;
+}
+
 }  // namespace
 
 StepCost& StepCost::operator+=(const StepCost& other) {
   for (double StepCost::*field : kFields) this->*field += other.*field;
-  for (int i = 0; i < kRegimes; ++i) in_regime[i] += other.in_regime[i];
+  for (int i = 0; i < kRegimes; ++i) {
+    in_regime[i] += other.in_regime[i];
+    update_in_regime[i] += other.update_in_regime[i];
+  }
   return *this;
 }
 StepCost StepCost::operator*(double times) const {
   StepCost result = *this;
   for (double StepCost::*field : kFields) result.*field *= times;
   for (double& seconds : result.in_regime) seconds *= times;
+  for (double& seconds : result.update_in_regime) seconds *= times;
   return result;
 }
 StepCost StepCost::operator-(const StepCost& other) const {
@@ -170,6 +247,8 @@ StepCost traced_cost(const ModelConfig& given, const CostOptions& options, const
   step.pipeline.precision.policy = options.precision;
   step.pipeline.remat.policy = options.recompute;
   step.pipeline.remat.rates = remat_rates(rates);
+  const HeadChunks chunks = head_chunks(config, options);
+  step.pipeline.head = chunks.options;
   step.pipeline.device = Device::null();
   const ModelStep model(config, step);
   const PlannedProgram program = plan_program(model.trace_step(), step.pipeline);
@@ -179,16 +258,19 @@ StepCost traced_cost(const ModelConfig& given, const CostOptions& options, const
   add_seconds(program.kernels, program.plan, rates, cost);
   const StepMemory memory = step_memory(program, vocab_of(config));
   cost.activations = static_cast<double>(memory.activations);
-  cost.logits = static_cast<double>(memory.logits);
-  cost.transient = static_cast<double>(memory.transient);
+  // The fullest instant is one of the layers where there are many tokens: what logits have less, it has beside them.
+  const auto logits = static_cast<double>(memory.logits);
+  cost.logits = logits * chunks.logits_share;
+  cost.transient = static_cast<double>(memory.transient) + logits - cost.logits;
   return cost;
 }
 
 ModelCost model_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
+  require_countable(config, options);
   if (std::holds_alternative<RecurrentLmConfig>(config))
     return {.outside = traced_cost(config, options, rates), .layers = {}};
   const auto traced = [&](int64_t dense, int64_t mixed) {
-    return traced_cost(with_layers(config, dense, mixed), options, rates);
+    return cost_of_any_length(with_layers(config, dense, mixed), options, rates);
   };
   const auto* llama = std::get_if<LlamaConfig>(&config);
   const int64_t layers = shape_of(config).layers;

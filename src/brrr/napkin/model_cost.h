@@ -20,11 +20,12 @@ namespace brrr {
 // Of one micro-batch on one device. A vector space: costs of layers are differences, of models sums.
 struct StepCost {
   // FLOPs of 2 m n k for every product, forward, each weight once a token.
-  double products = 0;       // with weights, the head included
-  double head = 0;           // of those the head's
-  double attention = 0;      // scores and values over the pairs that a query sees
-  double attention_all = 0;  // over all pairs of the square, as many counts have it
-  double recomputed = 0;     // products and attention that run a second time
+  double products = 0;              // with weights, the head included
+  double head = 0;                  // of those the head's
+  double attention = 0;             // scores and values over the pairs that a query sees
+  double attention_all = 0;         // over all pairs of the square, as many counts have it
+  double recomputed = 0;            // products and attention that run a second time
+  double recomputed_attention = 0;  // of those attention's, over the pairs that a query sees
 
   // Bytes. Kept: made in the forward part and read by a later one.
   double activations = 0, logits = 0;
@@ -36,7 +37,8 @@ struct StepCost {
   double forward_seconds = 0, backward_seconds = 0, update_seconds = 0;
   double forward_product_seconds = 0, forward_attention_seconds = 0;  // of the forward part
   double forward_other_seconds = 0, backward_other_seconds = 0;  // neither products nor attention
-  double in_regime[kRegimes] = {};
+  double in_regime[kRegimes] = {},
+         update_in_regime[kRegimes] = {};  // of a micro-batch, of the update
   double kernels = 0, update_kernels = 0;  // all of them, and those of the update
 
   // Parameters, by how layouts share them out.

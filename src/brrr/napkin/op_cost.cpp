@@ -18,6 +18,7 @@ namespace {
 
 constexpr OpInfo kOps[] = {{"matmul", "M N K", 3, 3},
                            {"attention", "BATCH HEADS SEQ HEAD_DIM [KEYS]", 4, 5},
+                           {"swiglu", "ROWS WIDTH HIDDEN", 3, 3},
                            {"layer_norm", "ROWS COLUMNS", 2, 2},
                            {"rms_norm", "ROWS COLUMNS", 2, 2},
                            {"softmax", "ROWS COLUMNS", 2, 2},
@@ -36,8 +37,32 @@ const OpInfo& find_info(std::string_view name) {
   fail("napkin op: there is no \"", name, "\"; use one of ", known);
 }
 
+// Scores and values over the pairs that are seen; q, k, v and the result once. The sums of exponentials that the op
+// keeps for a backward part, one f32 a query, are left out: they are no part of attention itself.
+Cost attention_cost_of(std::span<const int64_t> n, DType dtype, const OpSettings& settings) {
+  const int64_t keys = n.size() > 4 ? n[4] : n[2];
+  const auto of = [&](int64_t length) {
+    return empty({n[0], n[1], length, n[3]}, dtype, Device::null());
+  };
+  const Tensor k = of(keys);
+  CostCounter counter;
+  attention(of(n[2]), k, k, {.causal = !settings.full_square});
+  Cost cost = counter.total();
+  cost.bytes_written -= storage_bytes(DType::f32, n[0] * n[1] * n[2]);
+  return cost;
+}
+
+// Y = (silu(X Wg) * (X Wu)) Wd: three products, and memory for X, the weights, the hidden values there and back, and Y.
+Cost swiglu_cost_of(int64_t rows, int64_t width, int64_t hidden, DType dtype) {
+  const auto bytes = [&](int64_t elements) { return storage_bytes(dtype, elements); };
+  return {.flops = 6 * rows * width * hidden,
+          .bytes_read = bytes(rows * width + 3 * width * hidden + rows * hidden),
+          .bytes_written = bytes(rows * hidden + rows * width)};
+}
+
 // What the op's own rule counts, without memory.
-Cost cost_on_null(std::string_view op, std::span<const int64_t> n, DType dtype) {
+Cost cost_on_null(std::string_view op, std::span<const int64_t> n, DType dtype,
+                  const OpSettings& settings) {
   const auto make = [&](const Shape& shape, DType type) {
     return empty(shape, type, Device::null());
   };
@@ -51,13 +76,10 @@ Cost cost_on_null(std::string_view op, std::span<const int64_t> n, DType dtype) 
     const int64_t bytes = storage_bytes(dtype, n[0]);
     return {.flops = 0, .bytes_read = bytes, .bytes_written = bytes};
   }
+  if (op == "swiglu") return swiglu_cost_of(n[0], n[1], n[2], dtype);
+  if (op == "attention") return attention_cost_of(n, dtype, settings);
   CostCounter counter;
   if (op == "matmul") matmul(of({n[0], n[2]}), of({n[2], n[1]}));
-  if (op == "attention") {
-    const int64_t keys = n.size() > 4 ? n[4] : n[2];
-    const Tensor k = of({n[0], n[1], keys, n[3]});
-    attention(of({n[0], n[1], n[2], n[3]}), k, k, {.causal = true});
-  }
   if (op == "layer_norm")
     layer_norm(of({n[0], n[1]}), make({n[1]}, DType::f32), make({n[1]}, DType::f32));
   if (op == "rms_norm") rms_norm(of({n[0], n[1]}), make({n[1]}, DType::f32));
@@ -66,6 +88,31 @@ Cost cost_on_null(std::string_view op, std::span<const int64_t> n, DType dtype) 
   if (op == "silu") silu(of({n[0]}));
   if (op == "add") of({n[0]}) + of({n[0]});
   return counter.total();
+}
+
+// What was counted, and what the same takes in separate ops.
+void describe_counts(std::span<const int64_t> n, DType dtype, const OpSettings& settings,
+                     OpAnswer& a) {
+  a.flops_how = "the op's own count";
+  a.bytes_how = "every operand once";
+  if (a.op == "attention") {
+    a.flops_how = settings.full_square
+                      ? "4 B S T D: every query sees every key"
+                      : "4 D for every pair that a causal mask leaves; --full: the whole square";
+    a.bytes_how = "q, k, v and the result once";
+  }
+  if (a.op == "swiglu") {
+    a.flops_how = "6 B T D F: three products";
+    a.bytes_how = "X, three weights, hidden values there and back, Y";
+  }
+  if (a.op == "softmax") {
+    const int64_t rows = n[0], all = n[0] * n[1];
+    a.naive_bytes = static_cast<double>(storage_bytes(dtype, 5 * all + rows) +
+                                        storage_bytes(dtype, 3 * all + 2 * rows));
+    a.naive_how =
+        "maximum, difference, exponential, sum, quotient: 5 M N + M read, 3 M N + 2 M "
+        "written";
+  }
 }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -89,8 +136,10 @@ Quantisation quantise(int64_t m, int64_t n, const GpuSpec& gpu) {
 }
 
 OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dtype,
-                   const GpuSpec& gpu) {
+                   const GpuSpec& gpu, const OpSettings& settings) {
   const OpInfo& info = find_info(op);
+  check(!settings.full_square || op == "attention", "napkin op ", op,
+        ": --full is the whole square of attention, which this op has none of");
   check(static_cast<int>(sizes.size()) >= info.least && static_cast<int>(sizes.size()) <= info.most,
         "napkin op ", op, " takes ", info.sizes, ", not ", sizes.size(), " sizes");
   double elements = 1;
@@ -98,12 +147,14 @@ OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dt
     check(size >= 1, "napkin op ", op, ": a size of ", size, " is empty; use at least 1");
     elements *= static_cast<double>(size);
   }
+  if (op == "attention" && sizes.size() == 4) elements *= static_cast<double>(sizes[2]);  // keys
   check(elements < 1e18, "napkin op ", op, ": sizes of ", elements, " together are beyond reason");
-  const Cost cost = cost_on_null(op, sizes, dtype);
-  const bool is_product = op == "matmul" || op == "attention";
+  const Cost cost = cost_on_null(op, sizes, dtype, settings);
+  const bool is_product = op == "matmul" || op == "attention" || op == "swiglu";
   const Arithmetic arithmetic =
       is_product || !gpu.find(Arithmetic::fp32) ? arithmetic_of(dtype) : Arithmetic::fp32;
   OpAnswer a{.op = std::string(op), .arithmetic = std::string(to_text(arithmetic))};
+  describe_counts(sizes, dtype, settings, a);
   const double peak = gpu.peak(arithmetic).dense.value();
   a.flops = static_cast<double>(cost.flops);
   a.bytes = static_cast<double>(cost.bytes_read + cost.bytes_written);

@@ -26,9 +26,20 @@ constexpr int64_t block_loads(int64_t rows, int64_t columns, int64_t depth) {
   return (rows + columns) * depth;
 }
 
+// Blocks that keep a device busy to the end: four for each multiprocessor, so that the last ones hardly count. 0: how
+// many multiprocessors there are is not known.
+inline int64_t enough_blocks(const GpuSpec& gpu) { return int64_t{4} * gpu.multiprocessors; }
+
+struct OpSettings {
+  bool full_square = false;  // attention: every query sees every key; causal without it
+};
+
 struct OpAnswer {
   std::string op;
   double flops = 0, bytes = 0;
+  double naive_bytes = 0;            // of the same in separate ops; 0: not counted
+  std::string flops_how, bytes_how;  // what was counted, for people
+  std::string naive_how;
   double intensity = 0, ridge = 0;
   double compute_seconds = 0, memory_seconds = 0, floor_seconds = 0;
   std::string regime;      // "compute" or "memory"
@@ -44,6 +55,6 @@ std::span<const OpInfo> napkin_ops();
 
 // Throws Error on an unknown op, with the list, and on sizes that do not fit it.
 OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dtype,
-                   const GpuSpec& gpu);
+                   const GpuSpec& gpu, const OpSettings& settings = {});
 
 }  // namespace brrr

@@ -58,7 +58,8 @@ class Cases {
 void add_narayanan(Cases& cases) {
   const char* source = "Narayanan 2021";
   const auto hardware = [](const FlopFacts& f) {
-    return flops_per_token(Convention::megatron, f) + recomputed_per_token(f, RematPolicy::full);
+    return flops_per_token(Convention::megatron, f) +
+           recomputed_per_token(Convention::megatron, f, RematPolicy::full);
   };
   const FlopFacts small = facts_of(gpt(2304, 24, 24), 2048);
   const double step = 512 * 2048 * hardware(small) / (32 * 137 * kTera);
@@ -134,9 +135,10 @@ void add_palm_and_mtnlg(Cases& cases) {
   const FlopFacts f = facts_of(gpt(20480, 105, 128), 2048);
   const double tokens = 1920 * 2048, per = tokens / 60.1 / 2240;
   const double model = flops_per_token(Convention::megatron, f);
-  cases.add("A13", "MT-NLG 530B, 2240 A100, 60.1 s: rate of a device", "TFLOP/s", 126,
-            (model + recomputed_per_token(f, RematPolicy::full)) * per / kTera, "Megatron-Turing",
-            0.015, "published without decimals");
+  cases.add(
+      "A13", "MT-NLG 530B, 2240 A100, 60.1 s: rate of a device", "TFLOP/s", 126,
+      (model + recomputed_per_token(Convention::megatron, f, RematPolicy::full)) * per / kTera,
+      "Megatron-Turing", 0.015, "published without decimals");
   cases.add(
       "A13", "MFU without attention", "%", 29.7,
       100 * 6 * static_cast<double>(gpt(20480, 105, 128).parameter_count()) * per / peak_of("a100"),
@@ -148,8 +150,8 @@ constexpr double kBloomHours = 1082990, kBloomTokens = 366e9, kBloomBatch = 2048
 
 double bloom_step_seconds() {
   const FlopFacts bloom = facts_of(gpt(14336, 70, 112, 250680), 2048);
-  const double hardware =
-      flops_per_token(Convention::megatron, bloom) + recomputed_per_token(bloom, RematPolicy::full);
+  const double hardware = flops_per_token(Convention::megatron, bloom) +
+                          recomputed_per_token(Convention::megatron, bloom, RematPolicy::full);
   return kBloomBatch * hardware / (384 * 149.77 * kTera);
 }
 double bloom_step_hours() {

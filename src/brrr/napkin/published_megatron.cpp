@@ -11,7 +11,8 @@ constexpr double kTera = 1e12;
 double hardware_flops(const Gpt2Config& model) {
   const Rates any = gpu_rates(find_gpu("a100-80"), Precision::bf16_mixed);
   const FlopFacts f = flop_facts(model, model_cost(model, {.seq = 2048}, any).total(), 2048);
-  return flops_per_token(Convention::megatron, f) + recomputed_per_token(f, RematPolicy::full);
+  return flops_per_token(Convention::megatron, f) +
+         recomputed_per_token(Convention::megatron, f, RematPolicy::full);
 }
 
 // What a year of work on the same software was worth. The 530B model ran at 163 TFLOP/s in 2021 (the table that A1 to

@@ -16,7 +16,7 @@ double shown_value(const PublishedRun& run) {
       return run.claim.tokens / a.step_tokens * step * devices / 3600 / run.claim.goodput;
     case Shown::tflops: {
       const double hardware = flops_per_token(Convention::megatron, a.facts) +
-                              recomputed_per_token(a.facts, run.recompute);
+                              recomputed_per_token(Convention::megatron, a.facts, run.recompute);
       return hardware * a.step_tokens / step / devices / kTera;
     }
   }

@@ -114,11 +114,16 @@ void close_open_settings(RunAnswer& a) {
                                         q.global_batch, q.seq, a.step_tokens));
 }
 
+// A bare number of parameters has nothing to count but 6 N.
+Convention convention_of(const RunQuestion& q) {
+  return q.model ? q.convention : Convention::six_n;
+}
+
 void add_flops(RunAnswer& a, const RunCost& cost) {
   const RunQuestion& q = a.question;
   a.facts = q.model ? flop_facts(*q.model, cost.whole.total(), q.micro_batch * q.seq)
                     : flop_facts(q.parameters);
-  const Convention convention = q.model ? q.convention : Convention::six_n;
+  const Convention convention = convention_of(q);
   const double exact = flops_per_token(Convention::exact, a.facts);
   a.flops_per_token = flops_per_token(convention, a.facts);
   a.total_flops = a.flops_per_token * q.tokens;
@@ -134,9 +139,9 @@ const ModelCost& known_cost(const ModelConfig& config, const CostOptions& option
   constexpr size_t kMostKnown = 256;
   thread_local std::map<std::string, ModelCost> known;
   const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {}", to_json(config), options.batch, options.seq,
+      fmt::format("{} {} {} {} {} {} {} {} {}", to_json(config), options.batch, options.seq,
                   static_cast<int>(options.precision), static_cast<int>(options.recompute),
-                  options.fuse, rates.machine, rates.source);
+                  options.fuse, options.optimizer, rates.machine, rates.source);
   if (const auto found = known.find(key); found != known.end()) return found->second;
   if (known.size() >= kMostKnown) known.clear();
   return known.emplace(key, model_cost(config, options, rates)).first->second;
@@ -175,7 +180,9 @@ void add_time_and_cost(RunAnswer& a, const GpuSpec& gpu) {
   if (q.mfu) a.step_seconds = a.flops_per_token * a.step_tokens / (all_peak * *q.mfu);
   a.tokens_per_second = a.step_tokens / a.step_seconds;
   a.mfu = a.flops_per_token * a.tokens_per_second / all_peak;
-  a.hfu = a.mfu * (1 + recomputed_per_token(a.facts, q.recompute) / a.flops_per_token);
+  // What runs again is counted as the model is: an attention over visible pairs, or over the square, in both.
+  a.hfu = a.mfu *
+          (1 + recomputed_per_token(convention_of(q), a.facts, q.recompute) / a.flops_per_token);
   a.steps = q.tokens / a.step_tokens;
   a.days = q.tokens / a.tokens_per_second / q.goodput / kDaySeconds;
   a.gpu_hours = a.days * kDaySeconds / kHourSeconds * static_cast<double>(q.count);
@@ -227,6 +234,7 @@ RunAnswer answer(const RunQuestion& question) {
                               .seq = q.seq,
                               .precision = q.precision,
                               .recompute = q.recompute,
+                              .optimizer = update_graph(q.optimizer),
                               .fuse = q.system.fuses()};
     cost.whole = known_cost(*q.model, options, rates);
     cost.shard = q.layout.tp == 1 ? cost.whole
@@ -248,6 +256,7 @@ RunAnswer answer(const RunQuestion& question) {
     a.assumptions.emplace_back(q.system.fuses()
                                    ? "elementwise ops fused with what they stand beside"
                                    : "elementwise ops launched one by one (--unfused)");
+    a.assumptions.push_back(update_assumption(q, cost, a.dp));
     for (std::string& line : framework_assumptions(q)) a.assumptions.push_back(std::move(line));
     if (q.count > 1) a.assumptions.push_back(traffic_assumption(q));
     if (q.rates) {

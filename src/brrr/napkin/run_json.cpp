@@ -25,6 +25,7 @@ std::string to_json(const RunAnswer& a) {
             {"micro_batches", a.micro_batches},
             {"dp", a.dp},
             {"step_seconds", a.step_seconds},
+            {"update_seconds", a.update_seconds},
             {"tokens_per_second", a.tokens_per_second},
             {"days", a.days},
             {"gpu_hours", a.gpu_hours},

@@ -122,6 +122,7 @@ struct RunAnswer {
   double peak_flops_per_second = 0, mfu = 0, hfu = 0;
   bool is_predicted = false;
   double compute_seconds = 0, bandwidth_seconds = 0, overhead_seconds = 0;  // of the prediction
+  double update_seconds = 0;                                                // of the step
   RunMemory memory;
   bool fits = false;
   std::string binding;
@@ -159,6 +160,12 @@ struct FrameworkSeconds {
   double host_update = 0;  // launching those of the update, once a step
 };
 FrameworkSeconds framework_seconds(const RunQuestion& question, const RunCost& cost);
+// The update (run_update.cpp): seconds of the share that one device updates, what is behind them for people, bytes that
+// an update of one parameter moves, and the optimizer of brrr whose graph prices it.
+double update_seconds(const RunQuestion& question, const RunCost& cost, int64_t dp);
+std::string update_assumption(const RunQuestion& question, const RunCost& cost, int64_t dp);
+double update_bytes(Precision precision, std::string_view optimizer);
+std::string update_graph(std::string_view optimizer);
 // What is behind it, for people; nothing for a tuned system.
 std::vector<std::string> framework_assumptions(const RunQuestion& question);
 // Fills the seconds of a step from its kernels and its traffic.

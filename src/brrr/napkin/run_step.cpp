@@ -46,18 +46,26 @@ void predict_step(RunAnswer& a, const RunCost& cost) {
   const double outside = cost.shard.outside.seconds() + framework.loss;
   const double inside = layers + framework.weights + framework.parts;
   const double mean = (inside + outside) / p / cp, slowest = (inside / p + outside) / cp;
-  const double shared = l.zero > 0 ? static_cast<double>(a.dp * l.cp) : 1;
-  const double update = total.update_seconds / p / shared;
+  const double update = update_seconds(q, cost, a.dp);
   // One stage runs m micro-batches; the others wait at the ends, for kernels and for all-reduces alike.
   const double reduces = a.traffic.tensor_seconds / m;
   const double work = m * slowest + (p - 1) * (mean + reduces) / v;
   a.step_seconds = std::max(work + update + a.traffic.exposed_seconds,
                             (m * framework.host + framework.host_update) / p);
-  const double all = total.in_regime[0] + total.in_regime[1] + total.in_regime[2];
-  const double scale = (m * mean + update) / std::max(all, 1e-30);
-  a.compute_seconds = total.in_regime[0] * scale;
-  a.bandwidth_seconds = total.in_regime[1] * scale;
-  a.overhead_seconds = total.in_regime[2] * scale;
+  // Micro-batches and the update are bound by different things; each in its own proportions.
+  const auto sum = [](const double(&seconds)[kRegimes]) {
+    return std::max(seconds[0] + seconds[1] + seconds[2], 1e-30);
+  };
+  const double of_batch = m * mean / sum(total.in_regime),
+               of_update = update / sum(total.update_in_regime);
+  const auto in_regime = [&](Regime regime) {
+    const auto r = static_cast<size_t>(regime);
+    return total.in_regime[r] * of_batch + total.update_in_regime[r] * of_update;
+  };
+  a.compute_seconds = in_regime(Regime::compute);
+  a.bandwidth_seconds = in_regime(Regime::bandwidth);
+  a.overhead_seconds = in_regime(Regime::overhead);
+  a.update_seconds = update;
   a.is_predicted = true;
 }
 

@@ -4,8 +4,10 @@
 //   data      all-reduce of the gradients; ZeRO-3 gathers parameters twice and scatters gradients, each time
 //   tensor    a layer and micro-batch: 4 all-reduces of b s h (6 where layers run again)
 //   pipeline  b s h each way at a boundary, for every micro-batch and virtual stage
-//   context   keys and values go round: 2 b (s/c) k d, c - 1 hops, twice as much backward
-//   expert    2 all-to-alls each way of b s K h
+//   context   keys and values go round: 2 b (s/c) k d, c - 1 hops; backward they do so again, and their gradients;
+//             once more where attention runs again
+//   expert    2 all-to-alls each way of b s K h, there and back; 2 more where layers run again
+// Experts have as many copies as data-parallel devices over ep: their gradients go round so many.
 //
 // Rates are those that NCCL is known to reach: 370 of NVLink4's 450 GB/s in a ring, and 192 of the 200 GB/s that
 // eight adapters of a DGX A100 have (its maintainers, nccl-tests issue 212 and nccl issue 812). A device sends to other
@@ -80,10 +82,11 @@ struct Links {
   double over(int64_t devices) const { return devices <= node_size ? fast : slow; }
 };
 
-// Gradients, and under ZeRO-3 parameters: `held` is what one device has of them before it is shared out,
-// and every micro-batch passes every layer.
-void add_data_traffic(const RunQuestion& question, const Links& links, double held, int64_t ranks,
-                      double layer_passes, double micro_batches, RunTraffic& traffic) {
+// Gradients, and under ZeRO-3 parameters. `crossing` is what one device has of them before they are shared out, each
+// times (n - 1) / n of the n devices that have it, too; every micro-batch passes every layer.
+void add_data_traffic(const RunQuestion& question, const Links& links, double crossing,
+                      int64_t ranks, double layer_passes, double micro_batches,
+                      RunTraffic& traffic) {
   const StateRecipe recipe = state_recipe(question.precision, question.optimizer, question.grads);
   const ParallelLayout& layout = question.layout;
   const SystemTraits& system = question.system;
@@ -91,7 +94,7 @@ void add_data_traffic(const RunQuestion& question, const Links& links, double he
   const double sent = layout.zero == 3
                           ? micro_batches * (2 * gathered + recipe.grads)
                           : recipe.grads + (layout.zero > 0 ? recipe.params : recipe.grads);
-  traffic.data = held * sent * ring(ranks);
+  traffic.data = crossing * sent;
   traffic.data_seconds = traffic.data / links.over(layout.tp * ranks);
   if (layout.zero < 3 || ranks == 1) return;
   const int64_t of_one_node = std::max<int64_t>(1, question.node_size / layout.tp);
@@ -134,12 +137,14 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
   RunTraffic traffic;
   const int64_t ranks = dp * layout.cp;
   const StepCost total = cost.shard.total();
-  const double held =
-      (total.parameters() - total.experts) / p + total.experts / p / static_cast<double>(layout.ep);
-  add_data_traffic(question, links, held, ranks, layers * m, m, traffic);
+  const double crossing =
+      (total.parameters() - total.experts) / p * ring(ranks) +
+      total.experts / p / static_cast<double>(layout.ep) * ring(ranks / layout.ep);
+  add_data_traffic(question, links, crossing, ranks, layers * m, m, traffic);
 
+  const bool runs_again = question.recompute == RematPolicy::full;
   if (layout.tp > 1) {
-    const double reduces = question.recompute == RematPolicy::full ? 6 : 4;
+    const double reduces = runs_again ? 6 : 4;
     traffic.tensor = reduces * 2 * stream * ring(layout.tp) * layers * m;
     traffic.tensor_seconds =
         reduces * layers * m * reduce_seconds(stream, layout.tp, links.over(layout.tp));
@@ -153,13 +158,14 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
     const double keys = 2 * rows * static_cast<double>(shape.kv_heads) * shape.pair_width /
                         static_cast<double>(shape.heads) * kElementBytes /
                         static_cast<double>(layout.tp);
-    traffic.context = 3 * keys * (c - 1) * layers * m;
+    traffic.context = (runs_again ? 4 : 3) * keys * (c - 1) * layers * m;
     traffic.context_seconds = traffic.context / links.over(layout.tp * layout.cp);
   }
   if (layout.ep > 1) {
     const auto& llama = std::get<LlamaConfig>(model);
     const double mixed = static_cast<double>(shape.layers - llama.dense_layers) / p;
-    traffic.expert = 4 * stream * static_cast<double>(llama.top_k) * ring(layout.ep) * mixed * m;
+    traffic.expert = (runs_again ? 6 : 4) * stream * static_cast<double>(llama.top_k) *
+                     ring(layout.ep) * mixed * m;
     traffic.expert_seconds = traffic.expert / links.over(layout.tp * layout.ep);
   }
   // Gradients travel behind the last backward part; ZeRO-3's gathers behind every micro-batch.

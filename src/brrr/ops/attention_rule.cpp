@@ -43,6 +43,14 @@ void check_settings(const InferCall& call, const AttentionRule& rule) {
         ": documents and lengths do not mix; give padding a document of its own");
 }
 
+// The sum of clamp(i + shift, 0, most) over i in [0, count): zeros, then one more each, then `most`.
+int64_t sum_of_clamped(int64_t shift, int64_t most, int64_t count) {
+  const int64_t rising = std::clamp<int64_t>(-shift, 0, count),
+                flat = std::clamp<int64_t>(most - shift, rising, count);
+  return (flat - rising) * shift + (flat * (flat - 1) - rising * (rising - 1)) / 2 +
+         (count - flat) * most;
+}
+
 }  // namespace
 
 AttentionSizes attention_sizes(const Shape& q, const Shape& k, const Shape& v) {
@@ -100,10 +108,13 @@ VisibleKeys visible_keys(const AttentionRule& rule, const AttentionSizes& sizes,
           .documents = documents};
 }
 
+// The sum of end(i) - begin(i), in closed form: sequences on paper may be long.
 int64_t visible_pairs(const AttentionRule& rule, const AttentionSizes& sizes) {
   const VisibleKeys keys = visible_keys(rule, sizes, sizes.keys, nullptr);
-  int64_t pairs = 0;
-  for (int64_t i = 0; i < sizes.queries; ++i) pairs += keys.end(i) - keys.begin(i);
+  const int64_t pairs =
+      rule.causal ? sum_of_clamped(keys.shift + 1, keys.length, sizes.queries) -
+                        sum_of_clamped(keys.shift - keys.window + 1, keys.length, sizes.queries)
+                  : sizes.queries * keys.length;
   return pairs * sizes.batch * sizes.heads;
 }
 

@@ -1,0 +1,57 @@
+// What devices send where layers run again and where experts have fewer copies than the rest.
+#include <gtest/gtest.h>
+
+#include "brrr/napkin/run_question.h"
+
+namespace brrr {
+namespace {
+
+RunQuestion run_of(const char* model, int64_t count, int64_t seq) {
+  RunQuestion q;
+  q.model = model_preset(model);
+  q.tokens = 1e12;
+  q.gpu = "h100", q.count = count;
+  q.seq = seq, q.global_batch = count;
+  return q;
+}
+
+// Keys and values go round forward, again backward with their gradients behind them, and once more where attention runs
+// again: 3 and 4 times 2 b (s / c) k d elements, c - 1 hops.
+TEST(RunTraffic, KeysGoRoundOnceMoreWhereLayersRunAgain) {
+  RunQuestion q = run_of("llama3-8b", 16, 131072);
+  q.layout.cp = 16;
+  const double keys = 2.0 * 131072 / 16 * 8 * 128 * 2 * 15 * 32 * 16;  // bytes, hops, layers, micro
+  EXPECT_NEAR(answer(q).traffic.context, 3 * keys, 1);
+  q.recompute = RematPolicy::full;
+  EXPECT_NEAR(answer(q).traffic.context, 4 * keys, 1);
+  q.recompute = RematPolicy::selective;
+  EXPECT_NEAR(answer(q).traffic.context, 3 * keys, 1) << "fused attention keeps its result";
+}
+
+// Tokens go to experts and back, forward and backward, and forward once more: 4 and 6 all-to-alls of b s K h.
+TEST(RunTraffic, TokensGoToExpertsOnceMoreWhereLayersRunAgain) {
+  RunQuestion q = run_of("mixtral-8x7b", 64, 4096);
+  q.layout.ep = 8;
+  const double sent = 4096.0 * 4096 * 2 * 2 * 7 / 8 * 32;  // b s h, bytes, K, (e - 1) / e, layers
+  EXPECT_NEAR(answer(q).traffic.expert, 4 * sent, 1);
+  q.recompute = RematPolicy::full;
+  EXPECT_NEAR(answer(q).traffic.expert, 6 * sent, 1);
+}
+
+// An expert has count / ep copies: 4 (dense 63 / 64 + experts / 8 * 7 / 8) bytes, 26.05 GB and not 28.52.
+TEST(RunTraffic, GradientsOfExpertsGoRoundTheirCopies) {
+  RunQuestion q = run_of("mixtral-8x7b", 64, 4096);
+  q.layout.ep = 8;
+  const double experts = 32.0 * 8 * 3 * 4096 * 14336, dense = 46'702'792'704.0 - experts;
+  const double sent = 4 * (dense * 63 / 64 + experts / 8 * 7 / 8);
+  EXPECT_NEAR(sent / 1e9, 26.05, 0.005);
+  EXPECT_NEAR(answer(q).traffic.data, sent, 1);
+  q.layout.zero = 3;
+  EXPECT_NEAR(answer(q).traffic.data, 1.5 * sent, 1);
+  q.count = q.global_batch = 8;
+  q.layout.zero = 0;
+  EXPECT_NEAR(answer(q).traffic.data, 4 * dense * 7 / 8, 1) << "one copy of an expert: nothing";
+}
+
+}  // namespace
+}  // namespace brrr
