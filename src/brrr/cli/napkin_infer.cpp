@@ -8,6 +8,7 @@
 
 #include "brrr/cli/napkin.h"
 #include "brrr/napkin/inference.h"
+#include "brrr/napkin/model_limits.h"
 
 namespace brrr::cli {
 namespace {
@@ -50,6 +51,12 @@ void print_json(const std::string& name, const InferQuestion& q, const InferAnsw
   std::puts(json.dump(1).c_str());
 }
 
+void check_cached_tokens(const InferQuestion& q) {
+  const double tokens = static_cast<double>(q.batch) * static_cast<double>(q.context);
+  check(tokens <= kMostTokens, "a batch of ", q.batch, " sequences of ", q.context, " tokens has ",
+        tokens, " tokens; use ", kMostTokens, " at most");
+}
+
 void run(const Options& options) {
   InferQuestion q = options.question;
   q.gpu = chosen_gpu(options.gpu);
@@ -58,6 +65,7 @@ void run(const Options& options) {
   q.kv_bytes = weight_bytes_of(options.kv);
   const NamedModel model = chosen_model(options.model, q.context);
   q.model = model.config;
+  check_cached_tokens(q);
   const InferAnswer a = answer(q);
   const std::optional<InferPrediction> predicted = predict(q);
   if (options.json) return print_json(model.name, q, a, predicted);
@@ -94,9 +102,13 @@ void run(const Options& options) {
   print_table(table);
   std::puts("");
   print_paragraph(join_text("What binds: ", a.binding));
-  print_assumptions(
-      {"bounds: peak and bandwidth of the data sheet, no overhead, no communication; systems reach "
-       "60 to 85 % of the bandwidth bound at batch 1"});
+  std::vector<std::string> assumptions{
+      "bounds: peak and bandwidth of the data sheet, no overhead, no communication; systems reach "
+      "60 to 85 % of the bandwidth bound at batch 1"};
+  if (!predicted)
+    assumptions.push_back(fmt::format(
+        "no prediction: tensor parallelism does not split the model over {} devices", q.count));
+  print_assumptions(assumptions);
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ void add_napkin_op(CLI::App& napkin) {
   command->add_option("op", options->op, known)->required();
   command->add_option("sizes", options->sizes, "As the op takes them")->required();
   command->add_option("--dtype", options->dtype, "f32, f16, bf16 or fp8")->capture_default_str();
-  add_gpu_choice(*command, options->gpu);
+  add_gpu_choice(*command, options->gpu, false);
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Examples:\n  brrr napkin op matmul 16384 8192 32768 --gpu h100\n"

@@ -97,10 +97,12 @@ void print_traffic(const RunAnswer& a) {
   std::puts(".");
 }
 
-void run(const Options& options) {
+void run(const CLI::App& command, const Options& options) {
+  check_effects(command, options.run);
   RunQuestion question = options.run.question();
   if (!options.rates.empty()) question.rates = load_rates(options.rates);
-  const RunAnswer a = answer(question);
+  RunAnswer a = answer(question);
+  for (std::string& note : notes_on_effects(command, a)) a.assumptions.push_back(std::move(note));
   if (options.json) {
     std::puts(to_json(a).c_str());
     return;
@@ -142,7 +144,7 @@ void add_napkin_train(CLI::App& napkin) {
       "--pp 18\n"
       "      --zero 1 --recompute selective --seq 8192 --global-batch 2016 --price 2 --goodput "
       "0.9");
-  command->callback([options] { run(*options); });
+  command->callback([options, command] { run(*command, *options); });
 }
 
 }  // namespace brrr::cli

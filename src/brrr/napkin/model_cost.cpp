@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "brrr/napkin/model_limits.h"
 #include "brrr/napkin/model_step.h"
 #include "brrr/napkin/step_memory.h"
 #include "brrr/ops/op_list.h"
@@ -185,6 +186,7 @@ StepCost traced_cost(const ModelConfig& given, const CostOptions& options, const
 }
 
 ModelCost model_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
+  check_micro_batch(config, options.batch, options.seq);
   if (std::holds_alternative<RecurrentLmConfig>(config))
     return {.outside = traced_cost(config, options, rates), .layers = {}};
   const auto traced = [&](int64_t dense, int64_t mixed) {
