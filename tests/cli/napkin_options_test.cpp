@@ -30,6 +30,11 @@ TEST(NapkinOptions, AreRefusedWithTheRuleWhereTheyCannotBe) {
       {model + "--tp 4294967296 --pp 4294967296", "devices are more than the 1 there are"},
       {model + "--count 1000000000", "use 1 to 10000000"},
       {model + "--node-size 100000000", "a node of 100000000 devices"},
+      {model + "--mfu 1e-300", "--mfu 1e-300 makes no sense; use 1e-06 or more"},
+      {model + "--goodput 1e-9", "--goodput 1e-09 makes no sense"},
+      {model + "--price 1e30", "--price 1e+30 makes no sense; use 1e+06 at most"},
+      {model + "--watts 1e9", "--watts 1e+09 makes no sense"},
+      {"op attention 1 1 1000000000 64 --gpu h100", "use 7e18 at most"},
       {infer + "--batch 1000000 --context 100000", "use 1e+09 at most"},
       {"budget --gpu h100 --days 1 --tokens-per-param inf", "inf tokens a parameter"},
       {"budget --gpu h100 --days 1 --count 0", "0 devices make no sense"},
@@ -67,6 +72,7 @@ TEST(NapkinOptions, AreRefusedWithTheRuleWhereTheyCannotBe) {
       {mfu + "--tokens-per-second 100 --recompute budget", "use none, selective or full"},
       {"mfu --gpu h100 --model gpt2-124m --tokens-per-second 9 --seq 2048", "1024 positions"},
       {"op gelu 1e8 --gpu h100 --count 8", "--count"},
+      {"op adamw 1e8 --gpu h100 --dtype bf16", "adamw's states are f32"},
       {"lint --model gpt2-124m --gpu h100 --count 8", "--count"},
       {"verify --model cnn --seq 128", "--seq is not taken"},
       {"verify --model cnn --layers 3", "neither layers"},
@@ -84,7 +90,12 @@ TEST(NapkinOptions, ThatChangeNothingAreNamed) {
       {model + "--zero 3", "ZeRO 3 changes nothing here"},
       {model + "--count 8 --network 50", "--network changes nothing here"},
       {model + "--node-size 4", "--node-size changes nothing here"},
-      {"infer --gpu h100 --model llama3-8b --count 3", "no prediction: tensor parallelism"}};
+      {model + "--peak 900", "--peak changes what MFU and HFU are shares of"},
+      {"train --tokens 1e9 --gpu h100 --model lstm-tiny --attention flash2",
+       "--attention changes nothing here"},
+      {"infer --gpu h100 --model llama3-8b --count 3", "no prediction: tensor parallelism"},
+      {"infer --gpu h100 --model qwen2.5-0.5b --whole-table", "--whole-table changes nothing"},
+      {"op adamw 1e8 --gpu h100", "adamw in f32"}};
   for (const auto& [arguments, note] : rows) {
     const Outcome result = run("napkin " + arguments);
     EXPECT_EQ(result.status, 0) << arguments << "\n" << result.output;

@@ -38,6 +38,7 @@ NamedModel chosen_model(const ModelChoice& choice, int64_t seq) {
   NamedModel model = find_model(choice.model, choice.shape);
   auto* gpt2 = std::get_if<Gpt2Config>(&model.config);
   if (gpt2 && choice.model.empty() && seq > 0) gpt2->context = seq;
+  check_model(model.config);
   return model;
 }
 

@@ -108,6 +108,13 @@ void run(const Options& options) {
   if (!predicted)
     assumptions.push_back(fmt::format(
         "no prediction: tensor parallelism does not split the model over {} devices", q.count));
+  if (q.whole_table) {
+    InferQuestion without = q;
+    without.whole_table = false;
+    if (answer(without).touched_bytes == a.touched_bytes)
+      assumptions.emplace_back(
+          "--whole-table changes nothing here: the head is the table, which is read in any case");
+  }
   print_assumptions(assumptions);
 }
 

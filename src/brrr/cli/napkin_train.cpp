@@ -48,13 +48,13 @@ void add_time(Table& table, const RunAnswer& a) {
   table.row("days", fmt::format("{:.2f} d", a.days),
             fmt::format("{:.4g} / ({} x {} x {:.3g} x {} goodput x 86400)", a.total_flops, q.count,
                         to_text(FlopsPerSecond(a.peak_flops_per_second)), a.mfu, q.goodput));
-  table.row("GPU-hours", fmt::format("{} h", with_commas(std::llround(a.gpu_hours))),
+  table.row("GPU-hours", fmt::format("{} h", count_text(std::round(a.gpu_hours))),
             "days x 24 x count");
   if (a.cost_usd > 0)
-    table.row("cost", join_text("$", with_commas(std::llround(a.cost_usd))),
+    table.row("cost", join_text("$", count_text(std::round(a.cost_usd))),
               fmt::format("at ${} an hour", q.price_per_hour));
   if (a.energy_kwh > 0)
-    table.row("energy", fmt::format("{} kWh", with_commas(std::llround(a.energy_kwh))),
+    table.row("energy", fmt::format("{} kWh", count_text(std::round(a.energy_kwh))),
               "GPU-h x W x PUE");
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 
 #include "brrr/cli/run_options.h"
 #include "brrr/napkin/model_limits.h"
@@ -59,6 +60,22 @@ void check_run_sizes(const RunOptions& options) {
   check(tokens <= kMostTokens, "a micro-batch of ", q.micro_batch, " sequences",
         q.seq > 0 ? join_text(" of ", q.seq, " tokens") : "", " has ", tokens,
         " tokens or more; use ", kMostTokens, " at most");
+  // Beyond these an answer is no number that anybody could read; signs and units are checked with the question.
+  struct Bound {
+    const char* name;
+    double value, least, most;
+  };
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  const Bound bounds[] = {{"--mfu", options.mfu.value_or(1), 1e-6, kNone},
+                          {"--goodput", q.goodput, 1e-6, kNone},
+                          {"--pue", q.pue, 0, 100},
+                          {"--price", q.price_per_hour, 0, 1e6},
+                          {"--watts", q.watts, 0, 1e6},
+                          {"--network", q.network_gb_s, 0, 1e6}};
+  for (const Bound& bound : bounds)
+    check((bound.value <= 0 || bound.value >= bound.least) && bound.value <= bound.most, bound.name,
+          " ", bound.value, " makes no sense; use ",
+          bound.least > 0 ? join_text(bound.least, " or more") : join_text(bound.most, " at most"));
   const ParallelLayout& l = q.layout;
   const double cut =
       static_cast<double>(l.tp) * static_cast<double>(l.pp) * static_cast<double>(l.cp);
@@ -87,7 +104,7 @@ void check_effects(const CLI::App& command, const RunOptions& options) {
         " is of a pipeline; give --pp as well");
   check(!options.no_sequence_parallel || q.layout.tp > 1,
         "--no-sequence-parallel is of tensor parallelism; give --tp as well");
-  check(!is_given(command, "--watts") || q.watts > 0, "--watts ", q.watts,
+  check(!is_given(command, "--watts") || q.watts != 0, "--watts ", q.watts,
         ": a device takes more than 0 W; leave it out for the board's limit");
   check(!is_given(command, "--pue") || q.watts > 0 || find_gpu(chosen_gpu(options.gpu)).watts > 0,
         "--pue ", q.pue, " would change nothing: no power of the device is known; give --watts");
@@ -100,6 +117,13 @@ std::vector<std::string> notes_on_effects(const CLI::App& command, const RunAnsw
     notes.push_back(fmt::format(
         "ZeRO {} changes nothing here: it cuts over data-parallel devices, and there is one",
         q.layout.zero));
+  if (a.is_predicted && q.peak_tflops)
+    notes.emplace_back(
+        "--peak changes what MFU and HFU are shares of; the step is predicted from the table's "
+        "rates");
+  if (is_given(command, "--attention") && q.model &&
+      std::holds_alternative<RecurrentLmConfig>(*q.model))
+    notes.emplace_back("--attention changes nothing here: a recurrent model has none");
   if (!q.model || q.count > q.node_size) return notes;
   if (is_given(command, "--network"))
     notes.push_back(
