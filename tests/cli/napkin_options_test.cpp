@@ -90,6 +90,7 @@ TEST(NapkinOptions, ThatChangeNothingAreNamed) {
       {model + "--zero 3", "ZeRO 3 changes nothing here"},
       {model + "--count 8 --network 50", "--network changes nothing here"},
       {model + "--node-size 4", "--node-size changes nothing here"},
+      {"train --tokens 1e9 --gpu tpu-v5p --model gpt2-124m --pue 1.2", "--pue changes nothing"},
       {model + "--peak 900", "--peak changes what MFU and HFU are shares of"},
       {"train --tokens 1e9 --gpu h100 --model lstm-tiny --attention flash2",
        "--attention changes nothing here"},

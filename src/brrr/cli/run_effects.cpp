@@ -96,18 +96,14 @@ void check_effects(const CLI::App& command, const RunOptions& options) {
   if (options.model.params) check_bare_number(command, options);
   if (options.mfu) check_given_mfu(command, options);
   check_states(command, options);
-  check(!is_given(command, "--rates") || options.attention == "current" ||
-            options.attention == "unfused",
-        "--attention ", options.attention,
-        " is another rate than that of --rates; leave one of them out");
+  check(!is_given(command, "--rates") || options.attention == "current", "--attention ",
+        options.attention, " is another rate than that of --rates; leave one of them out");
   check(q.layout.interleave == 1 || q.layout.pp > 1, "--interleave ", q.layout.interleave,
         " is of a pipeline; give --pp as well");
   check(!options.no_sequence_parallel || q.layout.tp > 1,
         "--no-sequence-parallel is of tensor parallelism; give --tp as well");
   check(!is_given(command, "--watts") || q.watts != 0, "--watts ", q.watts,
         ": a device takes more than 0 W; leave it out for the board's limit");
-  check(!is_given(command, "--pue") || q.watts > 0 || find_gpu(chosen_gpu(options.gpu)).watts > 0,
-        "--pue ", q.pue, " would change nothing: no power of the device is known; give --watts");
 }
 
 std::vector<std::string> notes_on_effects(const CLI::App& command, const RunAnswer& a) {
@@ -121,6 +117,8 @@ std::vector<std::string> notes_on_effects(const CLI::App& command, const RunAnsw
     notes.emplace_back(
         "--peak changes what MFU and HFU are shares of; the step is predicted from the table's "
         "rates");
+  if (is_given(command, "--pue") && a.energy_kwh == 0)
+    notes.emplace_back("--pue changes nothing here: no power of the device is known (--watts)");
   if (is_given(command, "--attention") && q.model &&
       std::holds_alternative<RecurrentLmConfig>(*q.model))
     notes.emplace_back("--attention changes nothing here: a recurrent model has none");
