@@ -43,3 +43,4 @@ brrr_add_fuzzer(token_file_fuzz data/token_layout.cpp data/shard_format.cpp io/c
                 io/npy_header.cpp tensor/dtype.cpp base/error.cpp)
 brrr_add_fuzzer(gzip_fuzz io/gzip.cpp base/error.cpp base/units.cpp)
 brrr_add_fuzzer(run_log_fuzz train/run_log_json.cpp base/error.cpp base/units.cpp)
+brrr_add_fuzzer(model_config_fuzz infer/huggingface_config.cpp napkin/model_limits.cpp base/error.cpp)

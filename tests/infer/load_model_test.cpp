@@ -191,8 +191,9 @@ TEST(LoadModel, RefusesWhatItWouldComputeOtherwise) {
   EXPECT_THAT(message("rope_scaling", Json{{"rope_type", "yarn"}}),
               HasSubstr("rope_scaling of type yarn is not supported; default, linear and llama3"));
   EXPECT_THAT(message("rope_scaling", Json{{"rope_type", "llama3"}}),
-              HasSubstr("factor must be a number"));
-  EXPECT_THAT(message("hidden_size", "wide"), HasSubstr("hidden_size must be a whole number"));
+              HasSubstr("factor is missing; it must be a number above 0"));
+  EXPECT_THAT(message("hidden_size", "wide"),
+              HasSubstr("hidden_size is \"wide\"; it must be a whole number"));
   EXPECT_THAT(error_of([] { config_from_huggingface("[]"); }), HasSubstr("JSON object"));
 }
 

@@ -209,8 +209,10 @@ TEST(ModelSource, ConfigsOfHuggingFaceAreRefusedByRule) {
     std::snprintf(text, sizeof text, sizes, width, heads, more);
     return refusal(text);
   };
-  EXPECT_THAT(with("\"64\"", "4", ""), HasSubstr("hidden_size must be a whole number"));
-  EXPECT_THAT(with("-64", "4", ""), HasSubstr("a width of -64"));
+  EXPECT_THAT(with("\"64\"", "4", ""),
+              HasSubstr("hidden_size is \"64\"; it must be a whole number"));
+  EXPECT_THAT(with("-64", "4", ""),
+              HasSubstr("hidden_size is -64; it must be a whole number of 1 to"));
   EXPECT_THAT(with("64", "5", ""), HasSubstr("5 heads do not divide"));
   EXPECT_THAT(with("64", "4", ", \"attention_bias\": true"), HasSubstr("attention_bias is true"));
 }
@@ -233,7 +235,8 @@ TEST(ModelSource, FreeShapesAndRefusals) {
   shape.heads = 33;
   EXPECT_THAT(error_of([&] { find_model("", shape); }), HasSubstr("33 heads do not divide"));
   shape.heads = 32, shape.layers = -1;
-  EXPECT_THAT(error_of([&] { find_model("", shape); }), HasSubstr("-1 layers"));
+  EXPECT_THAT(error_of([&] { find_model("", shape); }),
+              HasSubstr("--layers -1 makes no sense; use 1 to 10000"));
   EXPECT_THAT(error_of([] { find_model("llama3-9b"); }), HasSubstr("did you mean"));
   EXPECT_THAT(error_of([] { find_model(""); }), HasSubstr("--family"));
 }

@@ -41,8 +41,10 @@ CLI::Option* add_model_options(CLI::App& command, ModelOptions& options) {
                   "What the backward part computes again: none, selective, full, or budget (what "
                   "is faster, or fits --memory-budget)")
       ->capture_default_str();
-  command.add_option("--memory-budget", options.memory_budget_mib,
-                     "MiB for everything but states, inputs and outputs");
+  command
+      .add_option("--memory-budget", options.memory_budget_mib,
+                  "MiB for everything but states, inputs and outputs")
+      ->check(CLI::PositiveNumber);
   return model;
 }
 

@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include "brrr/cli/commands.h"
 #include "brrr/cli/model_options.h"
+#include "brrr/napkin/model_limits.h"
 #include "brrr/report/terminal.h"
 
 namespace brrr::cli {
@@ -36,6 +38,7 @@ NamedModel chosen_model(const ModelChoice& choice, int64_t seq) {
   NamedModel model = find_model(choice.model, choice.shape);
   auto* gpt2 = std::get_if<Gpt2Config>(&model.config);
   if (gpt2 && choice.model.empty() && seq > 0) gpt2->context = seq;
+  check_model(model.config);
   return model;
 }
 
@@ -45,6 +48,8 @@ void set_model(RunQuestion& question, const ModelChoice& choice) {
     question.parameters = *choice.params;
     check(*choice.params > 0, "--params ", *choice.params,
           ": a model has 1 parameter or more; 70e9 parameters are 70 billion");
+    check(*choice.params == std::floor(*choice.params), "--params ", *choice.params,
+          " is no whole number");
     question.model_name = fmt::format("{:g} parameters", *choice.params);
     return;
   }
@@ -53,15 +58,17 @@ void set_model(RunQuestion& question, const ModelChoice& choice) {
   question.model = found.config;
 }
 
-void add_gpu_choice(CLI::App& command, GpuChoice& choice) {
+void add_gpu_choice(CLI::App& command, GpuChoice& choice, bool takes_count) {
   command.add_option("--gpu", choice.gpu, "A device of `brrr napkin gpu`")->required();
-  command.add_option("--count", choice.count, "How many of them")->capture_default_str();
+  if (takes_count)
+    command.add_option("--count", choice.count, "How many of them")->capture_default_str();
   command.add_option("--devices", choice.devices, "TOML file with devices of your own");
 }
 
 std::string chosen_gpu(const GpuChoice& choice) {
   if (!choice.devices.empty()) add_gpus_from_toml(read_file(choice.devices), choice.devices);
-  check(choice.count >= 1, choice.count, " devices make no sense; use at least 1");
+  check(choice.count >= 1 && choice.count <= kMostDevices, choice.count,
+        " devices make no sense; use 1 to ", kMostDevices);
   return find_gpu(choice.gpu).name;
 }
 

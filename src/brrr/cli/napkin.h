@@ -41,7 +41,7 @@ struct GpuChoice {
   int64_t count = 1;
   std::string devices;
 };
-void add_gpu_choice(CLI::App& command, GpuChoice& choice);
+void add_gpu_choice(CLI::App& command, GpuChoice& choice, bool takes_count = true);
 // Reads the file of devices, where there is one, and names the device as the table does.
 std::string chosen_gpu(const GpuChoice& choice);
 

@@ -11,6 +11,8 @@
 namespace brrr::cli {
 namespace {
 
+constexpr double kMostTokensOfAParameter = 1e9;
+
 struct Options {
   GpuChoice gpu;
   double days = 0, mfu = 1, ratio = 20;
@@ -23,6 +25,8 @@ void run(const Options& options) {
   check(options.days > 0 && options.days <= 36500, options.days,
         " days make no sense; use more than 0 and at most 36,500");
   check(options.mfu > 0 && options.mfu <= 1, "an mfu of ", options.mfu, " is not in (0, 1]");
+  check(options.ratio > 0 && options.ratio <= kMostTokensOfAParameter, options.ratio,
+        " tokens a parameter make no sense; use more than 0 and at most ", kMostTokensOfAParameter);
   const PeakRate& peak = gpu.peak(parse_arithmetic(options.precision));
   const double available = static_cast<double>(options.gpu.count) * peak.dense.value() *
                            options.mfu * options.days * 86400;

@@ -8,6 +8,7 @@
 
 #include "brrr/cli/napkin.h"
 #include "brrr/napkin/inference.h"
+#include "brrr/napkin/model_limits.h"
 
 namespace brrr::cli {
 namespace {
@@ -84,6 +85,12 @@ std::vector<std::string> assumptions_of(const Options& options, const InferQuest
   return lines;
 }
 
+void check_cached_tokens(const InferQuestion& q) {
+  const double tokens = static_cast<double>(q.batch) * static_cast<double>(q.context);
+  check(tokens <= kMostTokens, "a batch of ", q.batch, " sequences of ", q.context, " tokens has ",
+        tokens, " tokens; use ", kMostTokens, " at most");
+}
+
 void run(const Options& options) {
   InferQuestion q = options.question;
   q.gpu = chosen_gpu(options.gpu);
@@ -94,6 +101,7 @@ void run(const Options& options) {
   q.attention = product_arithmetic(options.kv);
   const NamedModel model = chosen_model(options.model, q.context);
   q.model = model.config;
+  check_cached_tokens(q);
   const InferAnswer a = answer(q);
   const std::optional<InferPrediction> predicted = predict(q);
   if (options.json) return print_json(model.name, q, a, predicted);
@@ -132,7 +140,18 @@ void run(const Options& options) {
   print_table(table);
   std::puts("");
   print_paragraph(join_text("What binds: ", a.binding));
-  print_assumptions(assumptions_of(options, q, a));
+  std::vector<std::string> assumptions = assumptions_of(options, q, a);
+  if (!predicted)
+    assumptions.push_back(fmt::format(
+        "no prediction: tensor parallelism does not split the model over {} devices", q.count));
+  if (q.whole_table) {
+    InferQuestion without = q;
+    without.whole_table = false;
+    if (answer(without).touched_bytes == a.touched_bytes)
+      assumptions.emplace_back(
+          "--whole-table changes nothing here: the head is the table, which is read in any case");
+  }
+  print_assumptions(assumptions);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "brrr/cli/napkin.h"
 #include "brrr/napkin/lint.h"
+#include "brrr/napkin/model_limits.h"
 
 namespace brrr::cli {
 namespace {
@@ -54,9 +55,13 @@ void add_napkin_lint(CLI::App& napkin) {
       "lint", "Sizes of a model that waste a device, with the gain of better ones");
   const auto options = std::make_shared<Options>();
   add_model_choice(*command, options->model, false);
-  add_gpu_choice(*command, options->gpu);
-  command->add_option("--tokens", options->lint.tokens, "Of a micro-batch")->capture_default_str();
-  command->add_option("--tp", options->lint.tp, "Tensor-parallel devices")->capture_default_str();
+  add_gpu_choice(*command, options->gpu, false);
+  command->add_option("--tokens", options->lint.tokens, "Of a micro-batch")
+      ->check(CLI::Range(int64_t{1}, static_cast<int64_t>(kMostTokens)))
+      ->capture_default_str();
+  command->add_option("--tp", options->lint.tp, "Tensor-parallel devices")
+      ->check(CLI::Range(int64_t{1}, kMostDevices))
+      ->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON");
   command->footer("Example:\n  brrr napkin lint --model gpt2-124m --gpu h100");
   command->callback([options] { run(*options); });

@@ -4,9 +4,11 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "brrr/cli/napkin.h"
 #include "brrr/napkin/gpu_rates.h"
+#include "brrr/napkin/model_limits.h"
 
 namespace brrr::cli {
 namespace {
@@ -14,34 +16,47 @@ namespace {
 struct Options {
   ModelChoice model;
   GpuChoice gpu;
-  double tokens_per_second = 0, mfu = 0;
-  int64_t seq = 0;
+  std::optional<double> tokens_per_second, mfu;  // one of them
+  int64_t seq = 0;                               // 0: not given
   std::string from, precision = "bf16", recompute = "none";
   bool json = false;
 };
+
+// The speed as it is given, or that of an MFU under a convention at `peak` FLOPs a second of all devices.
+double speed_of(const Options& options, const FlopFacts& facts, double peak) {
+  check(options.tokens_per_second.has_value() != options.mfu.has_value(),
+        "give one of --tokens-per-second and --mfu with --from CONVENTION");
+  check(options.mfu.has_value() == !options.from.empty(),
+        "an MFU is a number under a convention: --mfu and --from go together");
+  if (const double mfu = options.mfu.value_or(0); options.mfu) {
+    check(mfu > 0 && mfu <= 1, "--mfu ", mfu,
+          " is not in (0, 1]: nothing runs above its peak. 50 per cent are 0.5");
+    return mfu * peak / flops_per_token(parse_convention(options.from), facts);
+  }
+  const double speed = options.tokens_per_second.value_or(0);
+  check(!(speed < 0), "--tokens-per-second ", speed, " is below 0");
+  check(speed > 0, "--tokens-per-second ", speed, " is no speed; use a number above 0");
+  return speed;
+}
 
 void run(const Options& options) {
   const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
   const NamedModel model = chosen_model(options.model, options.seq);
   const Precision precision = parse_precision(options.precision);
   const RematPolicy recompute = parse_policy(options.recompute);
+  check(recompute != RematPolicy::budget,
+        "--recompute budget has no count of its own; use none, selective or full");
   const PeakRate& peak = gpu.peak(arithmetic_of(precision));
   const int64_t seq =
       options.seq > 0 ? options.seq : std::min<int64_t>(8192, context_of(model.config));
+  check_positions(model.config, seq);
   const StepCost cost =
       model_cost(model.config, {.seq = seq, .precision = precision, .recompute = recompute},
                  gpu_rates(gpu, precision))
           .total();
   const FlopFacts facts = flop_facts(model.config, cost, seq);
   const double all = peak.dense.value() * static_cast<double>(options.gpu.count);
-  double speed = options.tokens_per_second;
-  if (!options.from.empty()) {
-    check(options.mfu > 0 && options.mfu <= 1, "--mfu ", options.mfu,
-          " is not in (0, 1]: nothing runs above its peak. 50 per cent are 0.5");
-    speed = options.mfu * all / flops_per_token(parse_convention(options.from), facts);
-  }
-  check(!(speed < 0), "--tokens-per-second ", speed, " is below 0");
-  check(speed > 0, "give --tokens-per-second, or --mfu with --from CONVENTION");
+  const double speed = speed_of(options, facts, all);
 
   nlohmann::ordered_json json{
       {"model", model.name},        {"gpu", gpu.name},
@@ -98,7 +113,10 @@ void add_napkin_mfu(CLI::App& napkin) {
   command->add_option("--tokens-per-second", options->tokens_per_second, "All devices together");
   command->add_option("--mfu", options->mfu, "A published share, to convert from --from");
   command->add_option("--from", options->from, "The convention of --mfu");
-  command->add_option("--seq", options->seq, "Tokens of a sequence");
+  command
+      ->add_option("--seq", options->seq,
+                   "Tokens of a sequence; the model's context, 8192 at most, by default")
+      ->check(CLI::Range(int64_t{1}, kLargestSize));
   command->add_option("--precision", options->precision, "f32, bf16, f16 or fp8")
       ->capture_default_str();
   command->add_option("--recompute", options->recompute, "none, selective or full")

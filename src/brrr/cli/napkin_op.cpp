@@ -38,11 +38,24 @@ std::vector<int64_t> whole_sizes(const std::vector<double>& given) {
   return sizes;
 }
 
-void run(const Options& options) {
+// 4 b a s_q s_k d, whole, must be a 64-bit number.
+void check_attention(const std::string& op, const std::vector<int64_t>& sizes) {
+  if (op != "attention" || sizes.size() < 4) return;
+  double flops = 4 * static_cast<double>(sizes.size() > 4 ? sizes[4] : sizes[2]);
+  for (size_t i = 0; i < 4; ++i) flops *= static_cast<double>(sizes[i]);
+  check(flops < 7e18, "napkin op attention: these sizes take ", flops,
+        " FLOPs over the whole square; use 7e18 at most");
+}
+
+void run(const CLI::App& command, Options options) {
+  if (options.op == "adamw") {  // its states are f32 whatever the model computes in
+    check(command.count("--dtype") == 0 || options.dtype == "f32", "--dtype ", options.dtype,
+          ": adamw's states are f32");
+    options.dtype = "f32";
+  }
   const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
-  check(options.gpu.count == 1, "napkin op: --count ", options.gpu.count,
-        ": an op is one device's; give the sizes that one of them has");
   const std::vector<int64_t> sizes = whole_sizes(options.sizes);
+  check_attention(options.op, sizes);
   const OpAnswer a = op_answer(options.op, sizes, dtype_of(options.dtype), gpu, options.settings);
   const Quantisation& q = a.quantisation;
   if (options.json) {
@@ -100,7 +113,7 @@ void add_napkin_op(CLI::App& napkin) {
   command->add_option("--dtype", options->dtype, "f32, f16, bf16 or fp8")->capture_default_str();
   command->add_flag("--full", options->settings.full_square,
                     "Attention over the whole square; only what a causal mask leaves by default");
-  add_gpu_choice(*command, options->gpu);
+  add_gpu_choice(*command, options->gpu, false);
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Examples:\n  brrr napkin op matmul 16384 8192 32768 --gpu h100\n"
@@ -108,7 +121,7 @@ void add_napkin_op(CLI::App& napkin) {
       "  brrr napkin op attention 1 32 1024 128 --full --gpu h100\n"
       "  brrr napkin op swiglu 8192 4096 14336 --gpu h100\n"
       "  brrr napkin op gelu 1e8 --gpu a100-80");
-  command->callback([options] { run(*options); });
+  command->callback([options, command] { run(*command, *options); });
 }
 
 }  // namespace brrr::cli

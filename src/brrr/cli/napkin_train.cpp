@@ -51,13 +51,13 @@ void add_time(Table& table, const RunAnswer& a) {
   table.row("days", fmt::format("{:.2f} d", a.days),
             fmt::format("{:.4g} / ({} x {} x {:.3g} x {} goodput x 86400)", a.total_flops, q.count,
                         to_text(FlopsPerSecond(a.peak_flops_per_second)), a.mfu, q.goodput));
-  table.row("GPU-hours", fmt::format("{} h", with_commas(std::llround(a.gpu_hours))),
+  table.row("GPU-hours", fmt::format("{} h", count_text(std::round(a.gpu_hours))),
             "days x 24 x count");
   if (a.cost_usd > 0)
-    table.row("cost", join_text("$", with_commas(std::llround(a.cost_usd))),
+    table.row("cost", join_text("$", count_text(std::round(a.cost_usd))),
               fmt::format("at ${} an hour", q.price_per_hour));
   if (a.energy_kwh > 0)
-    table.row("energy", fmt::format("{} kWh", with_commas(std::llround(a.energy_kwh))),
+    table.row("energy", fmt::format("{} kWh", count_text(std::round(a.energy_kwh))),
               "GPU-h x W x PUE");
 }
 
@@ -100,10 +100,12 @@ void print_traffic(const RunAnswer& a) {
   std::puts(".");
 }
 
-void run(const Options& options) {
+void run(const CLI::App& command, const Options& options) {
+  check_effects(command, options.run);
   RunQuestion question = options.run.question();
   if (!options.rates.empty()) question.rates = load_rates(options.rates);
-  const RunAnswer a = answer(question);
+  RunAnswer a = answer(question);
+  for (std::string& note : notes_on_effects(command, a)) a.assumptions.push_back(std::move(note));
   if (options.json) {
     std::puts(to_json(a).c_str());
     return;
@@ -145,7 +147,7 @@ void add_napkin_train(CLI::App& napkin) {
       "--pp 18\n"
       "      --zero 1 --recompute selective --seq 8192 --global-batch 2016 --price 2 --goodput "
       "0.9");
-  command->callback([options] { run(*options); });
+  command->callback([options, command] { run(*command, *options); });
 }
 
 }  // namespace brrr::cli

@@ -142,7 +142,9 @@ void add_napkin_verify(CLI::App& napkin) {
                    "Largest error of the step time; 0.15 on a cpu, 0.10 on a GPU")
       ->check(CLI::Range(0.0, 100.0));
   add_device_option(*command, options->device);
-  command->add_option("--rows", options->rows, "Kinds of kernels to list")->capture_default_str();
+  command->add_option("--rows", options->rows, "Kinds of kernels to list")
+      ->check(CLI::Range(0, 100'000))
+      ->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Ends with 1 when memory differs by a byte or time by more than the band.\nExamples:\n"
@@ -150,7 +152,12 @@ void add_napkin_verify(CLI::App& napkin) {
       "  brrr napkin verify --model cnn --batch 64\n"
       "  brrr napkin verify --model gpt2-124m --batch 64 --seq 1024 --precision bf16 --device "
       "cuda");
-  command->callback([options] { run(*options); });
+  command->callback([options, command] {
+    const std::string& model = options->model.model;
+    check((model != "cnn" && model != "mlp") || command->count("--seq") == 0, model,
+          " learns from images: --seq is not taken");
+    run(*options);
+  });
 }
 
 }  // namespace brrr::cli

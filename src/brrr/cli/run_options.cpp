@@ -68,6 +68,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
 RunQuestion RunOptions::without_model() const {
   RunQuestion q = base;
   q.gpu = chosen_gpu(gpu);
+  check_run_sizes(*this);
   q.count = gpu.count;
   q.tokens = tokens;
   q.mfu = mfu;

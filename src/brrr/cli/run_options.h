@@ -23,4 +23,10 @@ struct RunOptions {
 };
 void add_run_options(CLI::App& command, RunOptions& options);
 
+// Throw Error with the rule: for sizes that no run has, and for options that another one takes the effect from.
+void check_run_sizes(const RunOptions& options);
+void check_effects(const CLI::App& command, const RunOptions& options);
+// Options that are right and change nothing at this size of a run, one sentence each.
+std::vector<std::string> notes_on_effects(const CLI::App& command, const RunAnswer& answer);
+
 }  // namespace brrr::cli

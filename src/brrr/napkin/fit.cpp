@@ -18,9 +18,7 @@ std::vector<ParallelLayout> layouts_of(const RunQuestion& q, const ModelConfig& 
   const int64_t experts = llama ? llama->experts : 0;
   std::vector<ParallelLayout> layouts;
   for (int64_t tp : {1, 2, 4, 8}) {
-    if (!divides(tp, q.count) || !divides(tp, std::max<int64_t>(1, shape.heads)) ||
-        !divides(tp, shape.hidden))
-      continue;
+    if (!divides(tp, q.count) || !splits_by(model, tp)) continue;
     for (int64_t pp = 1; pp <= std::min<int64_t>(shape.layers, 32); ++pp) {
       if (!divides(pp, shape.layers) || !divides(tp * pp, q.count)) continue;
       for (int64_t cp : {1, 2, 4, 8, 16}) {

@@ -130,7 +130,7 @@ std::optional<InferPrediction> predict(const InferQuestion& q) {
       gpu.find(Arithmetic::bf16) ? Precision::bf16_mixed : Precision::f16_mixed;
   const Rates rates = gpu_rates(gpu, precision);
   const ModelShape shape = shape_of(q.model);
-  if (shape.heads % q.count != 0 || shape.hidden % q.count != 0) return std::nullopt;
+  if (!splits_by(q.model, q.count)) return std::nullopt;
   const ModelConfig shard = tensor_shard(q.model, q.count);
   constexpr double kFarAway[] = {1e12};
   const double bandwidth = rates.grid("bandwidth").at(kFarAway);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "brrr/napkin/model_limits.h"
 #include "brrr/napkin/model_step.h"
 #include "brrr/napkin/step_memory.h"
 #include "brrr/ops/op_list.h"
@@ -172,17 +173,6 @@ HeadChunks head_chunks(const ModelConfig& config, const CostOptions& options) {
 // FLOPs of a kernel are counted in 63 bits.
 constexpr double kMostFlops = 9e18;
 
-// The largest product: the head over all tokens, or both halves of a gated network.
-void require_countable(const ModelConfig& config, const CostOptions& options) {
-  const ModelShape shape = shape_of(config);
-  const double rows = static_cast<double>(options.batch) * static_cast<double>(options.seq);
-  const double product = 2 * rows * static_cast<double>(shape.width) *
-                         static_cast<double>(std::max(shape.vocab, 2 * shape.hidden));
-  check(product <= kMostFlops, options.batch, " sequences of ", options.seq,
-        " tokens make one product of ", product, " FLOPs, and ", kMostFlops,
-        " are counted at most; use a smaller micro-batch");
-}
-
 // The longest of seq, seq / 2, ... whose attention can be counted: backward 5 products over half of the square.
 int64_t countable_length(const ModelConfig& config, const CostOptions& options) {
   int64_t length = options.seq;
@@ -266,7 +256,7 @@ StepCost traced_cost(const ModelConfig& given, const CostOptions& options, const
 }
 
 ModelCost model_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
-  require_countable(config, options);
+  check_micro_batch(config, options.batch, options.seq);
   if (std::holds_alternative<RecurrentLmConfig>(config))
     return {.outside = traced_cost(config, options, rates), .layers = {}};
   const auto traced = [&](int64_t dense, int64_t mixed) {

@@ -88,6 +88,8 @@ StepCost traced_cost(const ModelConfig& config, const CostOptions& options, cons
 // The part of a model that one of `degree` tensor-parallel devices holds: heads, hidden units and vocabulary
 // divided, the residual stream whole. Throws Error where something does not divide.
 ModelConfig tensor_shard(const ModelConfig& config, int64_t degree);
+// Whether tensor_shard takes the degree.
+bool splits_by(const ModelConfig& config, int64_t degree);
 
 // What rules of thumb need to know of a model.
 struct ModelShape {

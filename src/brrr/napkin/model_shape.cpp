@@ -4,9 +4,26 @@
 namespace brrr {
 namespace {
 
-void require_divides(std::string_view what, int64_t size, int64_t degree) {
-  check(size % degree == 0, "tensor parallelism of ", degree, " does not divide ", size, " ", what,
-        "; use a degree that does");
+// Why tensor parallelism of a degree does not split a model; empty where it does.
+std::string split_refusal(const ModelConfig& config, int64_t degree) {
+  const ModelShape shape = shape_of(config);
+  if (shape.heads == 0) return "recurrent models are not split by tensor parallelism";
+  const auto* llama = std::get_if<LlamaConfig>(&config);
+  const std::pair<int64_t, const char*> parts[] = {
+      {shape.heads, "heads"},
+      {shape.hidden, "hidden units"},
+      {llama ? llama->expert_hidden : 0, "hidden units of an expert"},
+      {llama ? llama->shared_expert_hidden : 0, "hidden units of shared experts"}};
+  for (const auto& [size, what] : parts) {
+    if (size % degree != 0)
+      return join_text("tensor parallelism of ", degree, " does not divide ", size, " ", what,
+                       "; use a degree that does");
+  }
+  // Key heads are shared out whole, or each is copied to the devices that have its queries.
+  if (shape.kv_heads % degree != 0 && degree % shape.kv_heads != 0)
+    return join_text("tensor parallelism of ", degree, " neither divides ", shape.kv_heads,
+                     " key heads nor is a multiple of them; use a degree that is");
+  return "";
 }
 
 }  // namespace
@@ -40,13 +57,16 @@ ModelShape shape_of(const ModelConfig& config) {
   return {.layers = recurrent.layers, .width = recurrent.width, .vocab = recurrent.vocab};
 }
 
+bool splits_by(const ModelConfig& config, int64_t degree) {
+  return degree == 1 || split_refusal(config, degree).empty();
+}
+
 ModelConfig tensor_shard(const ModelConfig& config, int64_t degree) {
   check(degree >= 1, "a tensor-parallel degree of ", degree, " is none; use 1 or more");
   if (degree == 1) return config;
+  const std::string refusal = split_refusal(config, degree);
+  check(refusal.empty(), refusal);
   const ModelShape shape = shape_of(config);
-  check(shape.heads > 0, "recurrent models are not split by tensor parallelism");
-  require_divides("heads", shape.heads, degree);
-  require_divides("hidden units", shape.hidden, degree);
   // Vocabularies are padded to a multiple, as every system does; key heads below the degree are copied.
   const int64_t vocab = (shape.vocab + degree - 1) / degree;
   const int64_t kv_heads = std::max<int64_t>(1, shape.kv_heads / degree);
@@ -60,10 +80,7 @@ ModelConfig tensor_shard(const ModelConfig& config, int64_t degree) {
   shard.head_dim = shard.head_dim > 0 ? shard.head_dim : shard.width / shard.heads;
   shard.heads /= degree, shard.kv_heads = kv_heads, shard.vocab = vocab;
   shard.hidden = shape.hidden / degree;
-  if (shard.expert_hidden > 0) {
-    require_divides("hidden units of an expert", shard.expert_hidden, degree);
-    shard.expert_hidden /= degree;
-  }
+  shard.expert_hidden /= degree;
   shard.shared_expert_hidden /= degree;
   return shard;
 }

@@ -11,6 +11,7 @@
 #include "brrr/base/nearest_word.h"
 #include "brrr/base/units.h"
 #include "brrr/infer/huggingface.h"
+#include "brrr/napkin/model_limits.h"
 #include "brrr/napkin/model_step.h"
 
 namespace brrr {
@@ -46,11 +47,16 @@ ModelConfig read_toml(const fs::path& path) {
   const toml::table* model = file["model"].as_table();
   const toml::table& table = model ? *model : file;
   const auto preset = table["preset"].value<std::string>();
+  check(preset || !table.contains("preset"), path.string(), ": preset is no text");
   const bool has_preset = preset && !preset->empty();
   Json json = has_preset ? Json::parse(to_json(model_preset(*preset))) : Json::object();
   for (const auto& [key, node] : table) {
-    if (key.str() == "preset" || (has_preset && key.str() == "family")) continue;
-    json[std::string(key.str())] = json_of(node, join_text(path.string(), ": ", key.str()));
+    if (key.str() == "preset") continue;
+    const Json value = json_of(node, join_text(path.string(), ": ", key.str()));
+    check(!has_preset || key.str() != "family" || value == json["family"], path.string(),
+          ": family is ", value.dump(), ", and the preset ", preset.value_or(""), " is of family ",
+          json["family"].dump(), "; leave one of them out");
+    json[std::string(key.str())] = value;
   }
   return model_from_json(json.dump());
 }
@@ -103,12 +109,34 @@ int64_t require_size(std::string_view flag, const std::optional<int64_t>& size) 
   return *size;
 }
 
+// A size that is given is a size: 0 does not stand for "as the model has it".
+void check_flags(const ShapeOptions& shape) {
+  const std::pair<const char*, const std::optional<int64_t>*> sizes[] = {
+      {"--layers", &shape.layers},     {"--hidden", &shape.hidden},   {"--heads", &shape.heads},
+      {"--kv-heads", &shape.kv_heads}, {"--ffn", &shape.ffn},         {"--vocab", &shape.vocab},
+      {"--head-dim", &shape.head_dim}, {"--experts", &shape.experts}, {"--top-k", &shape.top_k}};
+  for (const auto& [flag, size] : sizes) {
+    const int64_t given = size->value_or(1),
+                  most = size == &shape.layers ? kMostLayers : kLargestSize;
+    check(given >= 1 && given <= most, flag, " ", given, " makes no sense; use 1 to ", most,
+          ", or leave it out for the model's own");
+  }
+}
+
 void set_sizes(LlamaConfig& config, const ShapeOptions& shape) {
+  check(config.kv_rank == 0 || (!shape.kv_heads && !shape.head_dim && !shape.qkv_bias),
+        "the model has latent attention, with neither key heads, a head's size nor biases: "
+        "--kv-heads, --head-dim and --qkv-bias are not taken");
   config.kv_heads = shape.kv_heads.value_or(config.kv_heads);
   config.head_dim = shape.head_dim.value_or(config.head_dim);
   config.hidden = shape.ffn.value_or(config.hidden);
   config.experts = shape.experts.value_or(config.experts);
   config.top_k = shape.top_k.value_or(config.top_k);
+  check(!shape.top_k || config.experts > 0, "--top-k ", config.top_k,
+        ": the model has no experts to choose from; give --experts as well");
+  check(!shape.ffn || config.experts == 0 || config.expert_hidden == 0 || config.dense_layers > 0,
+        "--ffn ", config.hidden, ": all layers of the model have experts, of ",
+        config.expert_hidden, " hidden units each");
   config.tied = config.tied || shape.tied;
   config.qkv_bias = config.qkv_bias || shape.qkv_bias;
 }
@@ -116,40 +144,15 @@ void set_sizes(Gpt2Config& config, const ShapeOptions& shape) {
   check(!shape.kv_heads || *shape.kv_heads == config.heads,
         "gpt2 has as many key heads as heads, not ", shape.kv_heads.value_or(0));
   check(!shape.experts && !shape.top_k, "gpt2 has no experts; use --family llama");
+  check(!shape.qkv_bias || config.bias, "--qkv-bias: the model has biases nowhere");
   config.head_dim = shape.head_dim.value_or(config.head_dim);
   config.hidden = shape.ffn.value_or(config.hidden);
 }
-void set_sizes(RecurrentLmConfig&, const ShapeOptions& shape) {
-  check(!shape.heads && !shape.kv_heads && !shape.head_dim && !shape.ffn && !shape.experts,
+void set_sizes(RecurrentLmConfig& config, const ShapeOptions& shape) {
+  check(!shape.heads && !shape.kv_heads && !shape.head_dim && !shape.ffn && !shape.experts &&
+            !shape.top_k && !shape.qkv_bias,
         "a recurrent model has neither heads, ffn nor experts");
-}
-
-void check_sizes(const ModelConfig& config) {
-  const auto positive = [](std::string_view what, int64_t size) {
-    check(size >= 1 && size <= 100'000'000, what, " of ", size,
-          " makes no sense; use 1 to 100,000,000");
-  };
-  std::visit(
-      [&](const auto& c) {
-        positive("a vocabulary", c.vocab), positive("a width", c.width);
-        check(c.layers >= 1 && c.layers <= 10'000, c.layers,
-              " layers make no sense; use 1 to 10,000");
-        if constexpr (requires { c.heads; }) {
-          positive("heads", c.heads);
-          const int64_t head = c.head_dim;
-          check(head > 0 || c.width % c.heads == 0, c.heads, " heads do not divide a width of ",
-                c.width, "; give --head-dim");
-        }
-        if constexpr (requires { c.kv_heads; })
-          check(c.kv_heads == 0 || (c.kv_heads > 0 && c.heads % c.kv_heads == 0), c.kv_heads,
-                " key heads do not divide ", c.heads, " heads");
-        if constexpr (requires { c.hidden; })
-          check(c.hidden >= 0, "ffn of ", c.hidden, " is negative");
-        if constexpr (requires { c.experts; })
-          check(c.experts == 0 || (c.top_k >= 1 && c.top_k <= c.experts), "a token cannot choose ",
-                c.top_k, " of ", c.experts, " experts");
-      },
-      config);
+  config.tied = config.tied || shape.tied;
 }
 
 }  // namespace
@@ -161,6 +164,7 @@ bool ShapeOptions::any() const {
 
 NamedModel find_model(const std::string& model, const ShapeOptions& shape) {
   NamedModel found{.name = model, .config = {}};
+  check_flags(shape);
   if (model.empty()) {
     check(shape.family == "gpt2" || shape.family == "llama",
           "give --model, or a free shape: --family "
@@ -174,6 +178,9 @@ NamedModel find_model(const std::string& model, const ShapeOptions& shape) {
       found.config = LlamaConfig{.hidden = (8 * width / 3 + 255) / 256 * 256};
   } else {
     found.config = base_of(model);
+    check(shape.family.empty() || shape.family == family_of(found.config), "--family ",
+          shape.family, ": ", model, " is of family ", family_of(found.config),
+          "; leave one of --family and --model out");
   }
   std::visit(
       [&](auto& c) {
@@ -184,7 +191,7 @@ NamedModel find_model(const std::string& model, const ShapeOptions& shape) {
         set_sizes(c, shape);
       },
       found.config);
-  check_sizes(found.config);
+  check_model(found.config);
   return found;
 }
 

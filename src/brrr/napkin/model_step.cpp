@@ -23,6 +23,8 @@ constexpr int64_t kSide = 28;  // pixels
 // The preset of this name with the sizes of the options.
 ModelConfig config_of(std::string_view name, const StepOptions& options) {
   ModelConfig config = model_preset(name == "char-gpt" ? "gpt2-char" : name);
+  check(!options.heads || !std::holds_alternative<RecurrentLmConfig>(config), name,
+        " is recurrent and has no heads to change");
   std::visit(
       [&](auto& c) {
         c.layers = options.layers.value_or(c.layers);
@@ -76,6 +78,9 @@ struct ModelStep::State {
     model = std::move(net);
   }
   void make_classifier(std::string_view name, const StepOptions& options) {
+    check(!options.layers && !options.heads && !options.vocab, name,
+          " has neither layers, heads nor a vocabulary to change");
+    check(!options.width || name != "cnn", "cnn has no width to change");
     if (name == "cnn") {
       make_classifier(std::make_unique<Cnn>(CnnConfig{}, random), options);
       return;
