@@ -4,7 +4,6 @@
 #include <array>
 
 #include "brrr/napkin/model_step.h"
-#include "brrr/napkin/step_memory.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/runtime/stages.h"
 
@@ -19,7 +18,6 @@ constexpr double StepCost::*kFields[] = {&StepCost::products,
                                          &StepCost::recomputed,
                                          &StepCost::activations,
                                          &StepCost::logits,
-                                         &StepCost::transient,
                                          &StepCost::forward_traffic,
                                          &StepCost::backward_traffic,
                                          &StepCost::forward_seconds,
@@ -142,6 +140,33 @@ ModelConfig with_layers(ModelConfig config, int64_t dense, int64_t mixed) {
   return config;
 }
 
+struct TracedStep {
+  StepCost cost;
+  StepMemory memory;
+};
+
+TracedStep traced(const ModelConfig& given, const CostOptions& options, const Rates& rates) {
+  const ModelConfig config = with_even_experts(given, options);
+  StepOptions step;
+  step.batch = options.batch, step.seq = options.seq;
+  step.device = Device::null();
+  step.optimizer = options.optimizer;
+  step.pipeline.fuse = options.fuse;
+  step.pipeline.precision.policy = options.precision;
+  step.pipeline.remat.policy = options.recompute;
+  step.pipeline.remat.rates = remat_rates(rates);
+  step.pipeline.device = Device::null();
+  const ModelStep model(config, step);
+  const PlannedProgram program = plan_program(model.trace_step(), step.pipeline);
+  TracedStep made{.cost = {}, .memory = step_memory(program, vocab_of(config))};
+  add_flops(program.graph(), vocab_of(config), made.cost);
+  add_parameters(model.named_parameters(), made.cost);
+  add_seconds(program.kernels, program.plan, rates, made.cost);
+  made.cost.activations = static_cast<double>(made.memory.activations);
+  made.cost.logits = static_cast<double>(made.memory.logits);
+  return made;
+}
+
 }  // namespace
 
 StepCost& StepCost::operator+=(const StepCost& other) {
@@ -160,51 +185,56 @@ StepCost StepCost::operator-(const StepCost& other) const {
   return result += other * -1;
 }
 
-StepCost traced_cost(const ModelConfig& given, const CostOptions& options, const Rates& rates) {
-  const ModelConfig config = with_even_experts(given, options);
-  StepOptions step;
-  step.batch = options.batch, step.seq = options.seq;
-  step.device = Device::null();
-  step.optimizer = options.optimizer;
-  step.pipeline.fuse = options.fuse;
-  step.pipeline.precision.policy = options.precision;
-  step.pipeline.remat.policy = options.recompute;
-  step.pipeline.remat.rates = remat_rates(rates);
-  step.pipeline.device = Device::null();
-  const ModelStep model(config, step);
-  const PlannedProgram program = plan_program(model.trace_step(), step.pipeline);
-  StepCost cost;
-  add_flops(program.graph(), vocab_of(config), cost);
-  add_parameters(model.named_parameters(), cost);
-  add_seconds(program.kernels, program.plan, rates, cost);
-  const StepMemory memory = step_memory(program, vocab_of(config));
-  cost.activations = static_cast<double>(memory.activations);
-  cost.logits = static_cast<double>(memory.logits);
-  cost.transient = static_cast<double>(memory.transient);
-  return cost;
+StepCost traced_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
+  return traced(config, options, rates).cost;
+}
+StepMemory traced_memory(const ModelConfig& config, const CostOptions& options,
+                         const Rates& rates) {
+  return traced(config, options, rates).memory;
 }
 
 ModelCost model_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
-  if (std::holds_alternative<RecurrentLmConfig>(config))
-    return {.outside = traced_cost(config, options, rates), .layers = {}};
-  const auto traced = [&](int64_t dense, int64_t mixed) {
-    return traced_cost(with_layers(config, dense, mixed), options, rates);
+  if (std::holds_alternative<RecurrentLmConfig>(config)) {
+    const TracedStep whole = traced(config, options, rates);
+    const StepMemory& memory = whole.memory;
+    return {.outside = whole.cost,
+            .layers = {},
+            .at_loss = static_cast<double>(std::max<int64_t>(
+                0, memory.fullest - memory.activations - memory.logits))};
+  }
+  const auto with = [&](int64_t dense, int64_t mixed) {
+    return traced(with_layers(config, dense, mixed), options, rates);
   };
   const auto* llama = std::get_if<LlamaConfig>(&config);
   const int64_t layers = shape_of(config).layers;
   const int64_t dense = llama && llama->experts > 0 ? llama->dense_layers : layers,
                 mixed = layers - dense;
   const int64_t d = dense > 0 ? 2 : 0, m = mixed > 0 ? 2 : 0;
-  const StepCost base = traced(d, m);
-  ModelCost cost{.outside = base, .layers = {}};
-  const auto add_kind = [&](const StepCost& longer, int64_t count) {
-    const StepCost one = longer - base;
-    cost.layers.push_back({.one = one, .count = count});
+  const TracedStep base = with(d, m);
+  ModelCost cost{.outside = base.cost,
+                 .layers = {},
+                 .at_loss = static_cast<double>(base.memory.at_loss),
+                 .at_end = static_cast<double>(base.memory.at_end)};
+  // `last` is the base's last layer of the kind.
+  const auto add_kind = [&](const TracedStep& longer, int64_t count, int64_t last) {
+    const StepCost one = longer.cost - base.cost;
+    const int64_t beside = base.memory.in_layer[static_cast<size_t>(last)];
+    cost.layers.push_back({.one = one, .count = count, .beside = static_cast<double>(beside)});
     cost.outside += one * -2;
   };
-  if (dense > 0) add_kind(traced(d + 1, m), dense);
-  if (mixed > 0) add_kind(traced(d, m + 1), mixed);
+  if (dense > 0) add_kind(with(d + 1, m), dense, d - 1);
+  if (mixed > 0) add_kind(with(d, m + 1), mixed, d + m - 1);
   return cost;
+}
+
+double ModelCost::fullest() const {
+  const StepCost all = total();
+  double most = std::max(at_end, all.activations + all.logits + at_loss), kept = 0;
+  for (const Layers& kind : layers) {
+    kept += static_cast<double>(kind.count) * kind.one.activations;
+    most = std::max(most, kept + kind.beside);
+  }
+  return most;
 }
 
 StepCost ModelCost::all_layers() const {
