@@ -30,8 +30,7 @@ std::string to_text(const RunQuestion& q) {
 }
 
 std::vector<double> parts_of(const RunMemory& m) {
-  return {m.params,      m.grads,  m.master,  m.optimizer,
-          m.activations, m.logits, m.buffers, m.overhead};
+  return {m.params, m.grads, m.master, m.optimizer, m.activations, m.logits, m.buffers, m.overhead};
 }
 
 // Bytes of layers that one micro-batch keeps, of all and of the largest.
@@ -40,12 +39,10 @@ struct Kept {
 };
 Kept kept_by_layers(const RunQuestion& q) {
   const Rates rates = gpu_rates(find_gpu(q.gpu), q.precision);
-  const ModelCost cost = model_cost(*q.model,
-                                    {.batch = q.micro_batch,
-                                     .seq = q.seq,
-                                     .precision = q.precision,
-                                     .recompute = q.recompute},
-                                    rates);
+  const ModelCost cost = model_cost(
+      *q.model,
+      {.batch = q.micro_batch, .seq = q.seq, .precision = q.precision, .recompute = q.recompute},
+      rates);
   Kept kept{.all = cost.total().activations};
   for (const ModelCost::Layers& kind : cost.layers)
     kept.largest_layer = std::max(kept.largest_layer, kind.one.activations);

@@ -199,8 +199,8 @@ ModelCost model_cost(const ModelConfig& config, const CostOptions& options, cons
     const StepMemory& memory = whole.memory;
     return {.outside = whole.cost,
             .layers = {},
-            .at_loss = static_cast<double>(std::max<int64_t>(
-                0, memory.fullest - memory.activations - memory.logits))};
+            .at_loss = static_cast<double>(
+                std::max<int64_t>(0, memory.fullest - memory.activations - memory.logits))};
   }
   const auto with = [&](int64_t dense, int64_t mixed) {
     return traced(with_layers(config, dense, mixed), options, rates);

@@ -157,12 +157,10 @@ std::vector<Moment> moments_of(const ModelCost& shard, const PipelineStage& stag
     const ModelCost::Layers& kind = shard.layers[i];
     const int64_t further = stage.layers[i] - 1;
     made += of_layers(kind, 1, layout.ep);
-    moments.push_back(
-        {.activations = others + below, .beside = kind.beside / cp, .grads = made});
+    moments.push_back({.activations = others + below, .beside = kind.beside / cp, .grads = made});
     made += of_layers(kind, further, layout.ep);
     below -= static_cast<double>(further) * kept.layer[i];
-    moments.push_back(
-        {.activations = others + below, .beside = kind.beside / cp, .grads = made});
+    moments.push_back({.activations = others + below, .beside = kind.beside / cp, .grads = made});
     below -= kept.layer[i];
   }
   moments.push_back({.activations = others,

@@ -188,8 +188,7 @@ class Moments {
     if (layer != kOutside) {
       const auto upto = kept_by_layer_.begin() + layer + 1;
       int64_t& beside = memory.in_layer[static_cast<size_t>(layer)];
-      beside = std::max(beside,
-                        bytes - std::accumulate(kept_by_layer_.begin(), upto, int64_t{0}));
+      beside = std::max(beside, bytes - std::accumulate(kept_by_layer_.begin(), upto, int64_t{0}));
     } else if (k > last_forward_ && k < first_backward_) {
       memory.at_loss = std::max(memory.at_loss, bytes);
     } else if (k > last_backward_) {
