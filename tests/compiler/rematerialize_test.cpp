@@ -136,6 +136,42 @@ return %8
 )");
 }
 
+// The largest |x| in a layer is for the update, as those of 8-bit operands are: it is kept, since a second run for it
+// would hold x until there.
+TEST(Rematerialize, WhatTheUpdateReadsOfALayerDoesNotRunAgain) {
+  const Graph graph = parse_graph(R"(input %0: f32[8, 8] "x"
+state %1: f32[8, 8] "a"
+state %2: f32[] "largest"
+segment 0 "h.0"
+%3: f32[8, 8] = matmul %0 %1 @0
+%4: f32[8, 8] = abs %3 @0
+%5: f32[] = max %4 {axes=[0, 1] keep_dims=false} @0
+%6: f32[8, 8] = exp %3 @0
+%7: f32[] = sum %6 {axes=[0, 1] keep_dims=false}
+backward
+%8: f32[8, 8] = mul %7 %3
+update
+%9: f32[] = maximum %2 %5
+%10: f32[8, 8] = sub %1 %8
+write "a" %10
+write "largest" %9
+return %7
+)");
+  for (const bool is_checkpoint : {false, true}) {
+    Graph layer = graph;
+    layer.segments[0].checkpoint = is_checkpoint;
+    const RematPolicy policy = is_checkpoint ? RematPolicy::selective : RematPolicy::full;
+    const Graph result = rewritten(layer, {.policy = policy});
+    int again = 0;
+    for (const Node& node : result.nodes) {
+      if (node.phase != Phase::recompute) continue;
+      EXPECT_EQ(node.op->name, "matmul");
+      ++again;
+    }
+    EXPECT_EQ(again, 1) << policy_name(policy);
+  }
+}
+
 // "a" is written at the end, and what runs again must see it as it was.
 TEST(Rematerialize, SecondRunsSeeStatesAsTheyWere) {
   Graph graph = parse_graph(kLayers);

@@ -32,8 +32,6 @@ void expect_same(const StepCost& a, const StepCost& b, const std::string& name) 
   EXPECT_EQ(a.experts, b.experts) << name;
   EXPECT_EQ(a.activations, b.activations) << name;
   EXPECT_EQ(a.logits, b.logits) << name;
-  EXPECT_NEAR(a.transient, b.transient, 0.02 * b.transient)
-      << name << ": one buffer may be placed elsewhere";
   EXPECT_NEAR(a.kernels, b.kernels, 3)
       << name << ": small updates are grouped by how many there are";
   EXPECT_EQ(a.forward_traffic, b.forward_traffic) << name;
@@ -48,6 +46,32 @@ TEST(ModelCost, ShortModelsGiveTheCostOfLongOnes) {
       expect_same(model_cost(config, options, h100_rates()).total(),
                   traced_cost(config, options, h100_rates()),
                   join_text(name, " ", policy_name(policy)));
+    }
+  }
+}
+
+// Also where the fullest instant of a short model is another one than that of a long one: few tokens beside a wide
+// vocabulary make a short model fullest at its loss or at the gradients of its table.
+TEST(ModelCost, ShortModelsGiveTheFullestInstantOfLongOnes) {
+  for (Precision precision : {Precision::bf16_mixed, Precision::fp8_mixed}) {
+    for (RematPolicy policy : {RematPolicy::none, RematPolicy::selective, RematPolicy::full}) {
+      for (const char* name :
+           {"gpt2-124m", "llama-tiny", "llama-moe-tiny", "llama-mla-tiny", "qwen2.5-0.5b"}) {
+        for (int64_t seq : {64, 512}) {
+          const ModelConfig config = with_layers(model_preset(name), 12);
+          const CostOptions options{
+              .batch = 2, .seq = seq, .precision = precision, .recompute = policy};
+          const auto traced =
+              static_cast<double>(traced_memory(config, options, h100_rates()).fullest);
+          // Routes of a mixture that runs again wait for the gradient of its own loss, in every layer: 27 bytes a token
+          // here, which layers of other sizes make nothing of.
+          const bool waits = join_text(name) == "llama-moe-tiny" && policy == RematPolicy::full;
+          EXPECT_NEAR(model_cost(config, options, h100_rates()).fullest(), traced,
+                      (waits ? 0.05 : 0.02) * traced)
+              << name << " " << policy_name(policy) << " " << precision_name(precision) << " "
+              << seq;
+        }
+      }
     }
   }
 }

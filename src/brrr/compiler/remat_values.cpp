@@ -74,9 +74,23 @@ SegmentId checkpoint_around(const Graph& graph, const Node& node) {
   return found;
 }
 
+namespace {
+
+// The update reads it, and no node of the backward part.
+bool is_for_update(const Graph& graph, const std::vector<NodeId>& readers) {
+  const auto is_read_by = [&](Phase phase) {
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](NodeId reader) { return graph.node(reader).phase == phase; });
+  };
+  return is_read_by(Phase::update) && !is_read_by(Phase::backward);
+}
+
+}  // namespace
+
 bool is_inner(const Graph& graph, const StepParts& parts, ValueId id, SegmentId segment) {
   if (!segment.valid() || parts.is_result[id.index()]) return false;
   const std::vector<NodeId>& readers = parts.uses[id.index()];
+  if (is_for_update(graph, readers)) return false;
   return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
     if (!parts.is_forward(reader)) return true;
     const Node& node = graph.node(reader);

@@ -38,7 +38,9 @@ bool lies_in(const Graph& graph, const Node& node, SegmentId segment);
 SegmentId outermost_segment(const Graph& graph, SegmentId segment);
 // The segment with checkpoint() around the node, the outermost; none where there is none.
 SegmentId checkpoint_around(const Graph& graph, const Node& node);
-// True for a value that nobody outside of `segment` reads in the forward part, by way of views neither.
+// True for a value that nobody outside of `segment` reads in the forward part, by way of views neither. What the
+// update alone reads of a layer (the largest magnitudes of 8-bit operands) is a result of it: were it made again for the
+// update, all that it is made from would wait until there.
 bool is_inner(const Graph& graph, const StepParts& parts, ValueId id, SegmentId segment);
 
 // A name for people: "linear of h.0.mlp.c_fc.weight", with the segment where that is all there is.

@@ -5,7 +5,6 @@
 
 #include "brrr/napkin/model_limits.h"
 #include "brrr/napkin/model_step.h"
-#include "brrr/napkin/step_memory.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/runtime/stages.h"
 
@@ -21,7 +20,6 @@ constexpr double StepCost::*kFields[] = {&StepCost::products,
                                          &StepCost::recomputed_attention,
                                          &StepCost::activations,
                                          &StepCost::logits,
-                                         &StepCost::transient,
                                          &StepCost::forward_traffic,
                                          &StepCost::backward_traffic,
                                          &StepCost::forward_seconds,
@@ -170,39 +168,33 @@ HeadChunks head_chunks(const ModelConfig& config, const CostOptions& options) {
   return chunks;
 }
 
-// FLOPs of a kernel are counted in 63 bits.
-constexpr double kMostFlops = 9e18;
+struct TracedStep {
+  StepCost cost;
+  StepMemory memory;
+};
 
-// The longest of seq, seq / 2, ... whose attention can be counted: backward 5 products over half of the square.
-int64_t countable_length(const ModelConfig& config, const CostOptions& options) {
-  int64_t length = options.seq;
-  const auto flops = [&] {
-    const auto s = static_cast<double>(length);
-    return 5 * static_cast<double>(options.batch) * s * s * shape_of(config).pair_width;
-  };
-  while (flops() > kMostFlops) length /= 2;
-  return length;
-}
-
-// Every number of a cost is a polynomial of degree two in the length of a sequence. Where attention is beyond counting it
-// follows from three shorter ones, by Lagrange's formula.
-StepCost cost_of_any_length(const ModelConfig& config, const CostOptions& options,
-                            const Rates& rates) {
-  const int64_t longest = countable_length(config, options);
-  if (longest == options.seq) return traced_cost(config, options, rates);
-  const std::array<int64_t, 3> lengths{longest, longest / 2, longest / 4};
-  StepCost sum;
-  for (const int64_t length : lengths) {
-    double weight = 1;
-    for (const int64_t other : lengths) {
-      if (other != length)
-        weight *= static_cast<double>(options.seq - other) / static_cast<double>(length - other);
-    }
-    CostOptions shorter = options;
-    shorter.seq = length;
-    sum += traced_cost(config, shorter, rates) * weight;
-  }
-  return sum;
+TracedStep traced(const ModelConfig& given, const CostOptions& options, const Rates& rates) {
+  const ModelConfig config = with_even_experts(given, options);
+  StepOptions step;
+  step.batch = options.batch, step.seq = options.seq;
+  step.device = Device::null();
+  step.optimizer = options.optimizer;
+  step.pipeline.fuse = options.fuse;
+  step.pipeline.precision.policy = options.precision;
+  step.pipeline.remat.policy = options.recompute;
+  step.pipeline.remat.rates = remat_rates(rates);
+  const HeadChunks chunks = head_chunks(config, options);
+  step.pipeline.head = chunks.options;
+  step.pipeline.device = Device::null();
+  const ModelStep model(config, step);
+  const PlannedProgram program = plan_program(model.trace_step(), step.pipeline);
+  TracedStep made{.cost = {}, .memory = step_memory(program, vocab_of(config))};
+  add_flops(program.graph(), vocab_of(config), made.cost);
+  add_parameters(model.named_parameters(), made.cost);
+  add_seconds(program.kernels, program.plan, rates, made.cost);
+  made.cost.activations = static_cast<double>(made.memory.activations);
+  made.cost.logits = static_cast<double>(made.memory.logits) * chunks.logits_share;
+  return made;
 }
 
 }  // namespace
@@ -227,56 +219,57 @@ StepCost StepCost::operator-(const StepCost& other) const {
   return result += other * -1;
 }
 
-StepCost traced_cost(const ModelConfig& given, const CostOptions& options, const Rates& rates) {
-  const ModelConfig config = with_even_experts(given, options);
-  StepOptions step;
-  step.batch = options.batch, step.seq = options.seq;
-  step.device = Device::null();
-  step.optimizer = options.optimizer;
-  step.pipeline.fuse = options.fuse;
-  step.pipeline.precision.policy = options.precision;
-  step.pipeline.remat.policy = options.recompute;
-  step.pipeline.remat.rates = remat_rates(rates);
-  const HeadChunks chunks = head_chunks(config, options);
-  step.pipeline.head = chunks.options;
-  step.pipeline.device = Device::null();
-  const ModelStep model(config, step);
-  const PlannedProgram program = plan_program(model.trace_step(), step.pipeline);
-  StepCost cost;
-  add_flops(program.graph(), vocab_of(config), cost);
-  add_parameters(model.named_parameters(), cost);
-  add_seconds(program.kernels, program.plan, rates, cost);
-  const StepMemory memory = step_memory(program, vocab_of(config));
-  cost.activations = static_cast<double>(memory.activations);
-  // The fullest instant is one of the layers where there are many tokens: what logits have less, it has beside them.
-  const auto logits = static_cast<double>(memory.logits);
-  cost.logits = logits * chunks.logits_share;
-  cost.transient = static_cast<double>(memory.transient) + logits - cost.logits;
-  return cost;
+StepCost traced_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
+  return traced(config, options, rates).cost;
+}
+StepMemory traced_memory(const ModelConfig& config, const CostOptions& options,
+                         const Rates& rates) {
+  return traced(config, options, rates).memory;
 }
 
 ModelCost model_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
   check_micro_batch(config, options.batch, options.seq);
-  if (std::holds_alternative<RecurrentLmConfig>(config))
-    return {.outside = traced_cost(config, options, rates), .layers = {}};
-  const auto traced = [&](int64_t dense, int64_t mixed) {
-    return cost_of_any_length(with_layers(config, dense, mixed), options, rates);
+  if (std::holds_alternative<RecurrentLmConfig>(config)) {
+    const TracedStep whole = traced(config, options, rates);
+    const StepMemory& memory = whole.memory;
+    return {.outside = whole.cost,
+            .layers = {},
+            .at_loss = static_cast<double>(
+                std::max<int64_t>(0, memory.fullest - memory.activations - memory.logits))};
+  }
+  const auto with = [&](int64_t dense, int64_t mixed) {
+    return traced(with_layers(config, dense, mixed), options, rates);
   };
   const auto* llama = std::get_if<LlamaConfig>(&config);
   const int64_t layers = shape_of(config).layers;
   const int64_t dense = llama && llama->experts > 0 ? llama->dense_layers : layers,
                 mixed = layers - dense;
   const int64_t d = dense > 0 ? 2 : 0, m = mixed > 0 ? 2 : 0;
-  const StepCost base = traced(d, m);
-  ModelCost cost{.outside = base, .layers = {}};
-  const auto add_kind = [&](const StepCost& longer, int64_t count) {
-    const StepCost one = longer - base;
-    cost.layers.push_back({.one = one, .count = count});
+  const TracedStep base = with(d, m);
+  ModelCost cost{.outside = base.cost,
+                 .layers = {},
+                 .at_loss = static_cast<double>(base.memory.at_loss),
+                 .at_end = static_cast<double>(base.memory.at_end)};
+  // `last` is the base's last layer of the kind.
+  const auto add_kind = [&](const TracedStep& longer, int64_t count, int64_t last) {
+    const StepCost one = longer.cost - base.cost;
+    const int64_t beside = base.memory.in_layer[static_cast<size_t>(last)];
+    cost.layers.push_back({.one = one, .count = count, .beside = static_cast<double>(beside)});
     cost.outside += one * -2;
   };
-  if (dense > 0) add_kind(traced(d + 1, m), dense);
-  if (mixed > 0) add_kind(traced(d, m + 1), mixed);
+  if (dense > 0) add_kind(with(d + 1, m), dense, d - 1);
+  if (mixed > 0) add_kind(with(d, m + 1), mixed, d + m - 1);
   return cost;
+}
+
+double ModelCost::fullest() const {
+  const StepCost all = total();
+  double most = std::max(at_end, all.activations + all.logits + at_loss), kept = 0;
+  for (const Layers& kind : layers) {
+    kept += static_cast<double>(kind.count) * kind.one.activations;
+    most = std::max(most, kept + kind.beside);
+  }
+  return most;
 }
 
 StepCost ModelCost::all_layers() const {

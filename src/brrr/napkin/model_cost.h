@@ -4,7 +4,9 @@
 //   cost(L) = outside + L * layer,   layer = cost(3) - cost(2),   outside = cost(2) - 2 layer
 //
 // FLOPs, parameters, kept bytes and traffic are exact so, and seconds to a per cent: the tests hold the rule against
-// whole models. Mixtures with dense first layers have two kinds of layers and take three short models.
+// whole models. What is alive beside kept bytes does not grow with the layers, moment by moment (napkin/step_memory.h);
+// the largest of the moments would not follow the rule. Mixtures with dense first layers have two kinds of layers and
+// take three short models.
 #pragma once
 
 #include <string>
@@ -12,6 +14,7 @@
 
 #include "brrr/account/rates.h"
 #include "brrr/compiler/pipeline.h"
+#include "brrr/napkin/step_memory.h"
 #include "brrr/nn/models.h"
 #include "brrr/runtime/predict.h"
 
@@ -29,8 +32,6 @@ struct StepCost {
 
   // Bytes. Kept: made in the forward part and read by a later one.
   double activations = 0, logits = 0;
-  double transient =
-      0;  // what is alive beside them at the fullest instant, weight gradients left out
   double forward_traffic = 0, backward_traffic = 0;  // between kernels and memory
 
   // Predicted seconds.
@@ -70,13 +71,17 @@ struct ModelCost {
   struct Layers {
     StepCost one;
     int64_t count = 0;
+    double beside = 0;  // bytes beside what it and the layers below keep, while one of them runs
   };
   StepCost outside;
-  std::vector<Layers> layers;  // by kind
+  std::vector<Layers> layers;      // by kind, from the first layer on
+  double at_loss = 0, at_end = 0;  // bytes: see StepMemory
 
   StepCost total() const;
   StepCost all_layers() const;
   int64_t layer_count() const;
+  // Bytes of one micro-batch at the fullest instant before the update, gradients of parameters left out.
+  double fullest() const;
 };
 
 // Rates price the kernels; without any the seconds are 0.
@@ -84,6 +89,7 @@ ModelCost model_cost(const ModelConfig& config, const CostOptions& options, cons
 
 // The whole model, layer by layer: what model_cost is held against.
 StepCost traced_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates);
+StepMemory traced_memory(const ModelConfig& config, const CostOptions& options, const Rates& rates);
 
 // The part of a model that one of `degree` tensor-parallel devices holds: heads, hidden units and vocabulary
 // divided, the residual stream whole. Throws Error where something does not divide.

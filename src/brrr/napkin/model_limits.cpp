@@ -208,8 +208,7 @@ void check_micro_batch(const ModelConfig& config, int64_t batch, int64_t seq) {
         " tokens are too long; use ", kMostRecurrentTokens, " at most");
   const auto vocab = std::visit([](const auto& c) { return static_cast<double>(c.vocab); }, config);
   const double elements = tokens * (elements_of(config) + vocab);
-  // Attention over sequences that are too long to be counted follows from shorter ones.
-  const double flops = flops_of(config, tokens, 1);
+  const double flops = flops_of(config, tokens, static_cast<double>(seq));
   check(elements <= kMostElements && flops <= kMostFlops, "a micro-batch of ", batch,
         " sequences of ", seq, " tokens makes ", elements, " elements and ", flops,
         " FLOPs in one layer of this model and its head, which are counted exactly up to ",

@@ -215,6 +215,8 @@ RunMemory states_only(const RunQuestion& q, int64_t dp) {
 
 RunAnswer answer(const RunQuestion& question) {
   check_sizes(question);
+  if (question.model && question.recompute == RematPolicy::budget)
+    return answer_within_memory(question);
   RunAnswer a{.question = question};
   RunQuestion& q = a.question;
   const GpuSpec& gpu = find_gpu(q.gpu);

@@ -1,5 +1,6 @@
 // The memory of one device in a training run: states by recipe and sharding, activations from the graph of the
-// device's share of the model, at the pipeline stage that needs most.
+// device's share of the model, at the pipeline stage and the moment of a step that need most. The update needs no more
+// than the end of the backward part: states and gradients.
 #include <algorithm>
 
 #include "brrr/napkin/run_question.h"
@@ -28,31 +29,54 @@ double optimizer_bytes(std::string_view name) {
   fail("there is no optimizer \"", name, "\"; use one of ", known);
 }
 
-// Parameters that one device of a stage holds, before ZeRO.
-struct StageParameters {
+// Parameters that one device holds, before ZeRO.
+struct HeldParameters {
   double dense = 0, experts = 0;
+  HeldParameters& operator+=(const HeldParameters& other) {
+    dense += other.dense, experts += other.experts;
+    return *this;
+  }
 };
 
-StageParameters stage_parameters(const RunQuestion& question, const ModelCost& shard,
-                                 int64_t stage) {
-  const int64_t stages = question.layout.pp, layers = shard.layer_count();
-  StageParameters held;
-  int64_t first = layers / stages * stage, count = layers / stages;
+// Of a pipeline stage: how many layers it has of each kind, and which of the ends.
+struct PipelineStage {
+  std::vector<int64_t> layers;  // by kind, from the first layer on
+  bool is_first = false, is_last = false;
+};
+
+PipelineStage stage_at(const ModelCost& shard, int64_t stages, int64_t stage) {
+  const int64_t share = shard.layer_count() / stages;
+  PipelineStage made{.layers = {}, .is_first = stage == 0, .is_last = stage == stages - 1};
+  int64_t before = share * stage, missing = share;
   for (const ModelCost::Layers& kind : shard.layers) {
-    const int64_t here = std::clamp<int64_t>(kind.count - first, 0, count);
-    held.dense += static_cast<double>(here) * (kind.one.matrices + kind.one.vectors);
-    held.experts += static_cast<double>(here) * kind.one.experts;
-    first = std::max<int64_t>(0, first - kind.count);
-    count -= here;
+    const int64_t here = std::clamp<int64_t>(kind.count - before, 0, missing);
+    made.layers.push_back(here);
+    before = std::max<int64_t>(0, before - kind.count);
+    missing -= here;
   }
-  // A tied table lies on both ends of a pipeline.
+  return made;
+}
+
+HeldParameters of_layers(const ModelCost::Layers& kind, int64_t count, int64_t ep) {
+  const auto times = static_cast<double>(count);
+  return {.dense = times * (kind.one.matrices + kind.one.vectors),
+          .experts = times * kind.one.experts / static_cast<double>(ep)};
+}
+
+// Whose gradients are the first to come: the head. A tied one is the table of tokens.
+HeldParameters of_head(const ModelCost& shard) {
   const bool is_tied = shard.outside.head_table < 0.5 * shard.outside.embedding;
-  const bool is_last = stage == stages - 1;
-  if (stage == 0) held.dense += shard.outside.embedding + shard.outside.vectors;
-  if (is_last) held.dense += shard.outside.head_table;
-  if (is_last && is_tied && stages > 1)
-    held.dense += shard.outside.embedding - shard.outside.positions;
-  held.experts /= static_cast<double>(question.layout.ep);
+  const double table = is_tied ? shard.outside.embedding - shard.outside.positions : 0;
+  return {.dense = shard.outside.head_table + table};
+}
+
+HeldParameters of_stage(const ModelCost& shard, const PipelineStage& stage, int64_t ep) {
+  HeldParameters held;
+  for (size_t kind = 0; kind < stage.layers.size(); ++kind)
+    held += of_layers(shard.layers[kind], stage.layers[kind], ep);
+  if (stage.is_first) held.dense += shard.outside.embedding + shard.outside.vectors;
+  // A tied table lies on both ends of a pipeline.
+  if (stage.is_last) held.dense += stage.is_first ? shard.outside.head_table : of_head(shard).dense;
   return held;
 }
 
@@ -83,6 +107,68 @@ double in_flight(const ParallelLayout& layout, int64_t stage, int64_t micro_batc
   return held * (1 + (p - 1) / (p * v));
 }
 
+// Bytes that a layer of each kind keeps on one device, and what the ends do. With sequence parallelism all that a
+// layer keeps is split; without it the residual stream and the norms stay whole, as in the traced share.
+struct KeptBytes {
+  std::vector<double> layer;  // by kind
+  double outside = 0, logits = 0;
+};
+
+KeptBytes kept_bytes(const RunQuestion& question, const RunCost& cost, double kept_scores) {
+  const ParallelLayout& layout = question.layout;
+  const auto cp = static_cast<double>(layout.cp);
+  const bool all_split = layout.sequence_parallel;
+  const ModelCost& from = all_split ? cost.whole : cost.shard;
+  const double share = 1 / cp / (all_split ? static_cast<double>(layout.tp) : 1);
+  KeptBytes kept{.layer = {},
+                 .outside = share * from.outside.activations,
+                 .logits = cost.shard.outside.logits / cp};
+  for (const ModelCost::Layers& kind : from.layers)
+    kept.layer.push_back(share * kind.one.activations + kept_scores / cp);
+  return kept;
+}
+
+// An instant of a step that may be its fullest: what is alive of a micro-batch's, and which gradients there are when
+// nothing is accumulated.
+struct Moment {
+  double activations = 0, logits = 0, beside = 0;
+  HeldParameters grads;
+};
+
+// At the loss, in the last and in the first layer of every kind, and behind the first layer; beside them what further
+// micro-batches keep that are under way.
+std::vector<Moment> moments_of(const ModelCost& shard, const PipelineStage& stage,
+                               const KeptBytes& kept, double flight, const ParallelLayout& layout) {
+  const auto cp = static_cast<double>(layout.cp);
+  double of_one = 0;
+  for (size_t kind = 0; kind < stage.layers.size(); ++kind)
+    of_one += static_cast<double>(stage.layers[kind]) * kept.layer[kind];
+  const double others = (flight - 1) * of_one;
+  HeldParameters made = stage.is_last ? of_head(shard) : HeldParameters{};
+  std::vector<Moment> moments;
+  if (stage.is_last)
+    moments.push_back({.activations = flight * of_one + kept.outside,
+                       .logits = kept.logits,
+                       .beside = shard.at_loss / cp,
+                       .grads = made});
+  double below = of_one;  // what the layers of this kind and those before it keep
+  for (size_t i = stage.layers.size(); i-- > 0;) {
+    if (stage.layers[i] == 0) continue;
+    const ModelCost::Layers& kind = shard.layers[i];
+    const int64_t further = stage.layers[i] - 1;
+    made += of_layers(kind, 1, layout.ep);
+    moments.push_back({.activations = others + below, .beside = kind.beside / cp, .grads = made});
+    made += of_layers(kind, further, layout.ep);
+    below -= static_cast<double>(further) * kept.layer[i];
+    moments.push_back({.activations = others + below, .beside = kind.beside / cp, .grads = made});
+    below -= kept.layer[i];
+  }
+  moments.push_back({.activations = others,
+                     .beside = stage.is_first ? shard.at_end / cp : 0,
+                     .grads = of_stage(shard, stage, layout.ep)});
+  return moments;
+}
+
 }  // namespace
 
 StateRecipe state_recipe(Precision precision, std::string_view optimizer, GradType grads) {
@@ -100,47 +186,39 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
   const StateRecipe recipe = state_recipe(question.precision, question.optimizer, question.grads);
   const auto ranks = static_cast<double>(dp * layout.cp);
   const double expert_ranks = std::max(1.0, ranks / static_cast<double>(layout.ep));
-  // With sequence parallelism all that a layer keeps is split; without it the residual stream and the norms
-  // stay whole, as in the traced share.
-  const bool all_split = layout.sequence_parallel;
-  const StepCost kept =
-      all_split ? cost.whole.total() * (1 / static_cast<double>(layout.tp)) : cost.shard.total();
-  const StepCost outside =
-      all_split ? cost.whole.outside * (1 / static_cast<double>(layout.tp)) : cost.shard.outside;
+  const auto shared = [&](const HeldParameters& held, double bytes, int from_stage) {
+    const bool is_split = layout.zero >= from_stage;
+    return bytes *
+           (held.dense / (is_split ? ranks : 1) + held.experts / (is_split ? expert_ranks : 1));
+  };
   // Recomputation of any kind drops scores, which then exist for one layer at a time.
   const double scores = score_bytes(question);
-  const double kept_scores = question.recompute == RematPolicy::none
-                                 ? scores * static_cast<double>(cost.shard.layer_count())
-                                 : 0;
-  const double of_layers = kept.activations - outside.activations + kept_scores;
-  const ModelCost& shard = cost.shard;
+  const bool keeps_scores = question.recompute == RematPolicy::none;
+  const KeptBytes kept = kept_bytes(question, cost, keeps_scores ? scores : 0);
+  ModelCost shard = cost.shard;
+  for (ModelCost::Layers& kind : shard.layers) kind.beside += keeps_scores ? 0 : scores;
   RunMemory worst;
-  for (int64_t stage = 0; stage < layout.pp; ++stage) {
-    const StageParameters held = stage_parameters(question, shard, stage);
-    const auto shared = [&](double bytes, int from_stage) {
-      const bool is_split = layout.zero >= from_stage;
-      return bytes *
-             (held.dense / (is_split ? ranks : 1) + held.experts / (is_split ? expert_ranks : 1));
-    };
-    RunMemory memory{.params = shared(recipe.params, 3),
-                     .grads = shared(recipe.grads, 2),
-                     .master = shared(recipe.master, 1),
-                     .optimizer = shared(recipe.optimizer, 1),
-                     .stage = stage};
-    const double flight = in_flight(layout, stage, micro_batches);
-    const auto cp = static_cast<double>(layout.cp);
-    memory.activations = flight * of_layers / static_cast<double>(layout.pp) / cp;
-    const bool is_last = stage == layout.pp - 1;
-    if (is_last) {
-      memory.activations += outside.activations / cp;
-      memory.logits = shard.outside.logits / cp;
+  for (int64_t s = 0; s < layout.pp; ++s) {
+    const PipelineStage stage = stage_at(shard, layout.pp, s);
+    const HeldParameters held = of_stage(shard, stage, layout.ep);
+    const double in_buckets = std::min(2 * kBucketElements, held.dense + held.experts);
+    const double buckets = ranks > 1 && layout.zero < 3 ? in_buckets * recipe.grads : 0;
+    const double flight = in_flight(layout, s, micro_batches);
+    for (const Moment& moment : moments_of(shard, stage, kept, flight, layout)) {
+      // Sums over micro-batches are there from the first to the last; of one they come as activations go.
+      const HeldParameters& grads = micro_batches > 1 ? held : moment.grads;
+      const RunMemory memory{
+          .params = shared(held, recipe.params, 3),
+          .grads = shared(grads, recipe.grads, 2),
+          .master = shared(held, recipe.master, 1),
+          .optimizer = shared(held, recipe.optimizer, 1),
+          .activations = moment.activations,
+          .logits = moment.logits,
+          .buffers = moment.beside + buckets + gathered_bytes(question, shard, recipe),
+          .overhead = kContextBytes + (question.count > 1 ? kCollectiveBytes : 0),
+          .stage = s};
+      if (memory.total() > worst.total()) worst = memory;
     }
-    memory.buffers = (is_last ? shard.total().transient : shard.all_layers().transient) / cp;
-    if (dp * layout.cp > 1 && layout.zero < 3) memory.buffers += 2 * kBucketElements * recipe.grads;
-    memory.buffers += gathered_bytes(question, shard, recipe);
-    if (kept_scores == 0) memory.buffers += scores / cp;
-    memory.overhead = kContextBytes + (question.count > 1 ? kCollectiveBytes : 0);
-    if (memory.total() > worst.total()) worst = memory;
   }
   return worst;
 }

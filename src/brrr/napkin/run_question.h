@@ -132,6 +132,9 @@ struct RunAnswer {
 
 // Throws Error on what cannot be: heads that tp does not divide, layers that pp does not, an mfu above 1, ...
 RunAnswer answer(const RunQuestion& question);
+// What `answer` does under RematPolicy::budget: of none, selective and full recomputation the first that fits, named
+// among the assumptions; where nothing fits, what needs least.
+RunAnswer answer_within_memory(const RunQuestion& question);
 
 // Bytes of a parameter by part, of the recipes that are in use.
 struct StateRecipe {

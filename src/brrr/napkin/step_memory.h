@@ -1,4 +1,8 @@
-// The memory of a planned step by what it is for, at its fullest instant.
+// The memory of a planned step by what it is for, and what is alive beside that at the moments that can be its fullest.
+//
+// While the backward part of a layer runs, what the layers above it kept is gone and their gradients are there. Both
+// change by as much from layer to layer, so the fullest instant is at the loss, in the last or first layer of a kind, or
+// behind the first layer.
 #pragma once
 
 #include "brrr/runtime/stages.h"
@@ -8,8 +12,11 @@ namespace brrr {
 struct StepMemory {
   int64_t activations = 0;  // kept for the backward part, inside layers and around them
   int64_t logits = 0;       // kept and as wide as the vocabulary, at one time
-  int64_t gradients = 0;    // made by the backward part for the update
-  int64_t transient = 0;  // the rest of the fullest instant before the updates, gradients left out
+  // Bytes beside those, before the updates, gradients of parameters left out:
+  int64_t at_loss = 0;            // beside all that is kept, between the last layer's two parts
+  std::vector<int64_t> in_layer;  // while one runs, either way: beside what it and those below keep
+  int64_t at_end = 0;             // behind the first layer's backward part: all there is
+  int64_t fullest = 0;            // at any instant: all there is
 };
 StepMemory step_memory(const PlannedProgram& program, int64_t vocab);
 
