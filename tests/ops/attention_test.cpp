@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "brrr/brrr.h"
+#include "brrr/ops/attention_rule.h"
 #include "brrr/ops/op_list.h"
 #include "support/error_of.h"
 
@@ -44,6 +45,24 @@ TEST(Attention, OfEqualScoresIsTheMeanOfTheVisibleValues) {
   EXPECT_THAT(attention(q, k, v).to_vector<float>(), ElementsAre(4, 4, 4));
   EXPECT_THAT(attention(q, k, v, {.causal = true}).to_vector<float>(), ElementsAre(1, 2, 4));
   EXPECT_THAT(attention(q, k, v, {.window = 2}).to_vector<float>(), ElementsAre(1, 2, 5.5));
+}
+
+TEST(Attention, CountsVisiblePairsAsRowsDo) {
+  for (const int64_t queries : {0, 1, 3, 8}) {
+    for (const int64_t keys : {0, 1, 5, 8}) {
+      for (const int64_t window : {0, 1, 4, 100}) {
+        for (const bool causal : {false, true}) {
+          const AttentionRule rule{.causal = causal || window > 0, .window = window};
+          const AttentionSizes sizes{.batch = 2, .heads = 3, .queries = queries, .keys = keys};
+          const VisibleKeys visible = visible_keys(rule, sizes, keys, nullptr);
+          int64_t pairs = 0;
+          for (int64_t i = 0; i < queries; ++i) pairs += visible.end(i) - visible.begin(i);
+          EXPECT_EQ(visible_pairs(rule, sizes), 6 * pairs)
+              << queries << " x " << keys << " window " << window << " causal " << causal;
+        }
+      }
+    }
+  }
 }
 
 TEST(Attention, AlignsQueriesAtTheLastKey) {

@@ -43,6 +43,16 @@ void check_settings(const InferCall& call, const AttentionRule& rule) {
         ": documents and lengths do not mix; give padding a document of its own");
 }
 
+// The sum of clamp(first + i, 0, most) over i in [0, count): planners ask for millions of rows.
+int64_t clamped_sum(int64_t first, int64_t count, int64_t most) {
+  const auto below = [most](int64_t end) -> int64_t {  // of all t < end
+    if (end <= 0) return 0;
+    const int64_t rising = std::min(end, most + 1);
+    return rising * (rising - 1) / 2 + (end - rising) * most;
+  };
+  return below(first + count) - below(first);
+}
+
 }  // namespace
 
 AttentionSizes attention_sizes(const Shape& q, const Shape& k, const Shape& v) {
@@ -102,8 +112,11 @@ VisibleKeys visible_keys(const AttentionRule& rule, const AttentionSizes& sizes,
 
 int64_t visible_pairs(const AttentionRule& rule, const AttentionSizes& sizes) {
   const VisibleKeys keys = visible_keys(rule, sizes, sizes.keys, nullptr);
-  int64_t pairs = 0;
-  for (int64_t i = 0; i < sizes.queries; ++i) pairs += keys.end(i) - keys.begin(i);
+  const int64_t rows = sizes.queries;
+  const int64_t pairs =
+      keys.causal ? clamped_sum(keys.shift + 1, rows, keys.length) -
+                        clamped_sum(keys.shift - keys.window + 1, rows, keys.length)
+                  : rows * keys.length;
   return pairs * sizes.batch * sizes.heads;
 }
 
