@@ -88,13 +88,16 @@ void check_layout(const RunQuestion& q) {
   }
 }
 
-// About half a million tokens a step for small models, four million for large ones.
+}  // namespace
+
 int64_t choose_batch(const RunQuestion& q, double parameters, int64_t dp) {
   const double wanted = parameters < 1e9 ? 0.5e6 : parameters < 2e10 ? 1e6 : 4e6;
   const auto unit = static_cast<double>(dp * q.micro_batch);
   const double rounds = std::round(wanted / (unit * static_cast<double>(q.seq)));
   return static_cast<int64_t>(unit * std::max(1.0, rounds));
 }
+
+namespace {
 
 void close_open_settings(RunAnswer& a) {
   RunQuestion& q = a.question;

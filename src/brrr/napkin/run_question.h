@@ -132,6 +132,10 @@ struct RunAnswer {
 // Throws Error on what cannot be: heads that tp does not divide, layers that pp does not, an mfu above 1, ...
 RunAnswer answer(const RunQuestion& question);
 
+// The global batch that is taken where none is given, for dp copies of the model: about half a million tokens a step
+// for small models, four million for large ones.
+int64_t choose_batch(const RunQuestion& question, double parameters, int64_t dp);
+
 // Bytes of a parameter by part, of the recipes that are in use.
 struct StateRecipe {
   double params = 4, grads = 4, master = 0, optimizer = 8;

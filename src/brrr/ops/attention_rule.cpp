@@ -113,10 +113,10 @@ VisibleKeys visible_keys(const AttentionRule& rule, const AttentionSizes& sizes,
 int64_t visible_pairs(const AttentionRule& rule, const AttentionSizes& sizes) {
   const VisibleKeys keys = visible_keys(rule, sizes, sizes.keys, nullptr);
   const int64_t rows = sizes.queries;
-  const int64_t pairs =
-      keys.causal ? clamped_sum(keys.shift + 1, rows, keys.length) -
-                        clamped_sum(keys.shift - keys.window + 1, rows, keys.length)
-                  : rows * keys.length;
+  const int64_t pairs = keys.causal
+                            ? clamped_sum(keys.shift + 1, rows, keys.length) -
+                                  clamped_sum(keys.shift - keys.window + 1, rows, keys.length)
+                            : rows * keys.length;
   return pairs * sizes.batch * sizes.heads;
 }
 
