@@ -80,6 +80,7 @@ TEST(Fit, PricesPlansAsAnswersDo) {
       {"gpt2-1558m", 3, {.zero = 3}, RematPolicy::full}};
   for (const Case& each : cases) {
     RunQuestion q = run_of(each.model, "h100", 1);
+    if (each.dp == 1) q.optimizer = "muon", q.precision = Precision::fp8_mixed;
     PlanPricer pricer(q);
     std::optional<FitCandidate> plan = pricer.weigh(each.layout, each.dp, each.recompute);
     ASSERT_TRUE(plan.has_value());

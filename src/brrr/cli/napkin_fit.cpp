@@ -48,7 +48,7 @@ const Question& question_of(std::string_view find) {
 }
 
 FitResult solve(const Options& options, const RunQuestion& q) {
-  const int64_t most = options.has("--count") ? q.count : kMostDevices;
+  const int64_t most = options.has("--count") ? q.count : kMostFitDevices;
   if (options.find == "context") return longest_context(q);
   if (options.find == "batch") return largest_batch(q);
   if (options.find == "gpus") return fewest_devices(q, most);

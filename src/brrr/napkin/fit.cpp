@@ -12,8 +12,8 @@
 namespace brrr {
 namespace {
 
-constexpr int64_t kMostLayers = 1024;
-constexpr int64_t kLongestContext = 1 << 22;
+constexpr int64_t kMostFitLayers = 1024;
+constexpr int64_t kLongestContext = 1 << 24;
 constexpr int64_t kContextStep = 1024;     // tokens, on each of cp devices
 constexpr int64_t kMostSequences = 16384;  // of a micro-batch
 
@@ -44,9 +44,10 @@ std::string missed_text(const FitCandidate& leanest, std::string_view with) {
 
 void keep_quickest(FitResult& result, PlanPricer& pricer, int64_t count, double value) {
   const FitChoice choice = quickest_plans(pricer, count);
-  check(choice.best.has_value(), "a plan that fitted is no longer found");
-  result.best = FitPlan{value, pricer.confirm(*choice.best)};
-  check(result.best->answer.fits, "the answer about a plan says that it does not fit");
+  if (!choice.best) fail("a plan that fitted is no longer found");
+  FitPlan best{value, pricer.confirm(*choice.best)};
+  check(best.answer.fits, "the answer about a plan says that it does not fit");
+  result.best = std::move(best);
   result.runner_up.reset();
   if (choice.runner_up) result.runner_up = FitPlan{value, pricer.confirm(*choice.runner_up)};
 }
@@ -148,32 +149,36 @@ FitResult largest_model(const RunQuestion& question) {
   };
   FitResult result;
   result.step = "one layer, 128 wide";
-  int64_t layers = kMostLayers;
+  int64_t layers = kMostFitLayers;
   while (layers > 1 && least_states(question, llama_of_layers(layers)) > room) --layers;
-  result.binding = layers == kMostLayers
+  result.binding = layers == kMostFitLayers
                        ? "nothing: the largest model that was tried fits"
                        : fmt::format("memory: the states of {} layers alone fill it", layers + 1);
+  double least_missed = 0;  // bytes, of all larger ones
   for (; layers >= 1; --layers) {
     PlanPricer pricer(with(layers));
     const std::optional<FitCandidate> leanest = leanest_plan(pricer, question.count);
     result.tried += pricer.tried();
-    if (leanest && pricer.fits(*leanest)) {
+    if (!leanest) continue;
+    if (pricer.fits(*leanest)) {
       keep_quickest(result, pricer, question.count, 0);
       for (auto* plan : {&result.best, &result.runner_up}) {
         if (*plan) (*plan)->value = (*plan)->answer.params;
       }
       return result;
     }
-    if (leanest) result.binding = missed_text(*leanest, fmt::format("{} layers", layers));
+    if (least_missed > 0 && leanest->memory_bytes > least_missed) continue;
+    least_missed = leanest->memory_bytes;
+    result.binding = missed_text(*leanest, fmt::format("{} layers", layers));
   }
   return result;
 }
 
 FitResult longest_context(const RunQuestion& question) {
-  if (!question.model) fail("a search over layouts needs the shape of the model; give --model");
+  const ModelConfig& model = fit_model(question);
   // A table of positions is as long as it is; rotary ones can be stretched.
-  const bool has_table = std::holds_alternative<Gpt2Config>(*question.model);
-  const int64_t longest = has_table ? context_of(*question.model) : kLongestContext;
+  const bool has_table = std::holds_alternative<Gpt2Config>(model);
+  const int64_t longest = has_table ? context_of(model) : kLongestContext;
   const auto with = [&](int64_t length) {
     RunQuestion q = question;
     q.seq = length;
@@ -181,8 +186,9 @@ FitResult longest_context(const RunQuestion& question) {
   };
   FitResult result;
   result.step = "1024 tokens on each of cp devices";
+  result.binding = "the global batch: no layout divides it";
   int64_t best = 0, largest_cp = 1;
-  while (2 * largest_cp <= std::min(question.count, kMostContextDevices)) largest_cp *= 2;
+  while (2 * largest_cp <= std::min(question.count, kMostFitContext)) largest_cp *= 2;
   for (int64_t cp = largest_cp; cp >= 1; cp /= 2) {
     const std::vector<int64_t> lengths = lengths_over(cp, longest, has_table);
     // Another cp is only asked for what is longer than the best so far.
@@ -192,10 +198,10 @@ FitResult longest_context(const RunQuestion& question) {
     const int64_t at = search.run(known);
     result.tried += search.tried();
     if (at >= known) best = lengths[static_cast<size_t>(at)];
-    if (search.missed() && (at >= known || best == 0))
-      result.binding =
-          missed_text(*search.missed(),
-                      fmt::format("{} tokens", with_commas(lengths[static_cast<size_t>(at + 1)])));
+    const std::optional<FitCandidate> missed = search.missed();
+    if (missed && (at >= known || best == 0))
+      result.binding = missed_text(
+          *missed, fmt::format("{} tokens", with_commas(lengths[static_cast<size_t>(at + 1)])));
   }
   if (best == 0) return result;
   if (best == longest)
@@ -222,13 +228,14 @@ FitResult largest_batch(const RunQuestion& question) {
   result.step = question.global_batch > 0 ? "divisors of the global batch" : "one sequence";
   SizeSearch search(sizes, with, 0);
   const int64_t at = search.run(0);
+  const std::optional<FitCandidate> missed = search.missed();
   result.tried = search.tried();
   if (at + 1 == ssize(sizes)) {
     result.binding = question.global_batch > 0 ? "the global batch: it has no more sequences"
                                                : "nothing: the largest that was tried fits";
-  } else if (search.missed()) {
-    result.binding = missed_text(*search.missed(),
-                                 fmt::format("{} sequences", sizes[static_cast<size_t>(at + 1)]));
+  } else if (missed) {
+    result.binding =
+        missed_text(*missed, fmt::format("{} sequences", sizes[static_cast<size_t>(at + 1)]));
   } else {
     result.binding = "the global batch: no layout divides it";
   }

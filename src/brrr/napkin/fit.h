@@ -19,7 +19,7 @@ struct FitResult {
   int64_t tried = 0;    // plans
 };
 
-constexpr int64_t kMostDevices = 65536;
+constexpr int64_t kMostFitDevices = 65536;
 
 // Parameters that fit when states alone count and are cut evenly: memory of all / bytes a parameter.
 double largest_model_by_states(const RunQuestion& question);
@@ -31,9 +31,9 @@ FitResult largest_model(const RunQuestion& question);
 FitResult longest_context(const RunQuestion& question);
 FitResult largest_batch(const RunQuestion& question);  // micro-batch
 // On `most` devices or fewer.
-FitResult fewest_devices(const RunQuestion& question, int64_t most = kMostDevices);
+FitResult fewest_devices(const RunQuestion& question, int64_t most = kMostFitDevices);
 // The fewest dollars (or GPU-hours, without a price) that end within `days`. Where no global batch is given, dp is
 // 1, 3, 5, 7, 9 or 15 times a power of two and leaves steps as long as a run chooses by itself.
-FitResult cheapest_plan(const RunQuestion& question, double days, int64_t most = kMostDevices);
+FitResult cheapest_plan(const RunQuestion& question, double days, int64_t most = kMostFitDevices);
 
 }  // namespace brrr

@@ -29,7 +29,7 @@ struct Sharing {
 
 // Ways to share out a cut of which more than one device has the same part.
 std::vector<Sharing> sharings_of(const RunQuestion& question, const ParallelLayout& cut) {
-  const auto* llama = std::get_if<LlamaConfig>(&*question.model);
+  const auto* llama = std::get_if<LlamaConfig>(&fit_model(question));
   std::vector<Sharing> sharings;
   for (const int64_t ep : divisors_of(std::max<int64_t>(1, llama ? llama->experts : 0))) {
     for (int zero = 1; zero <= 3; ++zero) {
@@ -140,7 +140,7 @@ PlanSearch search_plans(PlanPricer& pricer, double days, int64_t most) {
 FitResult fewest_devices(const RunQuestion& question, int64_t most) {
   PlanPricer pricer(question);
   const double states =
-      static_cast<double>(parameter_count(*question.model)) *
+      static_cast<double>(parameter_count(fit_model(question))) *
       state_recipe(question.precision, question.optimizer, question.grads).total();
   const auto least = static_cast<int64_t>(std::ceil(states / pricer.room_bytes()));
   FewestSearch search(pricer, least, most);
@@ -148,21 +148,20 @@ FitResult fewest_devices(const RunQuestion& question, int64_t most) {
   FitResult result;
   result.step = "one device within a node, then whole nodes";
   if (search.count() > most) {
+    const std::optional<FitCandidate> leanest = search.leanest();
     result.binding =
-        search.leanest()
-            ? fmt::format(
-                  "memory: of up to {} the leanest plan needs {:.1f} GB a device, of {:.1f} "
-                  "that it has ({} on {})",
-                  devices_text(most), search.leanest()->memory_bytes / 1e9,
-                  pricer.room_bytes() / 1e9, text_of(*search.leanest()),
-                  devices_text(search.leanest()->count()))
-            : fmt::format("memory: states of {:.1f} GB take {} and up to {} were asked for",
-                          states / 1e9, devices_text(least), devices_text(most));
+        leanest ? fmt::format(
+                      "memory: of up to {} the leanest plan needs {:.1f} GB a device, of "
+                      "{:.1f} that it has ({} on {})",
+                      devices_text(most), leanest->memory_bytes / 1e9, pricer.room_bytes() / 1e9,
+                      text_of(*leanest), devices_text(leanest->count()))
+                : fmt::format("memory: states of {:.1f} GB take {} and up to {} were asked for",
+                              states / 1e9, devices_text(least), devices_text(most));
     result.tried = pricer.tried();
     return result;
   }
   const FitChoice choice = quickest_plans(pricer, search.count());
-  check(choice.best.has_value(), "a plan that fitted is no longer found");
+  if (!choice.best) fail("a plan that fitted is no longer found");
   const auto value = static_cast<double>(search.count());
   result.best = FitPlan{value, pricer.confirm(*choice.best)};
   if (choice.runner_up) result.runner_up = FitPlan{value, pricer.confirm(*choice.runner_up)};
@@ -192,19 +191,19 @@ FitResult cheapest_plan(const RunQuestion& question, double days, int64_t most) 
     return fmt::format("{} ({}) take {:.1f} days and {}", devices_text(a.question.count),
                        text_of(plan), a.days, cost);
   };
-  if (found.in_time.best) {
-    result.best = told(*found.in_time.best);
+  const std::optional<FitCandidate>&best = found.in_time.best, &leisurely = found.at_leisure.best,
+        &quickest = found.quickest.best;
+  if (best) {
+    result.best = told(*best);
     if (found.in_time.runner_up) result.runner_up = told(*found.in_time.runner_up);
-    const bool is_leisurely =
-        found.at_leisure.best->device_seconds < found.in_time.best->device_seconds;
-    if (is_leisurely)
-      result.binding = join_text("the deadline: ", described(*found.at_leisure.best));
-  } else if (found.quickest.best) {
-    const double best_days =
-        found.quickest.best->token_seconds() * question.tokens / question.goodput / kDaySeconds;
+    if (leisurely && leisurely->device_seconds < best->device_seconds)
+      result.binding = join_text("the deadline: ", described(*leisurely));
+  } else if (quickest) {
+    const double times =
+        quickest->token_seconds() * question.tokens / question.goodput / kDaySeconds / days;
     result.binding =
         fmt::format("the deadline: the quickest plan of up to {} is {:.2f} times too slow: {}",
-                    devices_text(most), best_days / days, described(*found.quickest.best));
+                    devices_text(most), times, described(*quickest));
   } else {
     FitResult fewest = fewest_devices(question, most);
     result.tried += fewest.tried;

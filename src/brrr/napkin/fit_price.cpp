@@ -16,33 +16,18 @@ int64_t copies_on(const RunQuestion& question, const ParallelLayout& cut, int64_
 }  // namespace
 
 PlanPricer::PlanPricer(const RunQuestion& question) : given_(question) {
-  if (!given_.model) fail("a search over layouts needs the shape of the model; give --model");
-  if (given_.seq == 0) given_.seq = std::min(kLongestDefaultSeq, context_of(*given_.model));
+  const ModelConfig& model = fit_model(given_);
+  if (given_.seq == 0) given_.seq = std::min(kLongestDefaultSeq, context_of(model));
   given_.layout = {};
   const GpuSpec& gpu = find_gpu(given_.gpu);
   given_.gpu = gpu.name;
   room_bytes_ = static_cast<double>(gpu.memory.value());
-  rates_ = given_.rates ? *given_.rates : gpu_rates(gpu, given_.precision, given_.system.attention);
   scratch_.question = given_;
-  scratch_.params = static_cast<double>(parameter_count(*given_.model));
+  scratch_.params = static_cast<double>(parameter_count(model));
 }
 
 int64_t PlanPricer::batch_of(int64_t dp) const {
   return given_.global_batch > 0 ? given_.global_batch : choose_batch(given_, scratch_.params, dp);
-}
-
-const RunCost& PlanPricer::cost_of(int64_t tp, RematPolicy recompute) {
-  const auto [at, is_new] = costs_.try_emplace({tp, recompute});
-  if (!is_new) return at->second;
-  const CostOptions options{.batch = given_.micro_batch,
-                            .seq = given_.seq,
-                            .precision = given_.precision,
-                            .recompute = recompute,
-                            .fuse = given_.system.fuses()};
-  RunCost& cost = at->second;
-  cost.whole = tp == 1 ? model_cost(*given_.model, options, rates_) : cost_of(1, recompute).whole;
-  cost.shard = tp == 1 ? cost.whole : model_cost(tensor_shard(*given_.model, tp), options, rates_);
-  return cost;
 }
 
 const RunCost& PlanPricer::set(const FitCandidate& plan) {
@@ -53,7 +38,9 @@ const RunCost& PlanPricer::set(const FitCandidate& plan) {
   q.global_batch = plan.global_batch;
   scratch_.dp = plan.dp;
   scratch_.micro_batches = plan.global_batch / (plan.dp * q.micro_batch);
-  return cost_of(plan.layout.tp, plan.recompute);
+  const auto [at, is_new] = costs_.try_emplace({plan.layout.tp, plan.recompute});
+  if (is_new) at->second = run_cost(q);
+  return at->second;
 }
 
 std::optional<FitCandidate> PlanPricer::weigh(const ParallelLayout& layout, int64_t dp,

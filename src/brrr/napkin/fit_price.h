@@ -42,13 +42,11 @@ class PlanPricer {
   int64_t tried() const { return tried_; }
 
  private:
-  const RunCost& cost_of(int64_t tp, RematPolicy recompute);
   const RunCost& set(const FitCandidate& plan);
 
   RunQuestion given_;
   RunAnswer scratch_;
   double room_bytes_ = 0;
-  Rates rates_;
   std::map<std::pair<int64_t, RematPolicy>, RunCost> costs_;
   int64_t tried_ = 0;
 };

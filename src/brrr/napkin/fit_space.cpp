@@ -7,11 +7,6 @@
 namespace brrr {
 namespace {
 
-const ModelConfig& model_of(const RunQuestion& question) {
-  if (!question.model) fail("a search over layouts needs the shape of the model; give --model");
-  return *question.model;
-}
-
 // Key heads are shared out, or copied where there are fewer than devices.
 bool can_split(const ModelConfig& model, const ModelShape& shape, int64_t tp) {
   if (tp == 1) return true;
@@ -22,6 +17,11 @@ bool can_split(const ModelConfig& model, const ModelShape& shape, int64_t tp) {
 }
 
 }  // namespace
+
+const ModelConfig& fit_model(const RunQuestion& question) {
+  if (!question.model) fail("a search over layouts needs the shape of the model; give --model");
+  return *question.model;
+}
 
 std::vector<int64_t> divisors_of(int64_t number) {
   std::vector<int64_t> low, high;
@@ -39,7 +39,7 @@ bool makes_nodes(int64_t count, int64_t node_size) {
 }
 
 std::vector<ParallelLayout> possible_cuts(const RunQuestion& question, int64_t most) {
-  const ModelConfig& model = model_of(question);
+  const ModelConfig& model = fit_model(question);
   const ModelShape shape = shape_of(model);
   // A recurrent model is not cut: its steps follow each other.
   const bool is_cut = shape.heads > 0;
@@ -47,7 +47,7 @@ std::vector<ParallelLayout> possible_cuts(const RunQuestion& question, int64_t m
   for (int64_t tp = 1; tp <= std::min(question.node_size, most); ++tp) {
     if (!can_split(model, shape, tp)) continue;
     for (const int64_t pp : divisors_of(is_cut ? shape.layers : 1)) {
-      for (int64_t cp = 1; cp <= (is_cut ? kMostContextDevices : 1); cp *= 2) {
+      for (int64_t cp = 1; cp <= (is_cut ? kMostFitContext : 1); cp *= 2) {
         if (tp * pp * cp > most) break;
         const bool has_tokens =
             cp == 1 || (question.seq % cp == 0 && question.seq / cp >= kLeastContextPart);
@@ -60,7 +60,7 @@ std::vector<ParallelLayout> possible_cuts(const RunQuestion& question, int64_t m
 
 std::vector<ParallelLayout> possible_shares(const RunQuestion& question, const ParallelLayout& cut,
                                             int64_t dp) {
-  const auto* llama = std::get_if<LlamaConfig>(&model_of(question));
+  const auto* llama = std::get_if<LlamaConfig>(&fit_model(question));
   const int64_t experts = llama ? llama->experts : 0, ranks = dp * cut.cp;
   std::vector<ParallelLayout> layouts;
   for (const int64_t ep : divisors_of(std::max<int64_t>(1, experts))) {
@@ -78,7 +78,7 @@ std::vector<ParallelLayout> possible_shares(const RunQuestion& question, const P
 
 std::vector<int64_t> possible_interleaves(const RunQuestion& question, const ParallelLayout& cut) {
   if (cut.pp == 1) return {1};
-  return divisors_of(shape_of(model_of(question)).layers / cut.pp);
+  return divisors_of(shape_of(fit_model(question)).layers / cut.pp);
 }
 
 std::vector<int64_t> possible_copies(const RunQuestion& question, const ParallelLayout& cut,

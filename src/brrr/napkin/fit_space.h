@@ -15,9 +15,11 @@ namespace brrr {
 
 constexpr RematPolicy kFitPolicies[] = {RematPolicy::none, RematPolicy::selective,
                                         RematPolicy::full};
-constexpr int64_t kMostContextDevices = 64;
+constexpr int64_t kMostFitContext = 64;
 constexpr int64_t kLeastContextPart = 4096;  // tokens of a sequence on one of cp devices
 
+// The model of a question; throws Error where there is but a number of parameters.
+const ModelConfig& fit_model(const RunQuestion& question);
 std::vector<int64_t> divisors_of(int64_t number);
 
 // Nodes are whole beyond the first.

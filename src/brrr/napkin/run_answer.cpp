@@ -209,6 +209,21 @@ RunMemory states_only(const RunQuestion& q, int64_t dp) {
 
 }  // namespace
 
+RunCost run_cost(const RunQuestion& q) {
+  if (!q.model) fail("a number of parameters has no graph to price; give --model");
+  const Rates rates =
+      q.rates ? *q.rates : gpu_rates(find_gpu(q.gpu), q.precision, q.system.attention);
+  const CostOptions options{.batch = q.micro_batch,
+                            .seq = q.seq,
+                            .precision = q.precision,
+                            .recompute = q.recompute,
+                            .fuse = q.system.fuses()};
+  RunCost cost{.whole = known_cost(*q.model, options, rates), .shard = {}};
+  cost.shard = q.layout.tp == 1 ? cost.whole
+                                : known_cost(tensor_shard(*q.model, q.layout.tp), options, rates);
+  return cost;
+}
+
 RunAnswer answer(const RunQuestion& question) {
   check_sizes(question);
   RunAnswer a{.question = question};
@@ -225,15 +240,7 @@ RunAnswer answer(const RunQuestion& question) {
   close_open_settings(a);
   RunCost cost;
   if (q.model) {
-    const Rates rates = q.rates ? *q.rates : gpu_rates(gpu, q.precision, q.system.attention);
-    const CostOptions options{.batch = q.micro_batch,
-                              .seq = q.seq,
-                              .precision = q.precision,
-                              .recompute = q.recompute,
-                              .fuse = q.system.fuses()};
-    cost.whole = known_cost(*q.model, options, rates);
-    cost.shard = q.layout.tp == 1 ? cost.whole
-                                  : known_cost(tensor_shard(*q.model, q.layout.tp), options, rates);
+    cost = run_cost(q);
     a.memory = run_memory(q, cost, a.dp, a.micro_batches);
     a.traffic = run_traffic(q, cost, a.dp, a.micro_batches);
   } else {

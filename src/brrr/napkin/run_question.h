@@ -148,6 +148,8 @@ StateRecipe state_recipe(Precision precision, std::string_view optimizer, GradTy
 struct RunCost {
   ModelCost whole, shard;
 };
+// Of a micro-batch of question.seq tokens.
+RunCost run_cost(const RunQuestion& question);
 RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t dp,
                      int64_t micro_batches);
 RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t dp,

@@ -43,14 +43,12 @@ void check_settings(const InferCall& call, const AttentionRule& rule) {
         ": documents and lengths do not mix; give padding a document of its own");
 }
 
-// The sum of clamp(first + i, 0, most) over i in [0, count): planners ask for millions of rows.
-int64_t clamped_sum(int64_t first, int64_t count, int64_t most) {
-  const auto below = [most](int64_t end) -> int64_t {  // of all t < end
-    if (end <= 0) return 0;
-    const int64_t rising = std::min(end, most + 1);
-    return rising * (rising - 1) / 2 + (end - rising) * most;
-  };
-  return below(first + count) - below(first);
+// The sum of clamp(i + shift, 0, most) over i in [0, count): zeros, then one more each, then `most`.
+int64_t sum_of_clamped(int64_t shift, int64_t most, int64_t count) {
+  const int64_t rising = std::clamp<int64_t>(-shift, 0, count),
+                flat = std::clamp<int64_t>(most - shift, rising, count);
+  return (flat - rising) * shift + (flat * (flat - 1) - rising * (rising - 1)) / 2 +
+         (count - flat) * most;
 }
 
 }  // namespace
@@ -110,13 +108,13 @@ VisibleKeys visible_keys(const AttentionRule& rule, const AttentionSizes& sizes,
           .documents = documents};
 }
 
+// The sum of end(i) - begin(i), in closed form: sequences on paper may be long.
 int64_t visible_pairs(const AttentionRule& rule, const AttentionSizes& sizes) {
   const VisibleKeys keys = visible_keys(rule, sizes, sizes.keys, nullptr);
-  const int64_t rows = sizes.queries;
-  const int64_t pairs = keys.causal
-                            ? clamped_sum(keys.shift + 1, rows, keys.length) -
-                                  clamped_sum(keys.shift - keys.window + 1, rows, keys.length)
-                            : rows * keys.length;
+  const int64_t pairs =
+      rule.causal ? sum_of_clamped(keys.shift + 1, keys.length, sizes.queries) -
+                        sum_of_clamped(keys.shift - keys.window + 1, keys.length, sizes.queries)
+                  : sizes.queries * keys.length;
   return pairs * sizes.batch * sizes.heads;
 }
 
