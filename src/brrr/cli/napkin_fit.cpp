@@ -72,7 +72,7 @@ std::string train_command(const Options& options, const RunAnswer& a) {
     if (option->get_items_expected_max() > 0) text += join_text(" ", option->results().back());
   }
   const RunQuestion& q = a.question;
-  if (const auto* llama = std::get_if<LlamaConfig>(&*q.model); llama && options.find == "model")
+  if (const auto* llama = std::get_if<LlamaConfig>(&fit_model(q)); llama && options.find == "model")
     text += fmt::format(
         " --family llama --layers {} --hidden {} --heads {} --kv-heads {} --ffn {} --vocab {}",
         llama->layers, llama->width, llama->heads, llama->kv_heads, llama->hidden, llama->vocab);
@@ -108,8 +108,8 @@ Json json_of(const Options& options, const RunAnswer& a) {
   return json;
 }
 
-void print_json(const Options& options, const FitResult& result, const char* unit) {
-  const FitPlan& best = *result.best;
+void print_json(const Options& options, const FitResult& result, const FitPlan& best,
+                const char* unit) {
   Json json = json_of(options, best.answer);
   json["find"] = options.find;
   json["value"] = best.value;
@@ -142,9 +142,8 @@ void add_plan(Table& table, const Options& options, const RunAnswer& a) {
             a.cost_usd > 0 ? join_text("$", whole(a.cost_usd)) : "");
 }
 
-void print_ends(const Options& options, const FitResult& result) {
+void print_ends(const Options& options, const FitResult& result, const RunAnswer& a) {
   std::puts("");
-  const RunAnswer& a = result.best->answer;
   print_paragraph(join_text("What binds: ", result.binding.empty() ? a.binding : result.binding));
   print_paragraph(fmt::format("Searched: {}. To the nearest: {} ({} plans).", fit_space_text(),
                               result.step, with_commas(result.tried)));
@@ -157,8 +156,8 @@ void print(const Options& options, const RunQuestion& q, const FitResult& result
   if (!result.best)
     fail("nothing fits: ", result.binding, "; ", with_commas(result.tried),
          " plans tried: ", fit_space_text());
-  if (options.json) return print_json(options, result, unit);
   const FitPlan& best = *result.best;
+  if (options.json) return print_json(options, result, best, unit);
   Table table = napkin_table(
       fmt::format("{} of {} on {}", question_of(options.find).title, q.model_name, q.gpu));
   table.row(options.find, fmt::format("{} {}", whole(best.value), unit), layout_text(best.answer));
@@ -169,7 +168,7 @@ void print(const Options& options, const RunQuestion& q, const FitResult& result
                           to_text(Seconds(result.runner_up->answer.step_seconds)),
                           with_commas(result.runner_up->answer.question.count)));
   print_table(table);
-  print_ends(options, result);
+  print_ends(options, result, best.answer);
   print_assumptions(best.answer.assumptions);
 }
 
@@ -218,7 +217,7 @@ void run_largest_model(const Options& options, const RunQuestion& q) {
   }
   print_table(table);
   if (real.best) {
-    print_ends(options, real);
+    print_ends(options, real, real.best->answer);
     assumptions.insert(assumptions.end(), real.best->answer.assumptions.begin(),
                        real.best->answer.assumptions.end());
   } else {
