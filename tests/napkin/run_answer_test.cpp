@@ -234,25 +234,6 @@ TEST(RunJson, HasTheStableNames) {
   EXPECT_EQ(json["params"].get<double>(), 8'030'261'248.0);
 }
 
-TEST(Fit, FindsLongestContextFewestDevicesAndACheapPlan) {
-  RunQuestion q = run_of("llama3-8b", "h100", 8);
-  const FitResult context = longest_context(q);
-  ASSERT_TRUE(context.best.has_value());
-  EXPECT_GE(context.best->value, 32768);
-  EXPECT_TRUE(context.best->answer.fits);
-  EXPECT_THAT(context.binding, HasSubstr("memory"));
-  const FitResult devices = fewest_devices(q);
-  ASSERT_TRUE(devices.best.has_value());
-  EXPECT_LE(devices.best->value, 4);
-  EXPECT_GE(devices.best->value, 2) << "128 GB of states do not fit one";
-  q.price_per_hour = 2;
-  const FitResult plan = cheapest_plan(q, 60, 1024);
-  ASSERT_TRUE(plan.best.has_value());
-  EXPECT_LE(plan.best->answer.days, 60);
-  EXPECT_TRUE(plan.runner_up.has_value());
-  EXPECT_GE(plan.runner_up->value, plan.best->value);
-}
-
 // 5 a s^2 b bytes a layer (Korthikanti 2022), kept where nothing is recomputed, once where something is.
 TEST(RunAnswer, ScoresOfUnfusedAttentionTakeMemory) {
   RunQuestion q;

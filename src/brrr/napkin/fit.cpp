@@ -1,99 +1,28 @@
+// What fits on a number of devices: the largest model, the longest context, the largest micro-batch.
 #include "brrr/napkin/fit.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+
+#include "brrr/base/units.h"
+#include "brrr/napkin/fit_price.h"
 
 namespace brrr {
 namespace {
 
-constexpr RematPolicy kPolicies[] = {RematPolicy::none, RematPolicy::selective, RematPolicy::full};
+constexpr int64_t kMostFitLayers = 1024;
+constexpr int64_t kLongestContext = 1 << 24;
+constexpr int64_t kContextStep = 1024;     // tokens, on each of cp devices
+constexpr int64_t kMostSequences = 16384;  // of a micro-batch
 
-bool divides(int64_t degree, int64_t size) { return size % degree == 0; }
+int64_t ssize(const std::vector<int64_t>& sizes) { return static_cast<int64_t>(sizes.size()); }
 
-// Degrees of each kind that are worth a try.
-std::vector<ParallelLayout> layouts_of(const RunQuestion& q, const ModelConfig& model) {
-  const ModelShape shape = shape_of(model);
-  const auto* llama = std::get_if<LlamaConfig>(&model);
-  const int64_t experts = llama ? llama->experts : 0;
-  std::vector<ParallelLayout> layouts;
-  for (int64_t tp : {1, 2, 4, 8}) {
-    if (!divides(tp, q.count) || !splits_by(model, tp)) continue;
-    for (int64_t pp = 1; pp <= std::min<int64_t>(shape.layers, 32); ++pp) {
-      if (!divides(pp, shape.layers) || !divides(tp * pp, q.count)) continue;
-      for (int64_t cp : {1, 2, 4, 8, 16}) {
-        if (!divides(tp * pp * cp, q.count) || !divides(cp, q.seq) || (cp > 1 && q.seq / cp < 4096))
-          continue;
-        const int64_t ranks = q.count / (tp * pp);
-        for (int zero : {1, 3}) {
-          if (ranks == 1 && zero == 3) continue;
-          ParallelLayout layout{.tp = tp, .pp = pp, .cp = cp, .zero = ranks == 1 ? 0 : zero};
-          layouts.push_back(layout);
-          for (int64_t ep : {8, 64}) {
-            if (experts == 0 || !divides(ep, experts) || !divides(ep, ranks)) continue;
-            layout.ep = ep;
-            layouts.push_back(layout);
-          }
-        }
-      }
-    }
-  }
-  return layouts;
-}
-
-// The quickest plan that fits, and the next one with another layout.
-struct Search {
-  std::optional<RunAnswer> best, second;
-  double least_memory = 0;  // of all plans, in bytes
-  int64_t tried = 0;
-};
-
-Search search_plans(const RunQuestion& question) {
-  Search found;
-  for (const RunQuestion& plan : possible_plans(question)) {
-    RunAnswer a = answer(plan);
-    ++found.tried;
-    if (found.least_memory == 0 || a.memory.total() < found.least_memory)
-      found.least_memory = a.memory.total();
-    if (!a.fits) continue;
-    if (!found.best || a.step_seconds < found.best->step_seconds) {
-      found.second = std::move(found.best);
-      found.best = std::move(a);
-    } else if (!found.second || a.step_seconds < found.second->step_seconds) {
-      found.second = std::move(a);
-    }
-  }
-  return found;
-}
-
-void keep(FitResult& result, Search search, double value) {
-  if (!search.best) return;
-  result.best = FitPlan{value, std::move(*search.best)};
-  result.runner_up.reset();
-  if (search.second) result.runner_up = FitPlan{value, std::move(*search.second)};
-}
-
-// The largest of sizes[0..] for which some plan fits, by halving.
-FitResult largest_that_fits(const std::vector<int64_t>& sizes, std::string_view unit,
-                            const std::function<RunQuestion(int64_t)>& with) {
-  FitResult result;
-  size_t low = 0, high = sizes.size();  // all below `low` fit, those from `high` on do not
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    Search search = search_plans(with(sizes[middle]));
-    result.tried += search.tried;
-    if (search.best) {
-      keep(result, std::move(search), static_cast<double>(sizes[middle]));
-      low = middle + 1;
-    } else {
-      result.binding = fmt::format("memory: with {} {} the leanest plan needs {:.1f} GB a device",
-                                   sizes[middle], unit, search.least_memory / 1e9);
-      high = middle;
-    }
-  }
-  if (result.best && high == sizes.size())
-    result.binding = "nothing: the largest size that was tried fits";
-  return result;
+// Parameters / count is the least that any layout leaves a device of.
+double least_states(const RunQuestion& q, const ModelConfig& model) {
+  return static_cast<double>(parameter_count(model)) *
+         state_recipe(q.precision, q.optimizer, q.grads).total() / static_cast<double>(q.count);
 }
 
 LlamaConfig llama_of_layers(int64_t layers) {
@@ -103,31 +32,103 @@ LlamaConfig llama_of_layers(int64_t layers) {
           .layers = layers,
           .width = width,
           .heads = layers,
-          .kv_heads = layers % 8 == 0 ? 8 : layers,
+          .kv_heads = layers,
           .hidden = (8 * width / 3 + 1023) / 1024 * 1024};
 }
 
-}  // namespace
-
-std::vector<RunQuestion> possible_plans(const RunQuestion& question) {
-  if (!question.model) fail("a search over layouts needs the shape of the model; give --model");
-  const ModelConfig& model = *question.model;
-  RunQuestion base = question;
-  if (base.seq == 0) base.seq = std::min<int64_t>(8192, context_of(model));
-  std::vector<RunQuestion> plans;
-  for (const ParallelLayout& layout : layouts_of(base, model)) {
-    RunQuestion plan = base;
-    plan.layout = layout;
-    plan.layout.sequence_parallel = true;
-    const int64_t unit = base.count / (layout.tp * layout.pp * layout.cp) * base.micro_batch;
-    if (base.global_batch > 0 && base.global_batch % unit != 0) continue;
-    for (RematPolicy policy : kPolicies) {
-      plan.recompute = policy;
-      plans.push_back(plan);
-    }
-  }
-  return plans;
+std::string missed_text(const FitCandidate& leanest, std::string_view with) {
+  return fmt::format("memory: with {} the leanest plan needs {:.1f} GB a device ({})", with,
+                     leanest.memory_bytes / 1e9,
+                     plan_text(leanest.layout, leanest.dp, leanest.recompute));
 }
+
+void keep_quickest(FitResult& result, PlanPricer& pricer, int64_t count, double value) {
+  const FitChoice choice = quickest_plans(pricer, count);
+  if (!choice.best) fail("a plan that fitted is no longer found");
+  FitPlan best{value, pricer.confirm(*choice.best)};
+  check(best.answer.fits, "the answer about a plan says that it does not fit");
+  result.best = std::move(best);
+  result.runner_up.reset();
+  if (choice.runner_up) result.runner_up = FitPlan{value, pricer.confirm(*choice.runner_up)};
+}
+
+// Sizes of which a plan takes more memory the larger they are: the last that fits is looked for where a straight line
+// through two known points meets the device's memory, and between sizes known to fit and not to fit.
+class SizeSearch {
+ public:
+  using With = std::function<RunQuestion(int64_t)>;
+  // Plans of one cp, or of all where that is 0.
+  SizeSearch(const std::vector<int64_t>& sizes, With with, int64_t cp)
+      : sizes_(sizes), with_(std::move(with)), cp_(cp), high_(ssize(sizes)) {}
+
+  // The index of the last size that fits, -1 where none does. All below `known` are known to fit.
+  int64_t run(int64_t known) {
+    low_ = known - 1;
+    int64_t next = known;
+    for (int64_t round = 1; low_ + 1 < high_; ++round) {
+      weigh(next);
+      const bool halves = round % 4 == 0 && high_ < ssize(sizes_);
+      next = std::clamp(halves ? low_ + (high_ - low_) / 2 : guess(), low_ + 1,
+                        std::max(low_ + 1, high_ - 1));
+    }
+    return low_;
+  }
+  // Of the first size that does not fit, where one was seen.
+  const std::optional<FitCandidate>& missed() const { return missed_; }
+  int64_t tried() const { return tried_; }
+
+ private:
+  struct Point {
+    int64_t index = -1;
+    double size = 0, bytes = 0;
+  };
+
+  void weigh(int64_t index) {
+    const int64_t size = sizes_[static_cast<size_t>(index)];
+    PlanPricer pricer(with_(size));
+    room_ = pricer.room_bytes();
+    const std::optional<FitCandidate> leanest = leanest_plan(pricer, pricer.question().count, cp_);
+    tried_ += pricer.tried();
+    const bool fits = leanest && pricer.fits(*leanest);
+    (fits ? low_ : high_) = index;
+    if (!fits) missed_ = leanest;
+    before_ = last_;
+    last_ = {index, static_cast<double>(size), leanest ? leanest->memory_bytes : 2 * room_};
+  }
+
+  // Long programs take long to trace, so guesses beyond what is known grow by steps.
+  int64_t guess() const {
+    const int64_t most = 8 * (last_.index + 2);
+    if (before_.index < 0) return most;
+    const double slope = (last_.bytes - before_.bytes) / (last_.size - before_.size);
+    if (slope <= 0) return high_ < ssize(sizes_) ? low_ + (high_ - low_) / 2 : most;
+    const double end = last_.size + (room_ - last_.bytes) / slope;
+    const auto is_before = [](double e, int64_t s) { return e < static_cast<double>(s); };
+    const auto after = std::upper_bound(sizes_.begin(), sizes_.end(), end, is_before);
+    return std::min<int64_t>(after - sizes_.begin() - 1, most);
+  }
+
+  const std::vector<int64_t>& sizes_;
+  With with_;
+  int64_t cp_ = 0;
+  int64_t low_ = -1, high_ = 0, tried_ = 0;
+  double room_ = 0;
+  Point last_, before_;
+  std::optional<FitCandidate> missed_;
+};
+
+// Lengths on cp devices that share a sequence: a multiple of 1024 on each, and all of a table of positions.
+std::vector<int64_t> lengths_over(int64_t cp, int64_t longest, bool has_table) {
+  std::vector<int64_t> lengths;
+  const int64_t step = kContextStep * cp;
+  for (int64_t length = cp == 1 ? step : kLeastContextPart * cp; length <= longest; length += step)
+    lengths.push_back(length);
+  if (has_table && cp == 1 && (lengths.empty() || lengths.back() != longest))
+    lengths.push_back(longest);
+  return lengths;
+}
+
+}  // namespace
 
 double largest_model_by_states(const RunQuestion& question) {
   const StateRecipe recipe = state_recipe(question.precision, question.optimizer, question.grads);
@@ -135,100 +136,113 @@ double largest_model_by_states(const RunQuestion& question) {
          static_cast<double>(question.count) / recipe.total();
 }
 
+// Heads decide which tp there is and layers which pp, so a larger model may fit where a smaller one does not: from the
+// largest whose states alone would fit downwards, one by one.
 FitResult largest_model(const RunQuestion& question) {
-  std::vector<int64_t> layers;
-  for (int64_t count = 8; count <= 256; count += 8) layers.push_back(count);
-  FitResult result = largest_that_fits(layers, "layers (width 128 x layers)", [&](int64_t count) {
+  const auto room = static_cast<double>(find_gpu(question.gpu).memory.value());
+  const auto with = [&](int64_t layers) {
     RunQuestion q = question;
-    q.model = llama_of_layers(count);
-    q.model_name = fmt::format("llama of {} layers", count);
+    q.model = llama_of_layers(layers);
+    q.model_name = fmt::format("llama of {} layers", layers);
     if (q.seq == 0) q.seq = 4096;
     return q;
-  });
-  for (auto* plan : {&result.best, &result.runner_up}) {
-    if (*plan) (*plan)->value = (*plan)->answer.params;
+  };
+  FitResult result;
+  result.step = "one layer, 128 wide";
+  int64_t layers = kMostFitLayers;
+  while (layers > 1 && least_states(question, llama_of_layers(layers)) > room) --layers;
+  result.binding = layers == kMostFitLayers
+                       ? "nothing: the largest model that was tried fits"
+                       : fmt::format("memory: the states of {} layers alone fill it", layers + 1);
+  double least_missed = 0;  // bytes, of all larger ones
+  for (; layers >= 1; --layers) {
+    PlanPricer pricer(with(layers));
+    const std::optional<FitCandidate> leanest = leanest_plan(pricer, question.count);
+    result.tried += pricer.tried();
+    if (!leanest) continue;
+    if (pricer.fits(*leanest)) {
+      keep_quickest(result, pricer, question.count, 0);
+      for (auto* plan : {&result.best, &result.runner_up}) {
+        if (*plan) (*plan)->value = (*plan)->answer.params;
+      }
+      return result;
+    }
+    if (least_missed > 0 && leanest->memory_bytes > least_missed) continue;
+    least_missed = leanest->memory_bytes;
+    result.binding = missed_text(*leanest, fmt::format("{} layers", layers));
   }
   return result;
 }
 
 FitResult longest_context(const RunQuestion& question) {
-  std::vector<int64_t> lengths;
+  const ModelConfig& model = fit_model(question);
   // A table of positions is as long as it is; rotary ones can be stretched.
-  const bool has_table = question.model && std::holds_alternative<Gpt2Config>(*question.model);
-  const int64_t longest = has_table ? context_of(*question.model) : (1 << 24) + (1 << 23);
-  for (int64_t length = 1024; length <= 1 << 24; length *= 2) {
-    for (const int64_t each : {length, length + length / 2}) {
-      if (each <= longest) lengths.push_back(each);
-    }
-  }
-  if (lengths.empty()) lengths.push_back(longest);
-  return largest_that_fits(lengths, "tokens", [&](int64_t length) {
+  const bool has_table = std::holds_alternative<Gpt2Config>(model);
+  const int64_t longest = has_table ? context_of(model) : kLongestContext;
+  const auto with = [&](int64_t length) {
     RunQuestion q = question;
     q.seq = length;
     return q;
-  });
+  };
+  FitResult result;
+  result.step = "1024 tokens on each of cp devices";
+  result.binding = "the global batch: no layout divides it";
+  int64_t best = 0, largest_cp = 1;
+  while (2 * largest_cp <= std::min(question.count, kMostFitContext)) largest_cp *= 2;
+  for (int64_t cp = largest_cp; cp >= 1; cp /= 2) {
+    const std::vector<int64_t> lengths = lengths_over(cp, longest, has_table);
+    // Another cp is only asked for what is longer than the best so far.
+    const int64_t known = std::upper_bound(lengths.begin(), lengths.end(), best) - lengths.begin();
+    if (known == ssize(lengths)) continue;
+    SizeSearch search(lengths, with, cp);
+    const int64_t at = search.run(known);
+    result.tried += search.tried();
+    if (at >= known) best = lengths[static_cast<size_t>(at)];
+    const std::optional<FitCandidate> missed = search.missed();
+    if (missed && (at >= known || best == 0))
+      result.binding = missed_text(
+          *missed, fmt::format("{} tokens", with_commas(lengths[static_cast<size_t>(at + 1)])));
+  }
+  if (best == 0) return result;
+  if (best == longest)
+    result.binding = has_table ? "the table of positions: it has no more"
+                               : "nothing: the longest that was tried fits";
+  PlanPricer pricer(with(best));
+  keep_quickest(result, pricer, question.count, static_cast<double>(best));
+  return result;
 }
 
 FitResult largest_batch(const RunQuestion& question) {
   std::vector<int64_t> sizes;
-  for (int64_t size = 1; size <= 4096; size *= 2) {
-    sizes.push_back(size);
-    if (size > 1) sizes.push_back(size + size / 2);
+  if (question.global_batch > 0) {
+    sizes = divisors_of(question.global_batch);
+  } else {
+    for (int64_t size = 1; size <= kMostSequences; ++size) sizes.push_back(size);
   }
-  return largest_that_fits(sizes, "sequences of a micro-batch", [&](int64_t size) {
+  const auto with = [&](int64_t size) {
     RunQuestion q = question;
     q.micro_batch = size;
-    q.global_batch = 0;
     return q;
-  });
-}
-
-FitResult fewest_devices(const RunQuestion& question, int64_t most) {
+  };
   FitResult result;
-  for (int64_t count = 1; count <= most; count *= 2) {
-    RunQuestion q = question;
-    q.count = count;
-    Search search = search_plans(q);
-    result.tried += search.tried;
-    if (search.best) {
-      keep(result, std::move(search), static_cast<double>(count));
-      return result;
-    }
-    result.binding = fmt::format("memory: on {} the leanest plan needs {:.1f} GB a device", count,
-                                 search.least_memory / 1e9);
+  result.step = question.global_batch > 0 ? "divisors of the global batch" : "one sequence";
+  SizeSearch search(sizes, with, 0);
+  const int64_t at = search.run(0);
+  const std::optional<FitCandidate> missed = search.missed();
+  result.tried = search.tried();
+  if (at + 1 == ssize(sizes)) {
+    result.binding = question.global_batch > 0 ? "the global batch: it has no more sequences"
+                                               : "nothing: the largest that was tried fits";
+  } else if (missed) {
+    result.binding =
+        missed_text(*missed, fmt::format("{} sequences", sizes[static_cast<size_t>(at + 1)]));
+  } else {
+    result.binding = "the global batch: no layout divides it";
   }
-  return result;
-}
-
-FitResult cheapest_plan(const RunQuestion& question, double days, int64_t most) {
-  check(days > 0, days, " days are no deadline");
-  FitResult result;
-  for (int64_t count = 1; count <= most; count *= 2) {
-    RunQuestion q = question;
-    q.count = count;
-    Search search = search_plans(q);
-    result.tried += search.tried;
-    if (!search.best) {
-      if (!result.best) result.binding = fmt::format("memory, below {} devices", 2 * count);
-      continue;
-    }
-    if (search.best->days > days) {
-      if (!result.best)
-        result.binding =
-            fmt::format("the deadline: {} devices take {:.1f} days", count, search.best->days);
-      continue;
-    }
-    const double cost = q.price_per_hour > 0 ? search.best->cost_usd : search.best->gpu_hours;
-    if (!result.best || cost < result.best->value) {
-      std::optional<FitPlan> before = std::move(result.best);
-      result.best = FitPlan{cost, std::move(*search.best)};
-      if (before) result.runner_up = std::move(before);
-    } else if (!result.runner_up || cost < result.runner_up->value) {
-      result.runner_up = FitPlan{cost, std::move(*search.best)};
-    }
-    // More devices only talk more: two larger counts are enough to see it.
-    if (result.best->answer.question.count * 4 <= count) break;
-  }
+  if (at < 0) return result;
+  PlanPricer pricer(with(sizes[static_cast<size_t>(at)]));
+  keep_quickest(result, pricer, question.count,
+                static_cast<double>(sizes[static_cast<size_t>(at)]));
   return result;
 }
 

@@ -88,13 +88,16 @@ void check_layout(const RunQuestion& q) {
   }
 }
 
-// About half a million tokens a step for small models, four million for large ones.
+}  // namespace
+
 int64_t choose_batch(const RunQuestion& q, double parameters, int64_t dp) {
   const double wanted = parameters < 1e9 ? 0.5e6 : parameters < 2e10 ? 1e6 : 4e6;
   const auto unit = static_cast<double>(dp * q.micro_batch);
   const double rounds = std::round(wanted / (unit * static_cast<double>(q.seq)));
   return static_cast<int64_t>(unit * std::max(1.0, rounds));
 }
+
+namespace {
 
 void close_open_settings(RunAnswer& a) {
   RunQuestion& q = a.question;
@@ -213,6 +216,22 @@ RunMemory states_only(const RunQuestion& q, int64_t dp) {
 
 }  // namespace
 
+RunCost run_cost(const RunQuestion& q) {
+  if (!q.model) fail("a number of parameters has no graph to price; give --model");
+  const Rates rates =
+      q.rates ? *q.rates : gpu_rates(find_gpu(q.gpu), q.precision, q.system.attention);
+  const CostOptions options{.batch = q.micro_batch,
+                            .seq = q.seq,
+                            .precision = q.precision,
+                            .recompute = q.recompute,
+                            .optimizer = update_graph(q.optimizer),
+                            .fuse = q.system.fuses()};
+  RunCost cost{.whole = known_cost(*q.model, options, rates), .shard = {}};
+  cost.shard = q.layout.tp == 1 ? cost.whole
+                                : known_cost(tensor_shard(*q.model, q.layout.tp), options, rates);
+  return cost;
+}
+
 RunAnswer answer(const RunQuestion& question) {
   check_sizes(question);
   if (question.model && question.recompute == RematPolicy::budget)
@@ -231,16 +250,7 @@ RunAnswer answer(const RunQuestion& question) {
   close_open_settings(a);
   RunCost cost;
   if (q.model) {
-    const Rates rates = q.rates ? *q.rates : gpu_rates(gpu, q.precision, q.system.attention);
-    const CostOptions options{.batch = q.micro_batch,
-                              .seq = q.seq,
-                              .precision = q.precision,
-                              .recompute = q.recompute,
-                              .optimizer = update_graph(q.optimizer),
-                              .fuse = q.system.fuses()};
-    cost.whole = known_cost(*q.model, options, rates);
-    cost.shard = q.layout.tp == 1 ? cost.whole
-                                  : known_cost(tensor_shard(*q.model, q.layout.tp), options, rates);
+    cost = run_cost(q);
     a.memory = run_memory(q, cost, a.dp, a.micro_batches);
     a.traffic = run_traffic(q, cost, a.dp, a.micro_batches);
   } else {

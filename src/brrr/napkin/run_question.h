@@ -136,6 +136,10 @@ RunAnswer answer(const RunQuestion& question);
 // among the assumptions; where nothing fits, what needs least.
 RunAnswer answer_within_memory(const RunQuestion& question);
 
+// The global batch that is taken where none is given, for dp copies of the model: about half a million tokens a step
+// for small models, four million for large ones.
+int64_t choose_batch(const RunQuestion& question, double parameters, int64_t dp);
+
 // Bytes of a parameter by part, of the recipes that are in use.
 struct StateRecipe {
   double params = 4, grads = 4, master = 0, optimizer = 8;
@@ -148,6 +152,8 @@ StateRecipe state_recipe(Precision precision, std::string_view optimizer, GradTy
 struct RunCost {
   ModelCost whole, shard;
 };
+// Of a micro-batch of question.seq tokens.
+RunCost run_cost(const RunQuestion& question);
 RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t dp,
                      int64_t micro_batches);
 RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t dp,
