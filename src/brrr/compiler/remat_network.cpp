@@ -151,8 +151,33 @@ class Pricing {
   std::vector<Traffic> traffic_;  // by value
 };
 
-// Capacities are integers: hundredths of a nanosecond leave room for 10^7 seconds in all.
-int64_t ticks(double seconds) { return std::llround(std::min(seconds, 1e6) * 1e11); }
+// Capacities are integers: hundredths of a nanosecond, or so much coarser that all of them together leave room below
+// what is infinite.
+class Ticks {
+ public:
+  Ticks(const CutCosts& costs, double seconds_per_byte) : seconds_per_byte_(seconds_per_byte) {
+    double all = 0;  // of edges that are not infinite
+    for (size_t n = 0; n < costs.again_seconds.size(); ++n)
+      if (!costs.is_never_again[n]) all += costs.again_seconds[n];
+    for (size_t v = 0; v < costs.keep_seconds.size(); ++v)
+      if (!costs.is_never_kept[v]) all += kept_seconds(costs, v);
+    a_second_ = std::min(1e11, kMostTicks / std::max(all, 1e-9));
+  }
+  int64_t again(const CutCosts& costs, size_t node) const {
+    return std::llround(costs.again_seconds[node] * a_second_);
+  }
+  int64_t kept(const CutCosts& costs, size_t value) const {
+    return std::llround(kept_seconds(costs, value) * a_second_);
+  }
+
+ private:
+  static constexpr double kMostTicks = 1e17;
+  double kept_seconds(const CutCosts& costs, size_t value) const {
+    return costs.keep_seconds[value] +
+           seconds_per_byte_ * static_cast<double>(costs.keep_bytes[value]);
+  }
+  double seconds_per_byte_, a_second_ = 0;
+};
 
 }  // namespace
 
@@ -162,6 +187,7 @@ CutCosts cut_costs(const Graph& graph, const StepParts& parts, const RematRates&
 
 NodeSet cheapest_choice(const Graph& graph, const StepParts& parts, const CutCosts& costs,
                         double seconds_per_byte) {
+  const Ticks ticks(costs, seconds_per_byte);
   FlowNetwork network;
   const int source = network.add_node(), sink = network.add_node();
   std::vector<int> again(graph.nodes.size(), -1), needed(graph.values.size(), -1);
@@ -170,20 +196,17 @@ NodeSet cheapest_choice(const Graph& graph, const StepParts& parts, const CutCos
     const Node& node = graph.nodes[n];
     again[n] = network.add_node();
     // One tick more, so that a tie is kept.
-    network.add_edge(
-        source, again[n],
-        costs.is_never_again[n] ? FlowNetwork::kInfinite : ticks(costs.again_seconds[n]) + 1);
+    network.add_edge(source, again[n],
+                     costs.is_never_again[n] ? FlowNetwork::kInfinite : ticks.again(costs, n) + 1);
     for (ValueId id : node.inputs) {
       const int input = needed[id.index()];
       if (input >= 0) network.add_edge(input, again[n], FlowNetwork::kInfinite);
     }
     for (ValueId id : node.outputs) {
       const size_t v = id.index();
-      const double kept =
-          costs.keep_seconds[v] + seconds_per_byte * static_cast<double>(costs.keep_bytes[v]);
       needed[v] = network.add_node();
       network.add_edge(again[n], needed[v],
-                       costs.is_never_kept[v] ? FlowNetwork::kInfinite : ticks(kept));
+                       costs.is_never_kept[v] ? FlowNetwork::kInfinite : ticks.kept(costs, v));
       if (parts.is_needed_late[v]) network.add_edge(needed[v], sink, FlowNetwork::kInfinite);
     }
   }
