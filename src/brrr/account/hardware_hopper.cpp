@@ -162,6 +162,7 @@ std::vector<GpuSpec> hopper_and_after() {
        .link = {"NVLink4", gb_s(900)},
        .watts = 700,
        .multiprocessors = 132,
+       .l2 = mib(60),  // as its driver says
        .l1 = kib(256),
        .clock = clock(bf16, 1830, 528, 512),
        .best_matmul = FlopsPerSecond(794.5e12),
