@@ -47,7 +47,7 @@ class PlanPricer {
   RunQuestion given_;
   RunAnswer scratch_;
   double room_bytes_ = 0;
-  std::map<std::pair<int64_t, RematPolicy>, RunCost> costs_;
+  std::map<std::tuple<int64_t, int64_t, RematPolicy>, RunCost> costs_;  // by tp, ep
   int64_t tried_ = 0;
 };
 
