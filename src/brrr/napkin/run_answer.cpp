@@ -216,6 +216,23 @@ RunMemory states_only(const RunQuestion& q, int64_t dp) {
           .optimizer = part(r.optimizer, 1)};
 }
 
+// What the graph of a device has beside the products of its tokens.
+void add_graph_assumptions(RunAnswer& a) {
+  const RunQuestion& q = a.question;
+  if (q.layout.ep > 1)
+    a.assumptions.push_back(fmt::format(
+        "a device has 1/{} of a layer's experts, and their tokens of all {}: as many as it sends",
+        q.layout.ep, q.layout.ep));
+  if (q.precision == Precision::fp8_mixed)
+    a.assumptions.push_back(join_text(
+        "the forward part of every micro-batch scales and rounds weights from f32 to copies in 8 "
+        "bits, 9 bytes of a parameter through memory",
+        q.recompute == RematPolicy::none
+            ? "; the copies are kept for the backward part, a byte a parameter"
+            : "",
+        "; products lie in f32 until they are scaled, the head's too"));
+}
+
 }  // namespace
 
 RunCost run_cost(const RunQuestion& q) {
@@ -261,10 +278,7 @@ RunAnswer answer(const RunQuestion& question) {
     cost = run_cost(q);
     a.memory = run_memory(q, cost, a.dp, a.micro_batches);
     a.traffic = run_traffic(q, cost, a.dp, a.micro_batches);
-    if (q.layout.ep > 1)
-      a.assumptions.push_back(fmt::format(
-          "a device has 1/{} of a layer's experts, and their tokens of all {}: as many as it sends",
-          q.layout.ep, q.layout.ep));
+    add_graph_assumptions(a);
   } else {
     a.memory = states_only(q, a.dp);
     a.assumptions.emplace_back(
