@@ -1,5 +1,5 @@
 // Prices of many plans of one model, sequence and micro-batch. Tracing the model is what an answer takes long for, so
-// it is traced once for each tp and policy; a plan then takes microseconds. What is told to people is `answer`'s.
+// it is traced once for each tp, ep and policy; a plan then takes microseconds. What is told to people is `answer`'s.
 #pragma once
 
 #include <map>
