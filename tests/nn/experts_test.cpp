@@ -59,6 +59,33 @@ TEST(Experts, BalanceLossIsOneWhereAllAreUsedAlike) {
   EXPECT_NEAR(losses[0].item<double>(), 0.5, 1e-6);
 }
 
+// One of two devices has half of the networks; choices 0 and 1 go to the first, 2 and 3 to the second.
+TEST(Experts, OfOneDeviceServeTheChoicesOfAll) {
+  ParameterScope f64({.dtype = DType::f64});
+  Random random(1);
+  const ExpertsOptions all{.experts = 4, .top_k = 2, .hidden = 5, .shared_hidden = 3};
+  ExpertsOptions half = all;
+  half.devices = 2;
+  Experts mixture(6, random, all), device(6, random, half);
+  EXPECT_EQ(device.parameter_count(), Experts::count_for(6, half));
+  EXPECT_EQ(mixture.parameter_count() - device.parameter_count(), 2 * 3 * 6 * 5);
+  NoGrad values_only;
+  const std::vector<NamedTensor> from = device.named_parameters(), to = mixture.named_parameters();
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (to[i].tensor.rank() < 3) {
+      to[i].tensor.copy_from(from[i].tensor);
+      continue;
+    }
+    for (int64_t e = 0; e < 4; ++e) to[i].tensor[e].copy_from(from[i].tensor[e / 2]);
+  }
+  const Tensor x = tokens(16, 6);
+  const std::vector<double> whole = mixture(x).to_vector<double>(),
+                            share = device(x).to_vector<double>();
+  for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(share[i], whole[i], 1e-14);
+  half.devices = 3;
+  EXPECT_THROW(Experts(6, random, half), Error);
+}
+
 TEST(Experts, RoomIsAMultipleOfAnEvenShare) {
   Random random(1);
   const auto room = [&](double factor, int64_t count) {

@@ -38,7 +38,7 @@ const RunCost& PlanPricer::set(const FitCandidate& plan) {
   q.global_batch = plan.global_batch;
   scratch_.dp = plan.dp;
   scratch_.micro_batches = plan.global_batch / (plan.dp * q.micro_batch);
-  const auto [at, is_new] = costs_.try_emplace({plan.layout.tp, plan.recompute});
+  const auto [at, is_new] = costs_.try_emplace({plan.layout.tp, plan.layout.ep, plan.recompute});
   if (is_new) at->second = run_cost(q);
   return at->second;
 }

@@ -1,8 +1,9 @@
 // Prices of many plans of one model, sequence and micro-batch. Tracing the model is what an answer takes long for, so
-// it is traced once for each tp and policy; a plan then takes microseconds. What is told to people is `answer`'s.
+// it is traced once for each tp, ep and policy; a plan then takes microseconds. What is told to people is `answer`'s.
 #pragma once
 
 #include <map>
+#include <tuple>
 
 #include "brrr/napkin/fit_space.h"
 
@@ -47,7 +48,7 @@ class PlanPricer {
   RunQuestion given_;
   RunAnswer scratch_;
   double room_bytes_ = 0;
-  std::map<std::pair<int64_t, RematPolicy>, RunCost> costs_;
+  std::map<std::tuple<int64_t, int64_t, RematPolicy>, RunCost> costs_;  // by tp, ep
   int64_t tried_ = 0;
 };
 

@@ -44,7 +44,7 @@ struct StepCost {
 
   // Parameters, by how layouts share them out.
   double matrices = 0;    // of layers: split by tensor parallelism
-  double experts = 0;     // of layers: split by expert parallelism
+  double experts = 0;     // of layers: those that one expert-parallel device has
   double vectors = 0;     // norms and biases, of layers
   double embedding = 0;   // tables that are looked up: tokens (also where tied) and positions
   double positions = 0;   // of those the learned positions
@@ -94,6 +94,9 @@ StepMemory traced_memory(const ModelConfig& config, const CostOptions& options, 
 // The part of a model that one of `degree` tensor-parallel devices holds: heads, hidden units and vocabulary
 // divided, the residual stream whole. Throws Error where something does not divide.
 ModelConfig tensor_shard(const ModelConfig& config, int64_t degree);
+// The part that one of `degree` expert-parallel devices has: its share of the experts of a layer, with the tokens that
+// all devices send them, as many as it sends itself. Copies of their weights are as few, and products as tall, as there.
+ModelConfig expert_shard(const ModelConfig& config, int64_t degree);
 // Whether tensor_shard takes the degree.
 bool splits_by(const ModelConfig& config, int64_t degree);
 

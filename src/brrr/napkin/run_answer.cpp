@@ -141,10 +141,12 @@ const ModelCost& known_cost(const ModelConfig& config, const CostOptions& option
                             const Rates& rates) {
   constexpr size_t kMostKnown = 256;
   thread_local std::map<std::string, ModelCost> known;
-  const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {} {}", to_json(config), options.batch, options.seq,
-                  static_cast<int>(options.precision), static_cast<int>(options.recompute),
-                  options.fuse, options.optimizer, rates.machine, rates.source);
+  const auto* llama = std::get_if<LlamaConfig>(&config);
+  const int64_t expert_devices = llama ? llama->expert_devices : 1;  // not in JSON
+  const std::string key = fmt::format(
+      "{} {} {} {} {} {} {} {} {} {}", to_json(config), expert_devices, options.batch, options.seq,
+      static_cast<int>(options.precision), static_cast<int>(options.recompute), options.fuse,
+      options.optimizer, rates.machine, rates.source);
   if (const auto found = known.find(key); found != known.end()) return found->second;
   if (known.size() >= kMostKnown) known.clear();
   return known.emplace(key, model_cost(config, options, rates)).first->second;
@@ -214,6 +216,23 @@ RunMemory states_only(const RunQuestion& q, int64_t dp) {
           .optimizer = part(r.optimizer, 1)};
 }
 
+// What the graph of a device has beside the products of its tokens.
+void add_graph_assumptions(RunAnswer& a) {
+  const RunQuestion& q = a.question;
+  if (q.layout.ep > 1)
+    a.assumptions.push_back(fmt::format(
+        "a device has 1/{} of a layer's experts, and their tokens of all {}: as many as it sends",
+        q.layout.ep, q.layout.ep));
+  if (q.precision == Precision::fp8_mixed)
+    a.assumptions.push_back(join_text(
+        "the forward part of every micro-batch scales and rounds weights from f32 to copies in 8 "
+        "bits, 9 bytes of a parameter through memory",
+        q.recompute == RematPolicy::none
+            ? "; the copies are kept for the backward part, a byte a parameter"
+            : "",
+        "; products lie in f32 until they are scaled, the head's too"));
+}
+
 }  // namespace
 
 RunCost run_cost(const RunQuestion& q) {
@@ -226,9 +245,15 @@ RunCost run_cost(const RunQuestion& q) {
                             .recompute = q.recompute,
                             .optimizer = update_graph(q.optimizer),
                             .fuse = q.system.fuses()};
-  RunCost cost{.whole = known_cost(*q.model, options, rates), .shard = {}};
-  cost.shard = q.layout.tp == 1 ? cost.whole
-                                : known_cost(tensor_shard(*q.model, q.layout.tp), options, rates);
+  const auto cost_of = [&](int64_t tp, int64_t ep) -> const ModelCost& {
+    return known_cost(expert_shard(tensor_shard(*q.model, tp), ep), options, rates);
+  };
+  const int64_t tp = q.layout.tp, ep = q.layout.ep;
+  RunCost cost{.whole = cost_of(1, ep), .shard = {}, .updated = {}};
+  cost.shard = tp == 1 ? cost.whole : cost_of(tp, ep);
+  // Muon needs whole matrices: they are shared out among the devices, not cut.
+  cost.updated = q.optimizer == "muon" ? cost_of(1, 1).total() * (1 / static_cast<double>(tp))
+                                       : cost_of(tp, 1).total();
   return cost;
 }
 
@@ -253,6 +278,7 @@ RunAnswer answer(const RunQuestion& question) {
     cost = run_cost(q);
     a.memory = run_memory(q, cost, a.dp, a.micro_batches);
     a.traffic = run_traffic(q, cost, a.dp, a.micro_batches);
+    add_graph_assumptions(a);
   } else {
     a.memory = states_only(q, a.dp);
     a.assumptions.emplace_back(

@@ -57,10 +57,10 @@ PipelineStage stage_at(const ModelCost& shard, int64_t stages, int64_t stage) {
   return made;
 }
 
-HeldParameters of_layers(const ModelCost::Layers& kind, int64_t count, int64_t ep) {
+HeldParameters of_layers(const ModelCost::Layers& kind, int64_t count) {
   const auto times = static_cast<double>(count);
   return {.dense = times * (kind.one.matrices + kind.one.vectors),
-          .experts = times * kind.one.experts / static_cast<double>(ep)};
+          .experts = times * kind.one.experts};
 }
 
 // Whose gradients are the first to come: the head. A tied one is the table of tokens.
@@ -70,10 +70,10 @@ HeldParameters of_head(const ModelCost& shard) {
   return {.dense = shard.outside.head_table + table};
 }
 
-HeldParameters of_stage(const ModelCost& shard, const PipelineStage& stage, int64_t ep) {
+HeldParameters of_stage(const ModelCost& shard, const PipelineStage& stage) {
   HeldParameters held;
   for (size_t kind = 0; kind < stage.layers.size(); ++kind)
-    held += of_layers(shard.layers[kind], stage.layers[kind], ep);
+    held += of_layers(shard.layers[kind], stage.layers[kind]);
   if (stage.is_first) held.dense += shard.outside.embedding + shard.outside.vectors;
   // A tied table lies on both ends of a pipeline.
   if (stage.is_last) held.dense += stage.is_first ? shard.outside.head_table : of_head(shard).dense;
@@ -86,8 +86,7 @@ double gathered_bytes(const RunQuestion& question, const ModelCost& shard,
   if (question.layout.zero < 3) return 0;
   double largest = shard.outside.embedding;
   for (const ModelCost::Layers& kind : shard.layers)
-    largest = std::max(largest, kind.one.matrices + kind.one.vectors +
-                                    kind.one.experts / static_cast<double>(question.layout.ep));
+    largest = std::max(largest, kind.one.matrices + kind.one.vectors + kind.one.experts);
   return 2 * largest * recipe.params + largest * recipe.grads;
 }
 
@@ -156,16 +155,16 @@ std::vector<Moment> moments_of(const ModelCost& shard, const PipelineStage& stag
     if (stage.layers[i] == 0) continue;
     const ModelCost::Layers& kind = shard.layers[i];
     const int64_t further = stage.layers[i] - 1;
-    made += of_layers(kind, 1, layout.ep);
+    made += of_layers(kind, 1);
     moments.push_back({.activations = others + below, .beside = kind.beside / cp, .grads = made});
-    made += of_layers(kind, further, layout.ep);
+    made += of_layers(kind, further);
     below -= static_cast<double>(further) * kept.layer[i];
     moments.push_back({.activations = others + below, .beside = kind.beside / cp, .grads = made});
     below -= kept.layer[i];
   }
   moments.push_back({.activations = others,
                      .beside = stage.is_first ? shard.at_end / cp : 0,
-                     .grads = of_stage(shard, stage, layout.ep)});
+                     .grads = of_stage(shard, stage)});
   return moments;
 }
 
@@ -200,7 +199,7 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
   RunMemory worst;
   for (int64_t s = 0; s < layout.pp; ++s) {
     const PipelineStage stage = stage_at(shard, layout.pp, s);
-    const HeldParameters held = of_stage(shard, stage, layout.ep);
+    const HeldParameters held = of_stage(shard, stage);
     const double in_buckets = std::min(2 * kBucketElements, held.dense + held.experts);
     const double buckets = ranks > 1 && layout.zero < 3 ? in_buckets * recipe.grads : 0;
     const double flight = in_flight(layout, s, micro_batches);

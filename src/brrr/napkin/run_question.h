@@ -148,9 +148,11 @@ struct StateRecipe {
 StateRecipe state_recipe(Precision precision, std::string_view optimizer, GradType grads);
 
 // Parts of `answer` that others use by themselves.
-// The model as it is, and the share of it that one of tp devices has.
+// The model with the experts of one of ep devices, and the share of it that one of tp devices has.
 struct RunCost {
   ModelCost whole, shard;
+  StepCost
+      updated;  // of one of tp devices were all experts on it: whose update all their copies share out
 };
 // Of a micro-batch of question.seq tokens.
 RunCost run_cost(const RunQuestion& question);

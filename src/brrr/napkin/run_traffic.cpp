@@ -137,9 +137,8 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
   RunTraffic traffic;
   const int64_t ranks = dp * layout.cp;
   const StepCost total = cost.shard.total();
-  const double crossing =
-      (total.parameters() - total.experts) / p * ring(ranks) +
-      total.experts / p / static_cast<double>(layout.ep) * ring(ranks / layout.ep);
+  const double crossing = (total.parameters() - total.experts) / p * ring(ranks) +
+                          total.experts / p * ring(ranks / layout.ep);
   add_data_traffic(question, links, crossing, ranks, layers * m, m, traffic);
 
   const bool runs_again = question.recompute == RematPolicy::full;

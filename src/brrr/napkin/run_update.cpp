@@ -41,12 +41,6 @@ double updated_share(const RunQuestion& q, const StepCost& total, int64_t dp) {
   return (1 - experts + experts / static_cast<double>(l.ep)) / stages;
 }
 
-// What one of tp devices has. Muon needs whole matrices: they are shared out among the devices, not cut.
-StepCost tensor_share(const RunQuestion& q, const RunCost& cost) {
-  if (q.optimizer != "muon") return cost.shard.total();
-  return cost.whole.total() * (1 / static_cast<double>(q.layout.tp));
-}
-
 }  // namespace
 
 double update_bytes(Precision precision, std::string_view optimizer) {
@@ -62,14 +56,14 @@ std::string update_graph(std::string_view optimizer) {
 }
 
 double update_seconds(const RunQuestion& q, const RunCost& cost, int64_t dp) {
-  const StepCost held = tensor_share(q, cost);
+  const StepCost& held = cost.updated;
   const double ratio = update_bytes(q.precision, q.optimizer) /
                        update_bytes(q.precision, rule_of(q.optimizer).relative);
   return held.update_seconds * ratio * updated_share(q, held, dp);
 }
 
 std::string update_assumption(const RunQuestion& q, const RunCost& cost, int64_t dp) {
-  const StepCost held = tensor_share(q, cost);
+  const StepCost& held = cost.updated;
   const UpdateRule rule = rule_of(q.optimizer);
   return fmt::format(
       "update by {}: {:.0f} bytes of each of {:.3g} parameters of a device{}{}", q.optimizer,

@@ -25,6 +25,8 @@ ExpertsOptions checked(const ExpertsOptions& options) {
         options.top_k, " of ", options.experts);
   check(options.capacity_factor >= 0, "experts: capacity_factor ", options.capacity_factor,
         " must be positive, or 0 for room for all");
+  check(options.devices > 0 && options.experts % options.devices == 0, "experts: ", options.devices,
+        " devices do not divide ", options.experts, " experts");
   return options;
 }
 
@@ -35,7 +37,8 @@ Experts::Experts(int64_t width, Random& random, const ExpertsOptions& options)
       router_(width, options.experts, random, {.bias = false, .init = options.init}) {
   add_module("router", router_);
   const auto table = [&](const char* name, int64_t out, int64_t in, const Init& init) {
-    return add_parameter(name, init.make({options_.experts, out, in}, random, parameter_options()));
+    return add_parameter(name, init.make({options_.experts / options_.devices, out, in}, random,
+                                         parameter_options()));
   };
   gate_ = table("gate_proj", options_.hidden, width, options_.init);
   up_ = table("up_proj", options_.hidden, width, options_.init);
@@ -50,7 +53,8 @@ Experts::Experts(int64_t width, Random& random, const ExpertsOptions& options)
 Experts::~Experts() = default;
 
 int64_t Experts::count_for(int64_t width, const ExpertsOptions& options) {
-  return options.experts * (3 * width * options.hidden + width) + 3 * width * options.shared_hidden;
+  return options.experts / options.devices * 3 * width * options.hidden + options.experts * width +
+         3 * width * options.shared_hidden;
 }
 int64_t Experts::active_count_for(int64_t width, const ExpertsOptions& options) {
   return options.top_k * 3 * width * options.hidden + options.experts * width +
@@ -101,8 +105,9 @@ Tensor Experts::forward(const Tensor& x, const ForwardInputs& inputs) const {
   const Tensor copies =
       reshape(expand(unsqueeze(tokens, 0), {top_k, count, width}), {top_k * count, width});
   const Tensor placed = index_add(zeros({rows + 1, width}, like), 0, routing.slots, copies);
+  const int64_t networks = options_.experts / options_.devices;
   const Tensor results =
-      run_experts(reshape(slice(placed, 0, {0, rows}), {options_.experts, room, width}));
+      run_experts(reshape(slice(placed, 0, {0, rows}), {networks, room * options_.devices, width}));
 
   // And back: those without room read a row of zeros.
   const Tensor padded = concat({reshape(results, {rows, width}), zeros({1, width}, like)}, 0);

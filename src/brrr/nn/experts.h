@@ -23,6 +23,10 @@ struct ExpertsOptions {
   // Times experts * sum_e (share of choices that went to e) * (mean of p_e), which is 1 where all are
   // used alike (Switch Transformers, arXiv 2101.03961, eq. 4). Added to ForwardInputs::extra_losses.
   double balance_weight = 0.01;
+  // Expert parallelism: the shapes of one of so many devices. It has experts / devices of the networks, each with room
+  // for tokens of all devices; its own tokens are routed to all experts. Where nothing is sent, `devices` choices that
+  // follow each other share a network.
+  int64_t devices = 1;
   Init init = Init::normal(), out_init = Init::normal();
 };
 
@@ -32,10 +36,10 @@ class Experts : public Layer {
   Experts(int64_t width, Random& random, const ExpertsOptions& options);
   ~Experts() override;
 
-  // E 3 h f + router h E (+ 3 h f_shared); the active ones: of the experts that one token goes through.
+  // E / devices 3 h f + router h E (+ 3 h f_shared); the active ones: of the experts that one token goes through.
   static int64_t count_for(int64_t width, const ExpertsOptions& options);
   static int64_t active_count_for(int64_t width, const ExpertsOptions& options);
-  int64_t capacity(int64_t tokens) const;  // room of one expert
+  int64_t capacity(int64_t tokens) const;  // room of one expert for the tokens of one device
 
  protected:
   Tensor forward(const Tensor& x, const ForwardInputs& inputs) const override;
@@ -47,11 +51,11 @@ class Experts : public Layer {
     Tensor balance_loss;
   };
   Routing route(const Tensor& tokens, int64_t room) const;
-  Tensor run_experts(const Tensor& x) const;  // [experts, capacity, width], each its own network
+  Tensor run_experts(const Tensor& x) const;  // [networks, rows, width], each its own
 
   ExpertsOptions options_;
   Linear router_;
-  Tensor gate_, up_, down_;  // [experts, hidden, width] twice, [experts, width, hidden]
+  Tensor gate_, up_, down_;  // [networks, hidden, width] twice, [networks, width, hidden]
   std::unique_ptr<SwiGlu> shared_;
 };
 
