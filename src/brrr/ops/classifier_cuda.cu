@@ -3,8 +3,8 @@
 // of the block's next row is on its way to the place. Rows that are too long for that are read twice, by so few blocks
 // that the L2 cache still has them the second time.
 #include "brrr/ops/cross_entropy_rows.cuh"
-#include "brrr/ops/mma.cuh"
 #include "brrr/ops/softmax_cuda.h"
+#include "brrr/ops/staged_rows.cuh"
 
 namespace brrr {
 namespace {
@@ -20,27 +20,6 @@ struct RowNumbers {  // one number a row each
 // Chunks that a thread has at a time: few from shared memory, more where each is a way to memory.
 template <bool Staged>
 constexpr int kSteps = Staged ? 2 : 4;
-
-// The copies of a row to shared memory in four groups, so that its first tiles are summed while others are under way:
-// three of a tile each, and one of all behind them. A thread waits for its own copies, and reads no others.
-struct CopyGroups {
-  static constexpr int kAlone = 3;
-  static __device__ void close_tile(int tile) {
-    if (tile < kAlone) mma::finish_copies();
-  }
-  static __device__ void close_row(int tiles) {  // also those that have no tile
-    for (int group = min(tiles, kAlone); group <= kAlone; ++group) mma::finish_copies();
-  }
-  static __device__ void await(int tile) {
-    if (tile == 0) mma::wait_copies<3>();
-    if (tile == 1) mma::wait_copies<2>();
-    if (tile == 2) mma::wait_copies<1>();
-    if (tile == 3) mma::wait_copies<0>();
-    keep_order();
-  }
-  // The compiler sees nobody write to the row, so it must be told not to read before a wait or behind a copy.
-  static __device__ void keep_order() { asm volatile("" ::: "memory"); }
-};
 
 template <typename T, bool Staged>
 __global__ void __launch_bounds__(kTileThreads, 2)

@@ -2,17 +2,10 @@
 // longer one twice, the second time mostly from the cache; rows that are not whole chunks element by element.
 #include "brrr/ops/rows_plain.cuh"
 #include "brrr/ops/softmax_cuda.h"
-#include "brrr/ops/softmax_rows.cuh"
+#include "brrr/ops/softmax_long.cuh"
 
 namespace brrr {
 namespace {
-
-// x and y forward; y, dy and dx backward.
-struct SoftmaxRows {
-  RowStarts a, b, c;
-  int64_t rows;
-  int chunks;
-};
 
 // Rows that a team has at once. A warp, or a block of up to 256 threads, has them and is done: blocks that begin and
 // end on their own keep memory busier than some that stay with a row ahead. Few larger blocks fit at once, so those
@@ -78,41 +71,6 @@ __global__ void __launch_bounds__(Row::kIsOfWarp || Stays ? kRowThreads<Row> : k
       Row::store(call.b.of<T>(first + n), chunks, v[n]);
     }
     if constexpr (!Stays) break;
-  }
-}
-
-// Staged: a thread keeps its chunks of the row in shared memory until it needs them again, and reads no others.
-template <typename T, bool Logarithm, bool Staged>
-__global__ void __launch_bounds__(kTileThreads) softmax_long_kernel(SoftmaxRows call) {
-  constexpr int kSteps = 4;
-  using Tile = RowTile<T, kSteps>;
-  extern __shared__ uint4 kept[];
-  const int chunks = call.chunks;
-  BlockTeam team;
-  for (int64_t r = team.index(); r < call.rows; r += team.count()) {
-    const uint4* const from = call.a.of<T>(r);
-    uint4* const to = call.b.of<T>(r);
-    OnlineSum<T> own;
-    for_each_tile<T, kSteps>(from, chunks, [&](const Tile& tile, int first) {
-      if constexpr (Staged)
-        Tile::for_each_chunk(chunks - first,
-                             [&](int s, int chunk) { kept[first + chunk] = tile.words[s]; });
-      own.add(tile.words);
-    });
-    const OnlineSum<T> all = own.of_team(team);
-    const float last = Logarithm ? logf(all.sum) : 1 / all.sum;
-    for_each_tile<T, kSteps>(Staged ? kept : from, chunks, [&](const Tile& tile, int first) {
-      float v[Tile::kSteps][kChunk<T>];
-      tile.unpack(v);
-      Tile::for_each_chunk(chunks - first, [&](int s, int chunk) {
-#pragma unroll
-        for (float& value : v[s]) {
-          value -= all.largest;
-          value = Logarithm ? value - last : exp_of<T>(value) * last;
-        }
-        to[first + chunk] = pack_chunk<T>(v[s]);
-      });
-    });
   }
 }
 
@@ -224,25 +182,6 @@ __global__ void softmax_backward_plain_kernel(RowsOf y, RowsOf dy, RowsOf dx, in
 
 // Rows in registers. Backward holds two of them.
 constexpr int64_t kMostChunks = 1024;
-// Blocks at once for long rows: few enough that the cache holds the rows until they are read again.
-constexpr int64_t kLongBlocks = 2 * 132;
-
-template <typename T, bool Logarithm>
-void run_long_rows(const CudaCall& call, const SoftmaxRows& rows_call) {
-  const int64_t bytes = int64_t{rows_call.chunks} * static_cast<int64_t>(sizeof(uint4));
-  if (bytes > most_staged_bytes()) {
-    softmax_long_kernel<T, Logarithm, false>
-        <<<static_cast<unsigned>(std::min(rows_call.rows, kLongBlocks)), kTileThreads, 0,
-           call.stream>>>(rows_call);
-    return;
-  }
-  const auto kernel = softmax_long_kernel<T, Logarithm, true>;
-  const auto shared_bytes = static_cast<size_t>(bytes);
-  allow_shared_bytes(kernel, shared_bytes, "softmax");
-  kernel<<<resident_blocks(kernel, {kTileThreads, 1}, shared_bytes, rows_call.rows), kTileThreads,
-           shared_bytes, call.stream>>>(rows_call);
-}
-
 template <bool Logarithm>
 void run_softmax(const CudaCall& call) {
   const Operand &x = call.input(0), &y = call.output(0);

@@ -86,17 +86,6 @@ template <typename T, int Steps>
 using RowTile = CachedRow<T, Steps, BlockTeam>;
 inline constexpr int kTileThreads = 512;
 
-// How much of a row a block may keep in shared memory: all of a block's, but for what teams and the driver take.
-inline int64_t most_staged_bytes() {
-  return cuda::device_facts(cuda::current_device()).shared_bytes_per_block - 1024;
-}
-template <typename Kernel>
-void allow_shared_bytes(Kernel* kernel, size_t bytes, const char* what) {
-  cuda::require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(bytes)),
-                "shared memory of ", what, ", ", bytes, " B");
-}
-
 // visit(tile, first) for the tiles of a row in turn; `first` is the number of the tile's first chunk. Chunks that are
 // not there are -infinity.
 template <typename T, int Steps, typename Visit>
