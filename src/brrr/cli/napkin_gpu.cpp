@@ -109,7 +109,7 @@ void print_one(const GpuSpec& gpu) {
   if (gpu.multiprocessors > 0)
     rest.row("multiprocessors", gpu.multiprocessors,
              fmt::format("{} blocks keep them busy, 4 each", enough_blocks(gpu)));
-  if (gpu.l2 > Bytes(0)) rest.row("L2 cache", to_text(gpu.l2), "of the chip, data sheet");
+  if (gpu.l2 > Bytes(0)) rest.row("L2 cache", to_text(gpu.l2), "of the chip");
   if (gpu.l1 > Bytes(0))
     rest.row("L1 cache", to_text(gpu.l1), "of a multiprocessor, shared memory included");
   if (gpu.watts > 0) rest.row("power", fmt::format("{} W", gpu.watts), "the board's limit");
