@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "brrr/napkin/run_question.h"
+#include "napkin/run_of.h"
 
 namespace brrr {
 namespace {
@@ -19,11 +20,9 @@ StepCost mixed_layer(Precision precision, int64_t ep, bool fuse = true) {
   return model_cost(expert_shard(model_preset("deepseek-v3"), ep), options, rates).layers[1].one;
 }
 
-RunQuestion run_of(const char* model, const char* gpu, int64_t count, int64_t ep) {
-  RunQuestion q;
-  q.model = model_preset(model);
-  q.tokens = 1e12;
-  q.gpu = gpu, q.count = count, q.seq = 4096, q.global_batch = 8 * count;
+RunQuestion mixture_of(const char* model, const char* gpu, int64_t count, int64_t ep) {
+  RunQuestion q = run_of(model, gpu, count);
+  q.seq = 4096, q.global_batch = 8 * count;
   q.layout.ep = ep, q.layout.zero = 1;
   return q;
 }
@@ -85,7 +84,7 @@ TEST(ExpertParallel, SecondsOfQuantisingFallWithTheExperts) {
 TEST(ExpertParallel, RunsInFp8AreNoSlower) {
   for (const int64_t ep : {8, 64}) {
     for (const RematPolicy policy : {RematPolicy::none, RematPolicy::full}) {
-      RunQuestion q = run_of("deepseek-v3", "h200", 2048, ep);
+      RunQuestion q = mixture_of("deepseek-v3", "h200", 2048, ep);
       q.recompute = policy;
       const RunAnswer bf16 = answer(q);
       q.precision = Precision::fp8_mixed;
@@ -106,7 +105,7 @@ TEST(ExpertParallel, RunsInFp8AreNoSlower) {
 // Every copy of an expert is updated once, wherever it lies.
 TEST(ExpertParallel, UpdatesAreSharedOutAsBefore) {
   for (const char* optimizer : {"adamw", "muon"}) {
-    RunQuestion q = run_of("mixtral-8x7b", "h100", 64, 1);
+    RunQuestion q = mixture_of("mixtral-8x7b", "h100", 64, 1);
     q.optimizer = optimizer;
     const double apart = answer(q).update_seconds;
     q.layout.ep = 8;

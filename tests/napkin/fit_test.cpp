@@ -5,20 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "brrr/napkin/fit_price.h"
+#include "napkin/run_of.h"
 
 namespace brrr {
 namespace {
 
 using testing::HasSubstr;
-
-RunQuestion run_of(const std::string& model, const std::string& gpu, int64_t count) {
-  RunQuestion q;
-  q.model = model_preset(model);
-  q.model_name = model;
-  q.tokens = 1e12;
-  q.gpu = gpu, q.count = count;
-  return q;
-}
 
 // Layouts of q.count devices, written down without the search: what `answer` refuses is none.
 std::vector<RunAnswer> all_answers(RunQuestion q) {

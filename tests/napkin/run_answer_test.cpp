@@ -7,6 +7,7 @@
 #include "brrr/napkin/budget.h"
 #include "brrr/napkin/fit.h"
 #include "brrr/napkin/run_question.h"
+#include "napkin/run_of.h"
 #include "support/error_of.h"
 
 namespace brrr {
@@ -22,16 +23,6 @@ RunQuestion lecture_run() {
   q.gpu = "h100";
   q.count = 1024;
   q.mfu = 0.5;
-  return q;
-}
-
-RunQuestion run_of(const char* model, const char* gpu, int64_t count) {
-  RunQuestion q;
-  q.model_name = model;
-  q.model = model_preset(model);
-  q.tokens = 1e12;
-  q.gpu = gpu;
-  q.count = count;
   return q;
 }
 

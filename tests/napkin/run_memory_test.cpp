@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "brrr/napkin/run_question.h"
+#include "napkin/run_of.h"
 
 namespace brrr {
 namespace {
@@ -12,16 +13,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr RematPolicy kPolicies[] = {RematPolicy::none, RematPolicy::selective, RematPolicy::full};
-
-RunQuestion run_of(const char* model, const char* gpu, int64_t count) {
-  RunQuestion q;
-  q.model_name = model;
-  q.model = model_preset(model);
-  q.tokens = 1e11;
-  q.gpu = gpu;
-  q.count = count;
-  return q;
-}
 
 std::string to_text(const RunQuestion& q) {
   return join_text(q.model_name, ", ", q.seq, " tokens, batch ", q.global_batch, ", ZeRO ",

@@ -2,15 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "brrr/napkin/run_question.h"
+#include "napkin/run_of.h"
 
 namespace brrr {
 namespace {
 
-RunQuestion run_of(const char* model, int64_t count, int64_t seq) {
-  RunQuestion q;
-  q.model = model_preset(model);
-  q.tokens = 1e12;
-  q.gpu = "h100", q.count = count;
+RunQuestion sequences_of(const char* model, int64_t count, int64_t seq) {
+  RunQuestion q = run_of(model, "h100", count);
   q.seq = seq, q.global_batch = count;
   return q;
 }
@@ -18,7 +16,7 @@ RunQuestion run_of(const char* model, int64_t count, int64_t seq) {
 // Keys and values go round forward, again backward with their gradients behind them, and once more where attention runs
 // again: 3 and 4 times 2 b (s / c) k d elements, c - 1 hops.
 TEST(RunTraffic, KeysGoRoundOnceMoreWhereLayersRunAgain) {
-  RunQuestion q = run_of("llama3-8b", 16, 131072);
+  RunQuestion q = sequences_of("llama3-8b", 16, 131072);
   q.layout.cp = 16;
   const double keys = 2.0 * 131072 / 16 * 8 * 128 * 2 * 15 * 32 * 16;  // bytes, hops, layers, micro
   EXPECT_NEAR(answer(q).traffic.context, 3 * keys, 1);
@@ -30,7 +28,7 @@ TEST(RunTraffic, KeysGoRoundOnceMoreWhereLayersRunAgain) {
 
 // Tokens go to experts and back, forward and backward, and forward once more: 4 and 6 all-to-alls of b s K h.
 TEST(RunTraffic, TokensGoToExpertsOnceMoreWhereLayersRunAgain) {
-  RunQuestion q = run_of("mixtral-8x7b", 64, 4096);
+  RunQuestion q = sequences_of("mixtral-8x7b", 64, 4096);
   q.layout.ep = 8;
   const double sent = 4096.0 * 4096 * 2 * 2 * 7 / 8 * 32;  // b s h, bytes, K, (e - 1) / e, layers
   EXPECT_NEAR(answer(q).traffic.expert, 4 * sent, 1);
@@ -40,7 +38,7 @@ TEST(RunTraffic, TokensGoToExpertsOnceMoreWhereLayersRunAgain) {
 
 // An expert has count / ep copies: 4 (dense 63 / 64 + experts / 8 * 7 / 8) bytes, 26.05 GB and not 28.52.
 TEST(RunTraffic, GradientsOfExpertsGoRoundTheirCopies) {
-  RunQuestion q = run_of("mixtral-8x7b", 64, 4096);
+  RunQuestion q = sequences_of("mixtral-8x7b", 64, 4096);
   q.layout.ep = 8;
   const double experts = 32.0 * 8 * 3 * 4096 * 14336, dense = 46'702'792'704.0 - experts;
   const double sent = 4 * (dense * 63 / 64 + experts / 8 * 7 / 8);
