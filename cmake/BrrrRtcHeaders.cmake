@@ -17,13 +17,7 @@ set(brrr_rtc_headers
   brrr/device/cuda/rtc_std.h)
 
 function(brrr_add_rtc_headers target)
-  set(entries "")
-  foreach(header IN LISTS brrr_rtc_headers)
-    set(path "${PROJECT_SOURCE_DIR}/src/${header}")
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
-    file(READ "${path}" text)
-    string(APPEND entries "    {\"${header}\", R\"header(${text})header\"},\n")
-  endforeach()
+  brrr_text_rows(entries "" ${brrr_rtc_headers})
   set(source "${PROJECT_BINARY_DIR}/rtc_headers.cpp")
   file(CONFIGURE OUTPUT "${source}" @ONLY CONTENT [[
 // Made by cmake/BrrrRtcHeaders.cmake.

@@ -58,6 +58,37 @@ TEST(Hardware, StableNamesAreThere) {
     EXPECT_NO_THROW(find_gpu(name)) << name;
 }
 
+// What a compiler asks of its target. The B100's SM count and L2 cache are not published.
+TEST(Hardware, NvidiaDevicesHaveWhatACompilerTargetNeeds) {
+  int checked = 0;
+  for (const GpuSpec& gpu : known_gpus()) {
+    if (!gpu.title.starts_with("NVIDIA")) continue;
+    ++checked;
+    EXPECT_TRUE(gpu.compute_capability) << gpu.name;
+    EXPECT_GE(gpu.shared_per_block, Bytes(48 << 10)) << gpu.name;
+    EXPECT_LE(gpu.shared_per_block, gpu.shared_per_multiprocessor) << gpu.name;
+    EXPECT_LE(gpu.shared_per_multiprocessor, gpu.l1) << gpu.name;
+    if (gpu.name == "b100") continue;
+    EXPECT_GE(gpu.multiprocessors, 40) << gpu.name;
+    EXPECT_GE(gpu.l2, Bytes(4 << 20)) << gpu.name;
+  }
+  EXPECT_GE(checked, 20);
+  const GpuSpec& h200 = find_gpu("h200");
+  EXPECT_EQ(h200.multiprocessors, 132);
+  EXPECT_EQ(h200.compute_capability->major, 9);
+  EXPECT_EQ(h200.compute_capability->minor, 0);
+  EXPECT_EQ(h200.shared_per_multiprocessor, Bytes(228 << 10));
+  EXPECT_EQ(h200.shared_per_block, Bytes(227 << 10));
+  EXPECT_EQ(find_gpu("h100-pcie").multiprocessors, 114);
+  EXPECT_EQ(find_gpu("rtx4090").multiprocessors, 128);
+  EXPECT_EQ(find_gpu("b200").multiprocessors, 148);
+}
+
+TEST(Hardware, TheTableIsInTheOrderOfItsFile) {
+  EXPECT_EQ(known_gpus().front().name, "v100-sxm2");
+  EXPECT_EQ(known_gpus()[11].name, "h100-96");  // after h100-sxm, which is not the order of names
+}
+
 TEST(Hardware, TheTableAgreesWithClockTimesUnits) {
   int checked = 0;
   for (const GpuSpec& gpu : known_gpus()) {
@@ -99,6 +130,36 @@ TEST(HardwareToml, AUserAddsADevice) {
               ThrowsMessage<Error>(HasSubstr("is taken")));
 }
 
+// The form of the built-in table: each number with its own source, and what a compiler asks.
+TEST(HardwareToml, EveryNumberMayHaveASourceOfItsOwn) {
+  add_gpus_from_toml(R"([gpu.my-chip]
+title = "A chip"
+aliases = ["my-other-name"]
+driver_names = ["Chip 5000"]
+bf16_tflops = { dense = 100, headline = "sparse", source = "half of a leaflet's 200" }
+memory_gb = 24
+bandwidth_gb_s = 500
+memory_source = "a letter"
+link = { name = "rope", gb_s = 10 }
+compute_capability = "12.1"
+shared_kib_per_sm = 100
+shared_kib_per_block = 99
+)",
+                     "chips.toml");
+  const GpuSpec& chip = find_gpu("my-other-name");
+  EXPECT_EQ(chip.title, "A chip");
+  EXPECT_EQ(device_from_driver_name("Chip 5000"), "my-chip");
+  const PeakRate& peak = chip.peak(Arithmetic::bf16);
+  EXPECT_EQ(peak.dense, FlopsPerSecond(100e12));  // `dense` is halved already
+  EXPECT_EQ(peak.headline, Headline::sparse_halved);
+  EXPECT_EQ(peak.source, "half of a leaflet's 200");
+  EXPECT_EQ(chip.memory_source, "a letter");
+  EXPECT_EQ(chip.link.name, "rope");
+  EXPECT_EQ(chip.compute_capability->major, 12);
+  EXPECT_EQ(chip.compute_capability->minor, 1);
+  EXPECT_EQ(chip.shared_per_block, Bytes(99 << 10));
+}
+
 TEST(HardwareToml, SparsePeaksGivenAsDenseAreRefused) {
   std::string text = kCard;
   text.replace(text.find("= 200"), 5, "= 400");
@@ -124,6 +185,15 @@ TEST(HardwareToml, SaysWhatIsMissingOrWrong) {
       refuse("[gpu.a]\nsource = \"s\"\nheadline = \"dense\"\nbf16_tflops = 1\nmemory_gb = 1\n"
              "bandwidth_gb_s = 1\ncolour = 3\n"),
       ThrowsMessage<Error>(HasSubstr("no setting \"colour\"")));
+  const std::string card =
+      "[gpu.a]\nsource = \"s\"\nheadline = \"dense\"\nbf16_tflops = 1\nmemory_gb = 1\n"
+      "bandwidth_gb_s = 1\n";
+  EXPECT_THAT(refuse(card + "compute_capability = \"nine\"\n"),
+              ThrowsMessage<Error>(HasSubstr("is \"nine\"; write it as \"9.0\"")));
+  EXPECT_THAT(refuse(card + "shared_kib_per_sm = 64\nshared_kib_per_block = 65\n"),
+              ThrowsMessage<Error>(HasSubstr("a block runs on one SM")));
+  EXPECT_THAT(refuse(card + "clock = { mhz = 1 }\n"),
+              ThrowsMessage<Error>(HasSubstr("[gpu.a] clock needs arithmetic")));
 }
 
 TEST(Hardware, SparseHeadlinesAreHalved) {

@@ -1,7 +1,10 @@
-// The least a program can do with an installed brrr: make a tensor and read a number out of it.
+// The least a program can do with an installed brrr: make a tensor and read a number out of it, and read the GPU table,
+// which is inside the library and needs its TOML reader.
+#include "brrr/account/hardware.h"
 #include "brrr/brrr.h"
 
 int main() {
-  brrr::Tensor x = brrr::ones({2, 2});
-  return brrr::sum(x).item<float>() == 4.0f ? 0 : 1;
+  const brrr::Tensor x = brrr::ones({2, 2});
+  const bool sums = brrr::sum(x).item<float>() == 4.0f;
+  return sums && brrr::find_gpu("h100").multiprocessors == 132 ? 0 : 1;
 }

@@ -53,6 +53,10 @@ struct Link {
   BytesPerSecond one_way() const { return both_ways / 2; }
 };
 
+struct ComputeCapability {
+  int major = 0, minor = 0;  // 9.0: code for sm_90
+};
+
 struct GpuSpec {
   std::string name;   // "h100-sxm": what commands take, kept stable
   std::string title;  // "NVIDIA H100 SXM"
@@ -67,6 +71,9 @@ struct GpuSpec {
   int multiprocessors = 0;  // 0: not found
   Bytes l2 = {};            // of the chip; 0: not found
   Bytes l1 = {};            // of a multiprocessor, shared memory included; 0: not found
+  std::optional<ComputeCapability> compute_capability = {};  // of NVIDIA's
+  Bytes shared_per_multiprocessor = {};                      // 0: not found
+  Bytes shared_per_block = {};  // the most that a block may ask for (opt-in); 0: not found
   std::optional<ClockPeak> clock = {};
   FlopsPerSecond best_matmul = {};  // the best bf16 product that somebody measured; 0: not found
   std::string best_matmul_source = {};

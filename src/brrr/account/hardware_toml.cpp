@@ -1,29 +1,48 @@
-// Devices of a user, read from TOML.
+// Devices read from TOML: the built-in table (hardware.toml) and files of users have the same form.
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "brrr/account/hardware_table.h"
+#include "brrr/base/embedded_text.h"
 #include "brrr/base/error.h"
 
 namespace brrr {
 namespace {
 
-// One [gpu.NAME] table, whose keys are taken one by one: what is left over is a slip of the pen.
+// A table whose keys are taken one by one: what is left over is a slip of the pen.
 class Entry {
  public:
-  Entry(const toml::table& table, const std::string& name, std::string_view origin)
-      : table_(table), where_(join_text(origin, ": [gpu.", name, "]")) {}
+  Entry(const toml::table& table, std::string where) : table_(table), where_(std::move(where)) {}
 
+  bool contains(std::string_view key) const { return table_.contains(key); }
   std::string text(std::string_view key) {
     used_.emplace_back(key);
     const auto value = table_[key].value<std::string>();
     if (!value) fail(where_, " needs ", key, " = \"...\"");
     return *value;
   }
+  std::string text_or(std::string_view key, std::string_view otherwise) {
+    used_.emplace_back(key);
+    return contains(key) ? text(key) : std::string(otherwise);
+  }
+  std::vector<std::string> texts(std::string_view key) {
+    used_.emplace_back(key);
+    std::vector<std::string> all;
+    if (!contains(key)) return all;
+    const toml::array* list = table_[key].as_array();
+    check(list, where_, ": ", key, " must be a list of texts");
+    for (const toml::node& each : *list) {
+      const auto value = each.value<std::string>();
+      check(value.has_value(), where_, ": ", key, " must be a list of texts");
+      all.push_back(*value);
+    }
+    return all;
+  }
   std::optional<double> number(std::string_view key) {
     used_.emplace_back(key);
-    if (!table_.contains(key)) return std::nullopt;
+    if (!contains(key)) return std::nullopt;
     const auto value = table_[key].value<double>();
     check(value.has_value() && *value > 0, where_, ": ", key, " must be a positive number");
     return value;
@@ -32,6 +51,20 @@ class Entry {
     const std::optional<double> value = number(key);
     if (!value) fail(where_, " needs ", key);
     return *value;
+  }
+  bool flag(std::string_view key) {
+    used_.emplace_back(key);
+    if (!contains(key)) return false;
+    const auto value = table_[key].value<bool>();
+    check(value.has_value(), where_, ": ", key, " must be true or false");
+    return *value;
+  }
+  // The table under `key`, where there is one.
+  std::optional<Entry> entry(std::string_view key) {
+    used_.emplace_back(key);
+    const toml::table* inner = table_[key].as_table();
+    if (!inner) return std::nullopt;
+    return Entry(*inner, join_text(where_, " ", key));
   }
   void require_all_used() const {
     for (const auto& [key, value] : table_) {
@@ -43,8 +76,11 @@ class Entry {
 
  private:
   std::string list() const {
+    std::vector<std::string> keys;  // each once
+    for (const std::string& key : used_)
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
     std::string text;
-    for (const std::string& key : used_) text += join_text(text.empty() ? "" : ", ", key);
+    for (const std::string& key : keys) text += join_text(text.empty() ? "" : ", ", key);
     return text;
   }
   const toml::table& table_;
@@ -61,52 +97,117 @@ Headline read_headline(Entry& entry) {
   return word == "dense" ? Headline::dense : Headline::sparse_halved;
 }
 
-GpuSpec read_gpu(const std::string& name, const toml::table& table, std::string_view origin) {
-  Entry entry(table, name, origin);
-  const std::string source = entry.text("source");
-  const Headline headline = read_headline(entry);
-  GpuSpec gpu{.name = name, .title = name};
-  for (int i = 0; i < kArithmetics; ++i) {
-    const auto arithmetic = static_cast<Arithmetic>(i);
-    const auto tflops = entry.number(join_text(to_text(arithmetic), "_tflops"));
-    if (!tflops) continue;
-    // Only matrix units know sparsity.
-    const bool halve = headline == Headline::sparse_halved && arithmetic != Arithmetic::fp32;
-    gpu.peaks.push_back({.arithmetic = arithmetic,
-                         .dense = FlopsPerSecond(*tflops * 1e12 / (halve ? 2 : 1)),
-                         .accumulate = arithmetic == Arithmetic::int8 ? "int32" : "fp32",
-                         .headline = halve ? headline : Headline::dense,
-                         .source = source});
+// A rate is a number, with headline and source of the whole entry, or a table that has all three.
+std::optional<PeakRate> read_peak(Entry& entry, Arithmetic arithmetic) {
+  const std::string key = join_text(to_text(arithmetic), "_tflops");
+  PeakRate peak{.arithmetic = arithmetic,
+                .dense = {},
+                .accumulate = arithmetic == Arithmetic::int8 ? "int32" : "fp32"};
+  if (std::optional<Entry> own = entry.entry(key)) {
+    peak.dense = FlopsPerSecond(own->required("dense") * 1e12);
+    peak.headline = read_headline(*own);
+    peak.source = own->text("source");
+    own->require_all_used();
+    return peak;
   }
-  check(!gpu.peaks.empty(), entry.where(), " needs a rate, bf16_tflops for one");
-  gpu.memory = Bytes(static_cast<int64_t>(entry.required("memory_gb") * 1e9));
-  gpu.bandwidth = BytesPerSecond(entry.required("bandwidth_gb_s") * 1e9);
-  gpu.memory_source = source;
-  gpu.link = {.name = "link",
-              .both_ways = BytesPerSecond(entry.number("link_gb_s").value_or(0) * 1e9)};
-  gpu.watts = entry.number("watts").value_or(0);
-  gpu.multiprocessors = static_cast<int>(entry.number("multiprocessors").value_or(0));
-  gpu.l2 = Bytes(static_cast<int64_t>(entry.number("l2_mib").value_or(0) * (1 << 20)));
-  gpu.l1 = Bytes(static_cast<int64_t>(entry.number("l1_kib").value_or(0) * (1 << 10)));
-  gpu.best_matmul = FlopsPerSecond(entry.number("best_matmul_tflops").value_or(0) * 1e12);
-  gpu.best_matmul_source = source;
+  const auto tflops = entry.number(key);
+  if (!tflops) return std::nullopt;
+  peak.source = entry.text("source");
+  // Only matrix units know sparsity.
+  const bool halve =
+      read_headline(entry) == Headline::sparse_halved && arithmetic != Arithmetic::fp32;
+  peak.headline = halve ? Headline::sparse_halved : Headline::dense;
+  peak.dense = FlopsPerSecond(*tflops * 1e12 / (halve ? 2 : 1));
+  return peak;
+}
+
+Link read_link(Entry& entry) {
+  const auto link_of = [](std::string name, std::optional<double> gb_s) {
+    return Link{.name = std::move(name), .both_ways = BytesPerSecond(gb_s.value_or(0) * 1e9)};
+  };
+  std::optional<Entry> own = entry.entry("link");
+  if (!own) return link_of("link", entry.number("link_gb_s"));
+  Link link = link_of(own->text("name"), own->number("gb_s"));
+  own->require_all_used();
+  return link;
+}
+
+std::optional<ClockPeak> read_clock(Entry& entry, const GpuSpec& gpu) {
+  const auto clock_of = [](Arithmetic arithmetic, double mhz, double units, double fma) {
+    return ClockPeak{.arithmetic = arithmetic,
+                     .clock_hertz = mhz * 1e6,
+                     .units = static_cast<int64_t>(units),
+                     .fma_per_cycle = static_cast<int64_t>(fma)};
+  };
+  if (std::optional<Entry> own = entry.entry("clock")) {
+    const ClockPeak clock =
+        clock_of(parse_arithmetic(own->text("arithmetic")), own->required("mhz"),
+                 own->required("units"), own->required("fma_per_cycle"));
+    own->require_all_used();
+    return clock;
+  }
   const auto mhz = entry.number("clock_mhz"), units = entry.number("units"),
              fma = entry.number("fma_per_cycle");
   check(mhz.has_value() == units.has_value() && mhz.has_value() == fma.has_value(), entry.where(),
         ": clock_mhz, units and fma_per_cycle belong together");
-  if (mhz && units && fma)
-    gpu.clock = ClockPeak{
-        .arithmetic = gpu.find(Arithmetic::bf16) ? Arithmetic::bf16 : gpu.peaks.front().arithmetic,
-        .clock_hertz = *mhz * 1e6,
-        .units = static_cast<int64_t>(*units),
-        .fma_per_cycle = static_cast<int64_t>(*fma)};
+  if (!mhz || !units || !fma) return std::nullopt;
+  return clock_of(gpu.find(Arithmetic::bf16) ? Arithmetic::bf16 : gpu.peaks.front().arithmetic,
+                  *mhz, *units, *fma);
+}
+
+// What a kernel must fit into.
+void read_chip(Entry& entry, GpuSpec& gpu) {
+  const auto bytes = [&](std::string_view key, double unit) {
+    return Bytes(static_cast<int64_t>(entry.number(key).value_or(0) * unit));
+  };
+  constexpr double kKiB = 1 << 10, kMiB = 1 << 20;
+  gpu.multiprocessors = static_cast<int>(entry.number("multiprocessors").value_or(0));
+  gpu.l2 = bytes("l2_mib", kMiB);
+  gpu.l1 = bytes("l1_kib", kKiB);
+  gpu.shared_per_multiprocessor = bytes("shared_kib_per_sm", kKiB);
+  gpu.shared_per_block = bytes("shared_kib_per_block", kKiB);
+  check(gpu.shared_per_block <= gpu.shared_per_multiprocessor, entry.where(),
+        ": shared_kib_per_block is more than shared_kib_per_sm; a block runs on one SM");
+  const std::string capability = entry.text_or("compute_capability", "");
+  if (capability.empty()) return;
+  ComputeCapability& value = gpu.compute_capability.emplace();
+  char rest = 0;
+  check(std::sscanf(capability.c_str(), "%d.%d%c", &value.major, &value.minor, &rest) == 2,
+        entry.where(), ": compute_capability is \"", capability, "\"; write it as \"9.0\"");
+}
+
+GpuSpec read_gpu(const std::string& name, const toml::table& table, std::string_view origin) {
+  Entry entry(table, join_text(origin, ": [gpu.", name, "]"));
+  GpuSpec gpu{.name = name, .title = entry.text_or("title", name)};
+  gpu.aliases = entry.texts("aliases");
+  gpu.driver_names = entry.texts("driver_names");
+  if (entry.contains("headline")) read_headline(entry);  // refused even where no rate reads it
+  for (int i = 0; i < kArithmetics; ++i) {
+    if (auto peak = read_peak(entry, static_cast<Arithmetic>(i)))
+      gpu.peaks.push_back(std::move(*peak));
+  }
+  check(!gpu.peaks.empty(), entry.where(), " needs a rate, bf16_tflops for one");
+  const auto source_of = [&](std::string_view key) {
+    return entry.contains(key) ? entry.text(key) : entry.text("source");
+  };
+  gpu.memory = Bytes(static_cast<int64_t>(entry.required("memory_gb") * 1e9));
+  gpu.bandwidth = BytesPerSecond(entry.required("bandwidth_gb_s") * 1e9);
+  gpu.memory_source = source_of("memory_source");
+  gpu.link = read_link(entry);
+  gpu.watts = entry.number("watts").value_or(0);
+  read_chip(entry, gpu);
+  if (const auto best = entry.number("best_matmul_tflops")) {
+    gpu.best_matmul = FlopsPerSecond(*best * 1e12);
+    gpu.best_matmul_source = source_of("best_matmul_source");
+  }
+  gpu.clock = read_clock(entry, gpu);
+  gpu.is_estimated = entry.flag("estimated");
   entry.require_all_used();
   return gpu;
 }
 
-}  // namespace
-
-void add_gpus_from_toml(std::string_view text, std::string_view origin) {
+// In the order of the file; a table of toml++ is sorted by name.
+std::vector<GpuSpec> read_gpus(std::string_view text, std::string_view origin) {
   toml::table file;
   try {
     file = toml::parse(text);
@@ -115,11 +216,31 @@ void add_gpus_from_toml(std::string_view text, std::string_view origin) {
   }
   const toml::table* gpus = file["gpu"].as_table();
   check(gpus && !gpus->empty(), origin, ": has no [gpu.NAME] table");
+  std::vector<std::pair<toml::source_index, GpuSpec>> by_line;
+  by_line.reserve(gpus->size());
   for (const auto& [name, node] : *gpus) {
     const toml::table* table = node.as_table();
     check(table, origin, ": gpu.", name.str(), " must be a table");
-    register_gpu(read_gpu(std::string(name.str()), *table, origin));
+    by_line.emplace_back(node.source().begin.line,
+                         read_gpu(std::string(name.str()), *table, origin));
   }
+  std::sort(by_line.begin(), by_line.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<GpuSpec> all;
+  all.reserve(by_line.size());
+  for (auto& [line, gpu] : by_line) all.push_back(std::move(gpu));
+  return all;
+}
+
+}  // namespace
+
+std::vector<GpuSpec> builtin_gpus() {
+  constexpr std::string_view kTable = "account/hardware.toml";
+  return read_gpus(embedded_text(kTable), kTable);
+}
+
+void add_gpus_from_toml(std::string_view text, std::string_view origin) {
+  for (GpuSpec& gpu : read_gpus(text, origin)) register_gpu(std::move(gpu));
 }
 
 }  // namespace brrr

@@ -41,6 +41,13 @@ Json json_of(const GpuSpec& gpu) {
   if (gpu.multiprocessors > 0) json["multiprocessors"] = gpu.multiprocessors;
   if (gpu.l2 > Bytes(0)) json["l2_bytes"] = gpu.l2.value();
   if (gpu.l1 > Bytes(0)) json["l1_bytes_of_a_multiprocessor"] = gpu.l1.value();
+  if (gpu.compute_capability)
+    json["compute_capability"] =
+        join_text(gpu.compute_capability->major, ".", gpu.compute_capability->minor);
+  if (gpu.shared_per_multiprocessor > Bytes(0))
+    json["shared_bytes_per_sm"] = gpu.shared_per_multiprocessor.value();
+  if (gpu.shared_per_block > Bytes(0))
+    json["shared_bytes_per_block"] = gpu.shared_per_block.value();
   if (gpu.clock) json["clock_flops_per_second"] = gpu.clock->rate().value();
   if (gpu.best_matmul > FlopsPerSecond(0))
     json["best_matmul_flops_per_second"] = gpu.best_matmul.value();
@@ -112,6 +119,13 @@ void print_one(const GpuSpec& gpu) {
   if (gpu.l2 > Bytes(0)) rest.row("L2 cache", to_text(gpu.l2), "of the chip");
   if (gpu.l1 > Bytes(0))
     rest.row("L1 cache", to_text(gpu.l1), "of a multiprocessor, shared memory included");
+  if (gpu.shared_per_multiprocessor > Bytes(0))
+    rest.row("shared memory", to_text(gpu.shared_per_multiprocessor),
+             join_text("per SM; ", gpu.shared_per_block, " per block"));
+  if (gpu.compute_capability)
+    rest.row("compute capability",
+             join_text(gpu.compute_capability->major, ".", gpu.compute_capability->minor),
+             "NVIDIA's list of CUDA GPUs");
   if (gpu.watts > 0) rest.row("power", fmt::format("{} W", gpu.watts), "the board's limit");
   if (gpu.clock)
     rest.row("clock x units x 2 FMA", to_text(gpu.clock->rate()),
