@@ -1,4 +1,4 @@
-// What the charts of a run show, as data that the script of a page draws (report/page_assets.cpp).
+// What the charts of a run show, as data that the script of a page draws (report/assets/charts.js).
 //
 //   [{"title": "Loss", "x": {"label": "step"}, "y": {"label": "loss (nats)", "log": false},
 //     "series": [{"name": "validation", "colour": 1, "style": "dots", "points": [[50, 3.1], ...]}],
