@@ -45,7 +45,7 @@ void chain(benchmark::State& state, const Op& op) {
         for (int i = 0; i < kKernels; ++i) y = op(y, x);
         return y;
       },
-      {.simplify = false, .fuse = false});
+      {.without = {"simplify", "fuse"}});
   const Tensor x = full({4, 4}, 0.01);
   const auto kernels =
       static_cast<int64_t>(step.function().executable({{x}}).kernels().kernels.size());

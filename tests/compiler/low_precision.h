@@ -47,8 +47,10 @@ inline void expect_runs_as_interpreted(Executable& program, std::span<const Tens
 template <typename LossesOf>
 void expect_passes_keep_the_bits(Precision policy, const LossesOf& losses_of) {
   const std::vector<float> expected = losses_of(with_policy(policy));
-  const PipelineOptions variants[] = {
-      {.simplify = false}, {.fuse = false}, {.plan_memory = false}, {.group_kernels = false}};
+  const PipelineOptions variants[] = {{.without = {"simplify"}},
+                                      {.without = {"fuse"}},
+                                      {.without = {"plan_memory"}},
+                                      {.without = {"group_kernels"}}};
   for (PipelineOptions options : variants) {
     options.precision.policy = policy;
     EXPECT_EQ(losses_of(options), expected) << precision_name(policy);

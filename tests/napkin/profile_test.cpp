@@ -137,7 +137,7 @@ TEST(Profile, LabelsStayShort) {
 TEST(Advice, FusingSavesWhatItPromised) {
   constexpr int64_t kCount = 1 << 22;
   const auto twice = [](const Tensor& x) { return cos(cos(x)); };
-  auto apart = compile(twice, {.fuse = false}), fused = compile(twice);
+  auto apart = compile(twice, {.without = {"fuse"}}), fused = compile(twice);
   const Tensor x = normal({kCount}, RandomKey{.seed = 1});
   const Executable &before = apart.function().executable({{x}}),
                    &after = fused.function().executable({{x}});

@@ -73,7 +73,7 @@ TEST(Gpt2Remat, EveryPolicyKeepsTheBits) {
        {RematPolicy::selective, RematPolicy::full, RematPolicy::budget}) {
     const std::string name(policy_name(policy));
     expect_same_bits(train({.remat = {.policy = policy}}), name.c_str());
-    expect_same_bits(train({.remat = {.policy = policy}, .fuse = false}), name.c_str());
+    expect_same_bits(train({.remat = {.policy = policy}, .without = {"fuse"}}), name.c_str());
   }
 }
 

@@ -142,7 +142,7 @@ TEST(TorchOptim, CompiledHasTheBitsOfEager) {
   for (const Rule& rule : all) {
     const auto eager = trained(rule.make, false);
     EXPECT_EQ(trained(rule.make, true), eager) << rule.name;
-    EXPECT_EQ(trained(rule.make, true, {.fuse = false}), eager) << rule.name;
+    EXPECT_EQ(trained(rule.make, true, {.without = {"fuse"}}), eager) << rule.name;
   }
 }
 

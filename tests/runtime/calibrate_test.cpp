@@ -48,7 +48,7 @@ TEST(Calibrate, MeasuresEveryFamily) {
 }
 
 TEST(RunTimed, GivesTheSameResultsAndATimeForEveryKernel) {
-  auto f = compile([](const Tensor& x) { return exp(x) * 2.0; }, {.fuse = false});
+  auto f = compile([](const Tensor& x) { return exp(x) * 2.0; }, {.without = {"fuse"}});
   const Tensor x = full({3000}, 0.5);
   Executable& program = f.function().executable({{x}});
   KernelTimes times;

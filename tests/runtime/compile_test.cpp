@@ -26,10 +26,10 @@ namespace brrr {
 namespace {
 
 const PipelineOptions kVariants[] = {{},
-                                     {.simplify = false},
-                                     {.fuse = false},
-                                     {.plan_memory = false},
-                                     {.simplify = false, .fuse = false, .plan_memory = false}};
+                                     {.without = {"simplify"}},
+                                     {.without = {"fuse"}},
+                                     {.without = {"plan_memory"}},
+                                     {.without = {"simplify", "fuse", "plan_memory"}}};
 
 Tensor values(const Shape& shape, uint32_t draw) {
   return normal(shape, RandomKey{.seed = 7, .stream = 1, .draw = draw});
@@ -242,7 +242,8 @@ TEST(Compile, RandomProgramsKeepTheirBits) {
       return random_program(generator, {x, x * y, x + z});
     };
     const std::vector<double> expected = program(a, b, c).to_vector<double>();
-    for (const PipelineOptions& options : {PipelineOptions{}, PipelineOptions{.fuse = false}}) {
+    for (const PipelineOptions& options :
+         {PipelineOptions{}, PipelineOptions{.without = {"fuse"}}}) {
       auto f = compile(program, options);
       const std::vector<double> found = f(a, b, c).to_vector<double>();
       ASSERT_EQ(found.size(), expected.size());

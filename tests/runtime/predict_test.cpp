@@ -171,7 +171,7 @@ TEST(KernelFamily, ProgramsOfAGroupHaveShapesOfTheirOwn) {
 TEST(Traffic, DistanceIsWhatWasTouchedSince) {
   constexpr int64_t kBytes = 4 * 1000;
   const PlannedProgram program =
-      planned({{1000}}, [](const auto& x) { return neg(exp(x[0])); }, {.fuse = false});
+      planned({{1000}}, [](const auto& x) { return neg(exp(x[0])); }, {.without = {"fuse"}});
   const auto traffic = trace_traffic(program.kernels, program.plan);
   ASSERT_EQ(traffic.size(), 2U);
   EXPECT_EQ(traffic[0][0].distance, 4 * kBytes) << "the whole step before";

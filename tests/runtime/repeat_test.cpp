@@ -25,10 +25,10 @@ namespace brrr {
 namespace {
 
 const PipelineOptions kVariants[] = {{},
-                                     {.simplify = false},
-                                     {.fuse = false},
-                                     {.plan_memory = false},
-                                     {.simplify = false, .fuse = false, .plan_memory = false}};
+                                     {.without = {"simplify"}},
+                                     {.without = {"fuse"}},
+                                     {.without = {"plan_memory"}},
+                                     {.without = {"simplify", "fuse", "plan_memory"}}};
 
 constexpr int64_t kMost = 4, kBatch = 6, kVocab = 11;
 

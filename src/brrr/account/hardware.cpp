@@ -160,12 +160,17 @@ DeviceMemory device_memory(std::string_view device) {
           .source = gpu.memory_source};
 }
 
-std::string_view device_from_driver_name(std::string_view reported) {
+const GpuSpec* find_by_driver_name(std::string_view reported) {
   for (const GpuSpec& gpu : registry()) {
     if (std::find(gpu.driver_names.begin(), gpu.driver_names.end(), reported) !=
         gpu.driver_names.end())
-      return gpu.name;
+      return &gpu;
   }
+  return nullptr;
+}
+
+std::string_view device_from_driver_name(std::string_view reported) {
+  if (const GpuSpec* gpu = find_by_driver_name(reported)) return gpu->name;
   fail("the driver calls this device \"", reported,
        "\", which is not in the hardware table; known are ", all_names(),
        "; measure its peak instead of guessing it");

@@ -118,6 +118,7 @@ DeviceMemory device_memory(std::string_view device);
 // The name in the table of what a driver reports: "NVIDIA H100 80GB HBM3" is the "h100-sxm". Board variants
 // differ in speed, so only whole known names are accepted.
 std::string_view device_from_driver_name(std::string_view reported);
+const GpuSpec* find_by_driver_name(std::string_view reported);  // nullptr where the table lacks it
 
 // FLOPs per byte at which arithmetic and memory take the same time: below it memory is the bound.
 double ridge_flops_per_byte(std::string_view device, DType dtype);

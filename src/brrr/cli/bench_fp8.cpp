@@ -8,7 +8,7 @@
 namespace brrr::cli {
 namespace {
 
-const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
+const Device kGpu = Device::cuda(0);
 
 // A call with what it costs as one kernel: on other devices it is its composition.
 KernelWork kernel_work(const std::string& name, const OpDef& op, const std::vector<Tensor>& inputs,

@@ -32,7 +32,7 @@
 namespace brrr::cli {
 namespace {
 
-const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
+const Device kGpu = Device::cuda(0);
 
 struct Measured {
   std::string name;
@@ -101,7 +101,7 @@ std::vector<KernelGroup> all_groups() {
     for (int64_t vocab : {50257, 151936})
       groups.push_back({"draws", [rows, vocab] { return draw_works(rows, vocab); }, 200});
   }
-  if (has_f8_products()) groups.push_back({"fp8", fp8_works, 10});
+  if (has_f8_products(cuda::device_facts(0))) groups.push_back({"fp8", fp8_works, 10});
   return groups;
 }
 

@@ -16,7 +16,7 @@
 namespace brrr::cli {
 namespace {
 
-const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
+const Device kGpu = Device::cuda(0);
 
 struct RowSize {
   int64_t rows, cols;

@@ -125,7 +125,11 @@ Part reading_part(const Kernel& kernel, const CoreOperand& operand) {
   return part;
 }
 
-KernelText fused_reduction(const Kernel& kernel) {
+// To fill a GPU: four per SM, all at once, since a few more would run alone after them. By the chip alone, so that sums
+// have one order on it.
+int64_t enough_blocks(const Chip& chip) { return int64_t{4} * chip.sm_count; }
+
+KernelText fused_reduction(const Kernel& kernel, const Chip& chip) {
   const CoreOperand &operand = kernel.core_inputs[0], &result = kernel.core_outputs[0];
   Part part = operand.attachment >= 0 ? attached_part(kernel, operand.attachment)
                                       : reading_part(kernel, operand);
@@ -138,6 +142,7 @@ KernelText fused_reduction(const Kernel& kernel) {
                      .fold = fold.value_or(FoldText{}),
                      .type = type,
                      .result = result.dtype,
+                     .enough_blocks = enough_blocks(chip),
                      .pointers = std::move(part.pointers),
                      .after = {},
                      .after_pointers = {{KernelPointer::From::output, result.index}}};
@@ -150,26 +155,26 @@ KernelText fused_reduction(const Kernel& kernel) {
 }
 
 // Programs, or members, side by side.
-std::vector<PlacedText> texts_of(const Kernel& kernel) {
+std::vector<PlacedText> texts_of(const Kernel& kernel, const Chip& chip) {
   std::vector<PlacedText> texts;
   for (size_t i = 0; kernel.members.empty() && i < kernel.attachments.size(); ++i)
     texts.push_back({.text = text_of(attached_part(kernel, static_cast<int>(i)))});
   for (const Member& member : kernel.members)
-    texts.push_back({.text = fused_reduction(alone(kernel, member)),
+    texts.push_back({.text = fused_reduction(alone(kernel, member), chip),
                      .first_input = static_cast<int>(member.first_input),
                      .first_output = static_cast<int>(member.first_output)});
   return texts;
 }
 
-GeneratedKernel made_of(const Kernel& kernel) {
+GeneratedKernel made_of(const Kernel& kernel, const Chip& chip) {
   const std::string name = identifier(kernel.name), comment = comment_of(kernel);
   if (kernel.program) {
     const Part part =
         part_of(*kernel.program, kernel, all_of(kernel.inputs), all_of(kernel.outputs));
     return kernel_of(text_of(part), name, comment);
   }
-  if (kernel.op) return kernel_of(fused_reduction(kernel), name, comment);
-  return joined_kernel(texts_of(kernel), name, comment);
+  if (kernel.op) return kernel_of(fused_reduction(kernel, chip), name, comment);
+  return joined_kernel(texts_of(kernel, chip), name, comment);
 }
 
 bool is_empty(const Kernel& kernel) {
@@ -179,15 +184,15 @@ bool is_empty(const Kernel& kernel) {
 
 }  // namespace
 
-std::shared_ptr<const GeneratedKernel> generate_kernel(const Kernel& kernel) {
+std::shared_ptr<const GeneratedKernel> generate_kernel(const Kernel& kernel, const Chip& chip) {
   if (kernel.op && kernel.attachments.empty()) return nullptr;
   if (is_empty(kernel)) return std::make_shared<GeneratedKernel>();  // nothing to launch
-  return std::make_shared<GeneratedKernel>(made_of(kernel));
+  return std::make_shared<GeneratedKernel>(made_of(kernel, chip));
 }
 
-void generate_kernels(KernelList& list) {
+void generate_kernels(KernelList& list, const Chip& chip) {
   for (Kernel& kernel : list.kernels) {
-    if (!kernel.generated) kernel.generated = generate_kernel(kernel);
+    if (!kernel.generated) kernel.generated = generate_kernel(kernel, chip);
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "brrr/compiler/kernel_list.h"
+#include "brrr/device/chip.h"
 #include "brrr/device/cuda/nvrtc.h"
 
 namespace brrr {
@@ -31,10 +32,10 @@ struct GeneratedKernel {
 };
 
 // Null where the kernel runs by the kernel of its op.
-std::shared_ptr<const GeneratedKernel> generate_kernel(const Kernel& kernel);
+std::shared_ptr<const GeneratedKernel> generate_kernel(const Kernel& kernel, const Chip& chip);
 
 // Generates every kernel of the list that has none yet, bodies of repeats included.
-void generate_kernels(KernelList& list);
+void generate_kernels(KernelList& list, const Chip& chip);
 
 // What generated kernels take from programs fused to them, or hand on: operand and result of a reduction
 // over neighbouring axes. Kernels that come with ops take nothing.

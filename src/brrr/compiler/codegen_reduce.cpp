@@ -13,12 +13,9 @@ namespace {
 constexpr int kThreads = kTextBlock, kWarp = 32;
 constexpr const char* kElements = "elements";  // the program that makes what is reduced
 constexpr int kColumnRows = kThreads / kWarp;  // threads of a block that share a column
-// To fill a GPU: four for each of 132 multiprocessors, all at once, since a few more would run alone behind
-// them. Fixed, so that sums have one order.
-constexpr int64_t kEnoughBlocks = 4 * 132;
-constexpr int64_t kRowOfWarp = 2048;  // up to this length a warp takes a row by itself
-constexpr int64_t kRowChunk = 8192;   // what a block takes of a row at least
-constexpr int64_t kColumnChunk = 64;  // and of a column
+constexpr int64_t kRowOfWarp = 2048;           // up to this length a warp takes a row by itself
+constexpr int64_t kRowChunk = 8192;            // what a block takes of a row at least
+constexpr int64_t kColumnChunk = 64;           // and of a column
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -182,7 +179,7 @@ class ReductionWriter {
   // A block for each row, or several that each take a part.
   void write_rows() {
     const int64_t wanted =
-        std::clamp<int64_t>(kEnoughBlocks / rows(), 1, ceil_div(length(), kRowChunk));
+        std::clamp<int64_t>(reduction_.enough_blocks / rows(), 1, ceil_div(length(), kRowChunk));
     const int64_t chunk = round_up(ceil_div(length(), wanted), int64_t{kThreads} * pack_);
     const int64_t parts = ceil_div(length(), chunk);
     begin_reduce(parts);
@@ -217,8 +214,8 @@ class ReductionWriter {
   // Warps lie along the columns, 8 of them share 32 packs of columns.
   void write_columns() {
     const int64_t groups = ceil_div(columns(), int64_t{kWarp} * pack_);
-    const int64_t wanted =
-        std::clamp<int64_t>(kEnoughBlocks / (rows() * groups), 1, ceil_div(length(), kColumnChunk));
+    const int64_t wanted = std::clamp<int64_t>(reduction_.enough_blocks / (rows() * groups), 1,
+                                               ceil_div(length(), kColumnChunk));
     const int64_t chunk = ceil_div(length(), wanted), parts = ceil_div(length(), chunk);
     begin_reduce(parts);
     made_.functions += fmt::format(

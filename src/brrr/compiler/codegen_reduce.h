@@ -27,6 +27,7 @@ struct ReductionText {
   FoldText fold;
   ComputeType type;  // of sums
   DType result;
+  int64_t enough_blocks;                      // to fill the GPU
   std::vector<KernelPointer> pointers;        // of the program
   std::optional<ElementwiseText> after;       // is given the results; none: they go to memory
   std::vector<KernelPointer> after_pointers;  // of that program, or where the results go

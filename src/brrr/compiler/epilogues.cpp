@@ -14,9 +14,9 @@ namespace {
 
 class Matcher {
  public:
-  Matcher(const Graph& graph, Device device, const EpilogueOptions& options)
+  Matcher(const Graph& graph, const Target& target, const EpilogueOptions& options)
       : graph_(graph),
-        device_(device),
+        target_(target),
         options_(options),
         products_(graph),
         taken_(graph.nodes.size(), false) {}
@@ -83,7 +83,7 @@ class Matcher {
                               .output_layouts = output_layouts,
                               .input_dtypes = input_dtypes,
                               .output_dtypes = output_dtypes},
-                             device_.index);
+                             target_.chip, target_.index);
   }
 
   bool take(const Replacement& made) {
@@ -300,7 +300,7 @@ class Matcher {
   }
 
   const Graph& graph_;
-  const Device device_;
+  const Target& target_;
   const EpilogueOptions options_;
   const ProductGraph products_;
   std::vector<bool> taken_;  // by node: part of a replacement
@@ -309,14 +309,15 @@ class Matcher {
 
 }  // namespace
 
-Graph take_gelu_epilogues(const Graph& graph, Device device, const EpilogueOptions& options) {
-  return Matcher(graph, device, options).take_gelus();
+Graph take_gelu_epilogues(const Graph& graph, const Target& target,
+                          const EpilogueOptions& options) {
+  return Matcher(graph, target, options).take_gelus();
 }
-Graph take_sum_epilogues(const Graph& graph, Device device, const EpilogueOptions& options) {
-  return Matcher(graph, device, options).take_sums();
+Graph take_sum_epilogues(const Graph& graph, const Target& target, const EpilogueOptions& options) {
+  return Matcher(graph, target, options).take_sums();
 }
-Graph take_add_epilogues(const Graph& graph, Device device, const EpilogueOptions& options) {
-  return Matcher(graph, device, options).take_adds();
+Graph take_add_epilogues(const Graph& graph, const Target& target, const EpilogueOptions& options) {
+  return Matcher(graph, target, options).take_adds();
 }
 
 }  // namespace brrr

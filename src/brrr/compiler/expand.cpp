@@ -8,7 +8,7 @@ namespace brrr {
 namespace {
 
 // The composition of a node over the types of its operands, itself expanded.
-Graph composition_of(const Graph& graph, const Node& node, Device device) {
+Graph composition_of(const Graph& graph, const Node& node, Device device, HasKernel has_kernel) {
   NoGrad nothing_is_recorded;
   Tracer tracer;
   Tensors handles;
@@ -16,18 +16,18 @@ Graph composition_of(const Graph& graph, const Node& node, Device device) {
     handles.push_back(
         tracer.add_input(graph.type(id), device, join_text("operand ", handles.size())));
   const Tensors results = node.op->compose({{handles.begin(), handles.end()}, node.attrs});
-  return expand_for_cuda(tracer.finish({results.begin(), results.end()}), device);
+  return expand(tracer.finish({results.begin(), results.end()}), device, has_kernel);
 }
 
 class Expander {
  public:
-  Expander(const Graph& graph, Device device)
-      : from_(graph), device_(device), now_(graph.values.size()) {}
+  Expander(const Graph& graph, Device device, HasKernel has_kernel)
+      : from_(graph), device_(device), has_kernel_(has_kernel), now_(graph.values.size()) {}
 
   Graph run() {
     begin_graph(to_, from_,
                 [&](ValueId id) { return now_[id.index()] = to_.add_value(from_.type(id)); });
-    for (const Node& node : from_.nodes) runs_on_cuda(node) ? copy(node) : expand(node);
+    for (const Node& node : from_.nodes) runs_as_it_is(node) ? copy(node) : expand_node(node);
     end_graph(to_, from_, [&](ValueId id) { return now(id); });
     return std::move(to_);
   }
@@ -64,7 +64,7 @@ class Expander {
     const NodeId id = to_.add_copy(from_, node, inputs_of(node));
     if (node.body)
       to_.nodes[id.index()].body =
-          std::make_shared<const Graph>(expand_for_cuda(*node.body, device_));
+          std::make_shared<const Graph>(expand(*node.body, device_, has_kernel_));
     for (int i = 0; i < node.outputs.size(); ++i)
       now_[node.outputs[i].index()] = to_.node(id).outputs[i];
   }
@@ -78,8 +78,12 @@ class Expander {
       now_[node.outputs[i].index()] = to_.node(id).outputs[i];
   }
 
-  void expand(const Node& node) {
-    const Graph pieces = composition_of(from_, node, device_);
+  bool runs_as_it_is(const Node& node) const {
+    return node.op->view || node.body || !node.op->compose || has_kernel_(*node.op);
+  }
+
+  void expand_node(const Node& node) {
+    const Graph pieces = composition_of(from_, node, device_, has_kernel_);
     check(pieces.states.empty(), node.op->name,
           ": its composition reads a tensor besides its operands");
     std::vector<ValueId> inside(pieces.values.size());
@@ -106,16 +110,15 @@ class Expander {
 
   const Graph& from_;
   const Device device_;
+  const HasKernel has_kernel_;
   Graph to_;
   std::vector<ValueId> now_;  // by old id
 };
 
 }  // namespace
 
-bool runs_on_cuda(const Node& node) {
-  return node.op->view || node.op->cuda || node.op->cuda_text || node.body || !node.op->compose;
+Graph expand(const Graph& graph, Device device, HasKernel has_kernel) {
+  return Expander(graph, device, has_kernel).run();
 }
-
-Graph expand_for_cuda(const Graph& graph, Device device) { return Expander(graph, device).run(); }
 
 }  // namespace brrr

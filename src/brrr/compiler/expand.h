@@ -1,14 +1,14 @@
-// Ops that have no kernel on a device become what they are composed of, before anything is fused: what is
-// left has a kernel, or is elementwise and becomes part of a generated one.
+// Ops that have no kernel on a backend become what they are composed of, before anything is fused: what is left has a
+// kernel, or is elementwise and becomes part of a generated one. Matmuls of operands that `to_tf32` rounds take the
+// operands as they were: tensor cores drop the bits themselves.
 #pragma once
 
 #include "brrr/graph/graph.h"
 
 namespace brrr {
 
-// True when a node runs on a GPU as it is.
-bool runs_on_cuda(const Node& node);
-
-Graph expand_for_cuda(const Graph& graph, Device device);
+using HasKernel = bool (*)(const OpDef& op);
+// `device` is where the graph's tensors are.
+Graph expand(const Graph& graph, Device device, HasKernel has_kernel);
 
 }  // namespace brrr

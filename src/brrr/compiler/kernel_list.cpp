@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "brrr/compiler/codegen_cuda.h"
 #include "brrr/compiler/plan_memory.h"
 #include "brrr/graph/repeat.h"
 #include "brrr/ops/op_list.h"
@@ -64,17 +63,6 @@ bool may_overwrite_joined(const Kernel& kernel, size_t input, size_t output) {
   return false;
 }
 
-int64_t workspace_bytes(const Kernel& kernel, ThreadPool& pool) {
-  if (kernel.body) return kernel.body->plan.arena_bytes;
-  if (!kernel.op || !kernel.op->workspace) return 0;
-  const std::vector<CoreOperand> core_inputs = core_operands(kernel.core_inputs, kernel.inputs),
-                                 core_outputs = core_operands(kernel.core_outputs, kernel.outputs);
-  std::vector<Operand> inputs, outputs;
-  for (const CoreOperand& x : core_inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
-  for (const CoreOperand& y : core_outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
-  return kernel.op->workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, pool});
-}
-
 }  // namespace
 
 Kernel alone(const Kernel& joined, const Member& member) {
@@ -99,32 +87,24 @@ bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
          static_cast<int>(input) == repeat_node(kernel.attrs).initial_of(static_cast<int>(output));
 }
 
-namespace {
-
-void add_workspace(KernelList& list, Kernel& kernel, int64_t bytes) {
-  if (bytes == 0) return;
-  list.buffers.push_back({.bytes = bytes});
-  kernel.workspace = BufferId(list.buffers.size() - 1);
-}
-
-int64_t cuda_workspace_bytes(const Kernel& kernel) {
+int64_t cpu_workspace_bytes(const Kernel& kernel, ThreadPool& pool) {
   if (kernel.body) return kernel.body->plan.arena_bytes;
-  if (kernel.generated) return kernel.generated->workspace_bytes;
-  if (!kernel.op || !kernel.op->cuda_workspace) return 0;
+  if (!kernel.op || !kernel.op->workspace) return 0;
+  const std::vector<CoreOperand> core_inputs = core_operands(kernel.core_inputs, kernel.inputs),
+                                 core_outputs = core_operands(kernel.core_outputs, kernel.outputs);
   std::vector<Operand> inputs, outputs;
-  for (const OperandRef& x : kernel.inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
-  for (const OperandRef& y : kernel.outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
-  return kernel.op->cuda_workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, nullptr});
+  for (const CoreOperand& x : core_inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
+  for (const CoreOperand& y : core_outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
+  return kernel.op->workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, pool});
 }
 
-}  // namespace
-
-void select_workspaces(KernelList& list, ThreadPool& pool) {
-  for (Kernel& kernel : list.kernels) add_workspace(list, kernel, workspace_bytes(kernel, pool));
-}
-
-void select_cuda_workspaces(KernelList& list) {
-  for (Kernel& kernel : list.kernels) add_workspace(list, kernel, cuda_workspace_bytes(kernel));
+void add_workspaces(KernelList& list, const std::function<int64_t(const Kernel&)>& bytes) {
+  for (Kernel& kernel : list.kernels) {
+    const int64_t wanted = bytes(kernel);
+    if (wanted == 0) continue;
+    list.buffers.push_back({.bytes = wanted});
+    kernel.workspace = BufferId(list.buffers.size() - 1);
+  }
 }
 
 }  // namespace brrr

@@ -1,6 +1,7 @@
 // A program as kernels over buffers: what is left when views are layouts and fused nodes are one call.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -116,7 +117,9 @@ struct KernelList {
 struct LowerOptions {
   bool group = true;       // join kernels that do not depend on each other
   bool generated = false;  // every elementwise kernel is a program, and numbers are in its text
-  bool land = false;       // on a GPU: results lie where they are copied to (compiler/landing.h)
+  // Bit i of the answer: the kernel of the op writes result i with any strides but the last, which is 1. Such results
+  // lie where they would be copied to (compiler/landing.h). Null: no kernel does.
+  uint32_t (*strided_outputs)(const OpDef& op) = nullptr;
 };
 KernelList lower(const Graph& graph, const std::vector<Region>& regions,
                  const LowerOptions& options = {});
@@ -126,8 +129,8 @@ std::vector<CoreOperand> core_operands(const std::vector<CoreOperand>& fused,
                                        const std::vector<OperandRef>& refs);
 
 // Asks every kernel for its scratch, now that operands are known, and adds it as a buffer.
-void select_workspaces(KernelList& list, ThreadPool& pool);
-// The same on a GPU, where generated kernels and those of ops may ask for some.
-void select_cuda_workspaces(KernelList& list);
+void add_workspaces(KernelList& list, const std::function<int64_t(const Kernel&)>& bytes);
+// Scratch of the CPU's kernels.
+int64_t cpu_workspace_bytes(const Kernel& kernel, ThreadPool& pool);
 
 }  // namespace brrr

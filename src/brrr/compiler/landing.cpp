@@ -12,8 +12,10 @@ constexpr int64_t kChunkBytes = 16;  // what a thread writes at once
 
 class LandingFinder {
  public:
-  LandingFinder(const Graph& graph, const std::vector<Region>& regions)
+  LandingFinder(const Graph& graph, const std::vector<Region>& regions,
+                uint32_t (*strided_outputs)(const OpDef& op))
       : graph_(graph),
+        strided_outputs_(strided_outputs),
         is_alone_(graph.nodes.size(), false),
         is_result_(graph.values.size(), false) {
     for (const Region& region : regions) {
@@ -64,9 +66,9 @@ class LandingFinder {
     return seen;
   }
 
-  static bool may_write(const Node& node, ValueId result) {
+  bool may_write(const Node& node, ValueId result) const {
     for (int i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] == result) return (node.op->cuda_rows_apart >> i & 1U) != 0;
+      if (node.outputs[i] == result) return (strided_outputs_(*node.op) >> i & 1U) != 0;
     }
     return false;
   }
@@ -134,6 +136,7 @@ class LandingFinder {
   }
 
   const Graph& graph_;
+  uint32_t (*const strided_outputs_)(const OpDef& op);
   std::vector<bool> is_alone_;   // by node: in a region of its own
   std::vector<bool> is_result_;  // by value: read when all nodes have run
   Landings found_;
@@ -141,8 +144,9 @@ class LandingFinder {
 
 }  // namespace
 
-Landings find_landings(const Graph& graph, const std::vector<Region>& regions) {
-  return LandingFinder(graph, regions).run();
+Landings find_landings(const Graph& graph, const std::vector<Region>& regions,
+                       uint32_t (*strided_outputs)(const OpDef& op)) {
+  return LandingFinder(graph, regions, strided_outputs).run();
 }
 
 }  // namespace brrr

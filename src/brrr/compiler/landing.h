@@ -1,4 +1,4 @@
-// Where results of kernels lie that write rows apart (OpDef::cuda_rows_apart). A result that would only be copied into
+// Where results of kernels lie that write rows apart (LowerOptions::strided_outputs). A result that would only be copied into
 // another order lies in that order at once, and parts that would only be put together lie in the whole: attention's heads
 // become rows of the next product, and dq, dk and dv rows of one gradient, without a copy.
 #pragma once
@@ -21,6 +21,7 @@ struct Landings {
 };
 
 // Results of the graph and new states lie in order in buffers of their own.
-Landings find_landings(const Graph& graph, const std::vector<Region>& regions);
+Landings find_landings(const Graph& graph, const std::vector<Region>& regions,
+                       uint32_t (*strided_outputs)(const OpDef& op));
 
 }  // namespace brrr

@@ -31,7 +31,8 @@ class Lowering {
       give(graph_.inputs[i].value, Place::input, static_cast<int>(i));
     for (size_t i = 0; i < graph_.states.size(); ++i)
       give(graph_.states[i].before, Place::state, static_cast<int>(i));
-    if (options_.land) landings_ = find_landings(graph_, regions_);
+    if (options_.strided_outputs)
+      landings_ = find_landings(graph_, regions_, options_.strided_outputs);
     for (const Region& region : regions_) add_region(region);
     if (options_.generated) drop_unread_values();
     if (options_.group) group_kernels();
@@ -56,7 +57,9 @@ class Lowering {
     if (!where(whole).buffer.valid()) give(whole, Place::temporary, 0);
     where_[id.index()] = {where(whole).buffer, layout, graph_.type(id).dtype};
   }
-  bool lands_whole(NodeId id) const { return options_.land && landings_.is_joined[id.index()]; }
+  bool lands_whole(NodeId id) const {
+    return options_.strided_outputs && landings_.is_joined[id.index()];
+  }
 
   void group_kernels() {
     RenewedStates renewed;

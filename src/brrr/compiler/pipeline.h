@@ -1,13 +1,15 @@
-// From a traced graph to kernels with a place for every operand: the passes, one after the other, each
-// named, timed and verified. An optimising pass can be left out by name; that is how a wrong result is
+// From a traced graph to kernels with a place for every operand: the passes of the target's backend, one after the
+// other, each named, timed and verified. An optimising pass can be left out by name; that is how a wrong result is
 // traced to the pass that made it.
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "brrr/compiler/backend.h"
 #include "brrr/compiler/chunk_head.h"
 #include "brrr/compiler/epilogues.h"
 #include "brrr/compiler/plan_memory.h"
@@ -18,34 +20,23 @@ namespace brrr {
 
 struct PipelineOptions {
   PrecisionOptions precision = {};
-  bool simplify = true;
-  bool chunk_head = true;  // false: logits of the whole batch are in memory at once
   ChunkHeadOptions head = {};
-  bool rematerialize = true;  // false: everything that the backward part reads is kept
   RematOptions remat = {};
-  bool join_losses = true;  // on a GPU: a loss and its gradient in one kernel
-  // On a GPU: what products do to their results (compiler/epilogues.h).
-  bool gelu_epilogue = true, sum_epilogue = true, add_epilogue = true;
   EpilogueOptions epilogues = {};
-  bool fp8_products =
-      true;  // on a GPU: 8-bit factors as its tensor cores want them (fp8_products.h)
-  bool fuse = true;
-  bool land_results = true;      // on a GPU: false copies heads into rows
-  bool group_kernels = true;     // false: kernels that do not depend on each other run one by one
-  bool plan_memory = true;       // false: every temporary has bytes of its own
+  // Optimising passes that do not run: "simplify", "fuse", "plan_memory", ... (optimising_passes()).
+  std::set<std::string, std::less<>> without = {};
   bool trace_twice = false;      // refuse a function whose second trace differs from the first
   bool keep_graphs = false;      // remember the graph after every pass
-  std::optional<Device> device;  // where the program runs; by default where its tensors are
-  bool generate = true;          // on a GPU: false without a compiler for generated kernels
+  std::optional<Device> device;  // where the program's tensors are; by default where its states are
+  std::optional<Target> target;  // what it is compiled for; by default the device
 
-  bool is_cuda() const { return device && device->kind == DeviceKind::cuda; }
-  bool is_generated() const { return is_cuda() && generate; }
+  bool runs(std::string_view pass) const { return !without.contains(pass); }
 };
 
-// The names that `without` knows: "simplify", "fuse", ...
+// The names that `without` knows, of all backends.
 std::vector<std::string_view> optimising_passes();
-// The same options without these passes, given as "fuse" or "simplify,fuse". Throws Error on a name
-// that is none, with the list.
+// The same options without these passes, given as "fuse" or "simplify,fuse". Throws Error on an unknown name, with the
+// list.
 PipelineOptions without(PipelineOptions options, std::string_view passes);
 
 // One pass of a run.

@@ -25,6 +25,8 @@ struct Device {
 
   // False on the null device: tensors there have a shape and a price, and no elements.
   constexpr bool has_data() const { return kind != DeviceKind::null; }
+  // Elements are in memory of its own, which the host reads by copies.
+  constexpr bool is_accelerator() const { return kind == DeviceKind::cuda; }
   constexpr bool operator==(const Device&) const = default;
 };
 

@@ -50,22 +50,23 @@ Operand operand_of(const Tensor& x) {
 
 // Whether a call on this device is one kernel; otherwise it runs as its composition.
 bool has_kernel(const OpDef& op, Device device) {
-  return device.kind == DeviceKind::cuda ? op.cuda != nullptr : op.cpu != nullptr;
+  return device.is_accelerator() ? find_cuda_kernel(op) != nullptr : op.cpu != nullptr;
 }
 
 void run_cuda_kernel(const OpDef& op, int device, std::span<const Operand> operands, size_t inputs,
                      const Attrs& attrs) {
-  check(op.cuda != nullptr, op.name, ": has no CUDA kernel",
+  const CudaKernel* const kernel = find_cuda_kernel(op);
+  check(kernel && kernel->run, op.name, ": has no CUDA kernel",
         cuda::is_built() ? "" : " in this build", "; move the operands to the cpu");
-  CudaCall call{op, operands.first(inputs), operands.subspan(inputs), attrs,
-                {}, cuda::stream(device)};
+  CudaCall call{op, operands.first(inputs), operands.subspan(inputs),  attrs,
+                {}, cuda::stream(device),   cuda::device_facts(device)};
   Ref<Storage> scratch;
-  const int64_t bytes = op.cuda_workspace ? op.cuda_workspace(call) : 0;
+  const int64_t bytes = kernel->workspace ? kernel->workspace(call) : 0;
   if (bytes > 0) {
     scratch = Storage::allocate(Device::cuda(device), bytes, Category::workspace);
     call.workspace = {scratch->data(), static_cast<size_t>(bytes)};
   }
-  launch_cuda(call);
+  launch_cuda(*kernel, call);
 }
 
 void run_kernel(const OpDef& op, std::span<const Tensor> inputs, const Attrs& attrs,
@@ -75,8 +76,7 @@ void run_kernel(const OpDef& op, std::span<const Tensor> inputs, const Attrs& at
   for (const Tensor& output : outputs) operands.push_back(operand_of(output));
   const std::span<const Operand> all(operands);
   const Device device = outputs.front().device();
-  if (device.kind == DeviceKind::cuda)
-    return run_cuda_kernel(op, device.index, all, inputs.size(), attrs);
+  if (device.is_accelerator()) return run_cuda_kernel(op, device.index, all, inputs.size(), attrs);
   invariant(op.cpu != nullptr, op.name, " has no cpu kernel");
   KernelCall call{op,           all.first(inputs.size()), all.subspan(inputs.size()), attrs, {},
                   thread_pool()};

@@ -14,9 +14,9 @@ bool waits_for_cuda_kernels() {
   return asked;
 }
 
-void launch_cuda(const CudaCall& call) {
+void launch_cuda(const CudaKernel& kernel, const CudaCall& call) {
   try {
-    call.op.cuda(call);
+    kernel.run(call);
     if (waits_for_cuda_kernels() && !cuda::is_capturing(call.stream)) cuda::wait(call.stream);
   } catch (const Error& error) {
     const std::string_view words = error.what();

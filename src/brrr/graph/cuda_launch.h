@@ -4,13 +4,13 @@
 // each kernel is waited for, and nothing is captured: slow, and the error is that of the kernel at hand.
 #pragma once
 
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 
 namespace brrr {
 
 bool waits_for_cuda_kernels();
 
-void launch_cuda(const CudaCall& call);
+void launch_cuda(const CudaKernel& kernel, const CudaCall& call);
 
 // "matmul of bf16[2, 3] strides [3, 1], ... -> bf16[2, 4] {dtype=f32}"
 std::string to_text(const CudaCall& call);

@@ -1,5 +1,6 @@
-// What an op is, in one value: how it types, what it costs, what it means, how its gradient goes and
-// which kernels run it. Everything that handles ops asks here; nobody keeps a second list.
+// What an op is, in one value: how it types, what it costs, what it means, how its gradient goes and which
+// kernels of the CPU run it. Everything that handles ops asks here; nobody keeps a second list. Kernels of
+// other backends are in the table of the backend (backends/).
 #pragma once
 
 #include <span>
@@ -7,15 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "brrr/base/thread_pool.h"
-#include "brrr/graph/attrs.h"
-#include "brrr/tensor/tensor.h"
-
-struct CUstream_st;  // CUDA's
+#include "brrr/graph/kernel_call.h"
 
 namespace brrr {
-
-struct OpDef;
 
 // Drives fusion and recomputation, and tells the sweep what to expect.
 enum class OpKind : uint8_t {
@@ -87,107 +82,6 @@ struct GradCall {
   bool wants(int i) const { return i >= 32 || (wanted >> i & 1U) != 0; }
 };
 
-// Elements that are not in memory: a fused kernel computes an operand when its op reads it, or takes a
-// result on when its op has it. Both are asked for elements [begin, begin + count) in logical order, each
-// exactly once, by any thread.
-class TileSource {
- public:
-  virtual void read(int64_t begin, int64_t count, ComputeType type, void* out) const = 0;
-
- protected:
-  ~TileSource() = default;
-};
-class TileSink {
- public:
-  virtual void write(int64_t begin, int64_t count, ComputeType type, const void* values) const = 0;
-
- protected:
-  ~TileSink() = default;
-};
-
-// An operand as a kernel sees it.
-struct Operand {
-  std::byte* base;  // start of the storage; layout.offset counts elements from here
-  const Layout* layout;
-  DType dtype;
-  const TileSource* source = nullptr;  // in place of the memory of an input
-  const TileSink* sink = nullptr;      // told of a result; see OpDef::streams
-
-  template <typename T>
-  T* data() const {
-    return reinterpret_cast<T*>(base) + layout->offset;
-  }
-  const Shape& shape() const { return layout->shape; }
-  int64_t count() const { return numel(layout->shape); }
-};
-
-// What a kernel sees. Outputs are allocated and contiguous; only those of elementwise ops may have
-// strides, when a write goes through a view.
-struct KernelCall {
-  const OpDef& op;
-  std::span<const Operand> inputs;
-  std::span<const Operand> outputs;
-  const Attrs& attrs;
-  std::span<std::byte> workspace;  // as many bytes as `workspace` asked for, 64-byte aligned
-  ThreadPool& pool;
-
-  const Operand& input(int i) const { return inputs[static_cast<size_t>(i)]; }
-  const Operand& output(int i) const { return outputs[static_cast<size_t>(i)]; }
-};
-
-// What a CUDA kernel sees: the same with device addresses. It puts its work on `stream` and waits for
-// nothing, so that a run of calls can be captured as one graph.
-struct CudaCall {
-  const OpDef& op;
-  std::span<const Operand> inputs;
-  std::span<const Operand> outputs;
-  const Attrs& attrs;
-  std::span<std::byte> workspace;  // as many bytes as `cuda_workspace` asked for, 256-byte aligned
-  ::CUstream_st* stream;
-
-  const Operand& input(int i) const { return inputs[static_cast<size_t>(i)]; }
-  const Operand& output(int i) const { return outputs[static_cast<size_t>(i)]; }
-};
-
-// One contiguous tile of an elementwise op in a compute type: output[i] = f(inputs[0][i], ...).
-// Tiles are the unit that fused programs are made of.
-inline constexpr int kMaxTileInputs = 4;
-inline constexpr int64_t kTileElements = 1024;  // 4 KiB of f32: a few operands fit the L1 cache
-struct TileCall {
-  const void* inputs[kMaxTileInputs];
-  void* output;
-  int64_t count;
-  const Attrs* attrs;
-};
-using TileFn = void (*)(const TileCall&);
-// Ops of an instruction or two: runs of them go through registers, see ops/chain_tiles.h.
-enum class ChainCode : uint8_t {
-  none,
-  add,
-  sub,
-  mul,
-  div,
-  maximum,
-  minimum,
-  neg,
-  abs,
-  square,
-  relu,
-  sqrt,
-  reciprocal
-};
-struct TileKernels {
-  TileFn f32 = nullptr, f64 = nullptr, i64 = nullptr;  // null: the op does not compute in it
-  ChainCode chain = ChainCode::none;                   // of the f32 function
-};
-
-// Which operands a kernel takes from a TileSource or gives to a TileSink: those that it reads, or has
-// finished, exactly once. `lands`: results are in memory as well when the sink hears of them.
-struct Streams {
-  uint32_t inputs = 0, outputs = 0;  // bit i: operand i
-  bool lands = false;
-};
-
 // The result that may be written over an operand: its element i is computed when nobody reads that of the operand any
 // more. Elementwise ops may do so with every operand and need not say it.
 struct Overwrites {
@@ -218,12 +112,13 @@ struct Sample {
   Attrs attrs;
 };
 
-// A kernel of a .cu file; nothing where the build has no CUDA.
-#if BRRR_HAS_CUDA
-#define BRRR_CUDA_KERNEL(function) function
-#else
-#define BRRR_CUDA_KERNEL(function) nullptr
-#endif
+// Which row of the tables of scalar functions an elementwise op is. Backends with built-in elementwise kernels
+// switch on it; `none` for an op of somebody else, which is known by its expression alone.
+struct ScalarFunction {
+  enum class Family : uint8_t { none, unary, binary, activation_backward };
+  Family family = Family::none;
+  uint8_t row = 0;
+};
 
 struct OpDef {
   std::string_view name;
@@ -251,13 +146,9 @@ struct OpDef {
       nullptr;  // bytes of scratch; operands may have no data yet
   Streams streams;
   Overwrites overwrites;
-  // On a GPU: an elementwise op is an expression of x0, x1, ... in CUDA C++, which generated kernels and
-  // the built-in ones compile; any other op has a kernel, or runs as its composition.
-  std::string (*cuda_text)(const Attrs& attrs, ComputeType type) = nullptr;
-  void (*cuda)(const CudaCall&) = nullptr;
-  int64_t (*cuda_workspace)(const CudaCall&) = nullptr;
-  // Bit i: the kernel writes result i with any strides but the last, which is 1 (compiler/landing.h).
-  uint32_t cuda_rows_apart = 0;
+  // Elementwise: one element as an expression of x0, x1, ... in C++, for backends that generate kernels.
+  std::string (*expression)(const Attrs& attrs, ComputeType type) = nullptr;
+  ScalarFunction function;
 
   std::vector<Sample> (*samples)() = nullptr;
   double tolerance =

@@ -169,7 +169,7 @@ std::vector<Generation> Generator::generate_all(const std::vector<std::vector<in
   if (prompts.empty() || options.tokens == 0) return writing.results;
   Decoder& rows = decoder(static_cast<int64_t>(prompts.size()));
   rows.restart();
-  const bool is_on_gpu = rows.device().kind == DeviceKind::cuda;
+  const bool is_on_gpu = rows.device().is_accelerator();
   if (options_.draw_on == DrawOn::device || (options_.draw_on == DrawOn::automatic && is_on_gpu)) {
     write_on_device(rows, writing);
   } else {

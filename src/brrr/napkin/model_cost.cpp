@@ -179,7 +179,7 @@ TracedStep traced(const ModelConfig& given, const CostOptions& options, const Ra
   step.batch = options.batch, step.seq = options.seq;
   step.device = Device::null();
   step.optimizer = options.optimizer;
-  step.pipeline.fuse = options.fuse;
+  if (!options.fuse) step.pipeline.without.insert("fuse");
   step.pipeline.precision.policy = options.precision;
   step.pipeline.remat.policy = options.recompute;
   step.pipeline.remat.rates = remat_rates(rates);

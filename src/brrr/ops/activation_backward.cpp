@@ -5,7 +5,6 @@
 #include "brrr/ops/activation_tiles.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/elementwise_cpu.h"
-#include "brrr/ops/elementwise_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"
@@ -62,8 +61,8 @@ constexpr OpDef activation_backward(OpDef op) {
   op.infer = infer_backward;
   op.tiles = activation_backward_tiles<kFunction>;
   op.cpu = run_elementwise;
-  op.cuda_text = activation_backward_cuda_text<kFunction>;
-  op.cuda = BRRR_CUDA_KERNEL(run_activation_backward_cuda<kFunction>);
+  op.expression = activation_backward_expression<kFunction>;
+  op.function = {ScalarFunction::Family::activation_backward, static_cast<uint8_t>(kFunction)};
   op.samples = pairs_of_one_shape;
   return op;
 }

@@ -19,7 +19,7 @@ TileKernels activation_backward_tiles() {
 std::string activation_backward_text(Activation function, const Attrs& attrs, ComputeType type);
 
 template <Activation kFunction>
-std::string activation_backward_cuda_text(const Attrs& attrs, ComputeType type) {
+std::string activation_backward_expression(const Attrs& attrs, ComputeType type) {
   return activation_backward_text(kFunction, attrs, type);
 }
 

@@ -5,7 +5,6 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/attention_cpu.h"
-#include "brrr/ops/attention_cuda.h"
 #include "brrr/ops/attention_rule.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -164,8 +163,6 @@ const OpDef attention_op{.name = "attention",
                          .compose = attention_compose,
                          .cpu = attention_cpu,
                          .workspace = attention_workspace,
-                         .cuda = BRRR_CUDA_KERNEL(attention_cuda),
-                         .cuda_rows_apart = 0b1,
                          .samples = attention_samples};
 
 AttentionResult attention_with_logsumexp(const Tensor& q, const Tensor& k, const Tensor& v,

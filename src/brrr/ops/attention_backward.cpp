@@ -4,7 +4,6 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/attention_cpu.h"
-#include "brrr/ops/attention_cuda.h"
 #include "brrr/ops/attention_rule.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -101,18 +100,14 @@ std::vector<Sample> attention_backward_samples() {
 
 }  // namespace
 
-const OpDef attention_backward_op{
-    .name = "attention_backward",
-    .formula = "gradients of attention for q, k and v",
-    .kind = OpKind::contraction,
-    .infer = infer_attention_backward,
-    .cost = attention_backward_cost,
-    .compose = attention_backward_compose,
-    .cpu = attention_backward_cpu,
-    .workspace = attention_backward_workspace,
-    .cuda = BRRR_CUDA_KERNEL(attention_backward_cuda),
-    .cuda_workspace = BRRR_CUDA_KERNEL(attention_backward_cuda_workspace),
-    .cuda_rows_apart = 0b111,
-    .samples = attention_backward_samples};
+const OpDef attention_backward_op{.name = "attention_backward",
+                                  .formula = "gradients of attention for q, k and v",
+                                  .kind = OpKind::contraction,
+                                  .infer = infer_attention_backward,
+                                  .cost = attention_backward_cost,
+                                  .compose = attention_backward_compose,
+                                  .cpu = attention_backward_cpu,
+                                  .workspace = attention_backward_workspace,
+                                  .samples = attention_backward_samples};
 
 }  // namespace brrr

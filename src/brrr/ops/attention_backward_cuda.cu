@@ -170,11 +170,6 @@ __global__ void __launch_bounds__(kWarps * 32)
 
 }  // namespace
 
-int64_t attention_backward_cuda_workspace(const CudaCall& call) {
-  // delta, in f64 at most; whether tensor cores take the call also depends on addresses
-  return std::max(call.input(4).count() * 8, attention_mma_backward_workspace(call));
-}
-
 void attention_backward_cuda(const CudaCall& call) {
   if (is_mma_attention(call)) return attention_mma_backward_cuda(call);
   const AttentionShape shape = attention_shape(call, 7);

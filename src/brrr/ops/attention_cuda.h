@@ -3,7 +3,7 @@
 // f32 or f64 (attention_plain.cuh). Backward has one order of additions and no atomics.
 #pragma once
 
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 #include "brrr/ops/attention_rule.h"
 
 namespace brrr {
@@ -35,8 +35,7 @@ AttentionShape attention_shape(const CudaCall& call, int extra);
 // Whether tensor cores take the call.
 bool is_mma_attention(const CudaCall& call);
 void attention_mma_cuda(const CudaCall& call);
-// Workspace: sums of rows f32 [batch, heads, queries], behind each other, and part sums of dQ.
-int64_t attention_mma_backward_workspace(const CudaCall& call);
+// Workspace: part sums of dQ, then two sums per row, f32 [batch, heads, queries] each.
 void attention_mma_backward_cuda(const CudaCall& call);
 
 }  // namespace brrr

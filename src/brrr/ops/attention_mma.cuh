@@ -252,8 +252,6 @@ void run_key_grads(const CudaCall& call, const AttentionShape& shape, const Quer
 
 // All three gradients in one kernel (attention_mma_fused_grad_cuda.cu): which calls it takes on a Hopper GPU, the bytes of
 // its part sums (a multiple of 16), and the call.
-bool takes_fused_grad(const CudaCall& call);
-int64_t fused_grad_workspace(const CudaCall& call);
 void run_fused_grad(const CudaCall& call, const AttentionShape& shape, const QueryFacts& facts,
                     void* parts);
 

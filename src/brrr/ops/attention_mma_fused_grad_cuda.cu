@@ -7,6 +7,7 @@
 //
 // dQ of a step needs dS of both warpgroups. It is multiplied one step later, so that one barrier a step serves this and
 // the tiles that arrive. Groups of products of a step, in order: S, dP, dQ (of the step before), dV, dK.
+#include "brrr/ops/attention_fused_grad.h"
 #include "brrr/ops/attention_mma.cuh"
 #include "brrr/ops/attention_steps.cuh"
 
@@ -15,7 +16,9 @@ namespace {
 
 using namespace mma;
 
-constexpr int kDim = 64, kQueries = kStepQueries, kGroupThreads = 128;
+using fused_grad::kDim, fused_grad::kQueries;
+static_assert(kQueries == kStepQueries);
+constexpr int kGroupThreads = 128;
 constexpr int kAhead = 2;  // steps whose tiles are on their way
 constexpr int kBuffers =
     kAhead + 2;  // one is multiplied, and one may still be by the other warpgroup
@@ -23,9 +26,6 @@ constexpr int kKeyTile = kBlockRows * kDim, kQueryTile = kQueries * kDim;
 constexpr int64_t kSharedBytes =
     (kBuffers * 2 * (kKeyTile + kQueryTile) + 2 * kBlockRows * kQueries) * 2 +
     kBuffers * 2 * kQueries * 4;
-// Steps of one head must not be too few for the GPU's multiprocessors, nor part sums too large for its cache.
-constexpr int kMinUnits = 48, kMaxGridBlocks = 132, kMaxQueries = 2048;
-
 // Zeros for queries that see nothing, and for keys that nothing sees: no step comes to them.
 template <typename T>
 __device__ void clear_unseen(const AttentionShape& shape, const cuda::FaultNote& note,
@@ -241,31 +241,19 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 }  // namespace
 
-bool mma::takes_fused_grad(const CudaCall& call) {
-  const Operand &q = call.input(0), &k = call.input(1);
-  return (q.dtype == DType::bf16 || q.dtype == DType::f16) && q.shape()[3] == kDim &&
-         call.attrs.number("soft_cap") == 0 && q.shape()[0] * k.shape()[1] >= kMinUnits &&
-         q.shape()[2] <= kMaxQueries;
-}
-
-int64_t mma::fused_grad_workspace(const CudaCall& call) {
-  const Shape &q = call.input(0).shape(), &k = call.input(1).shape();
-  const int64_t blocks = std::min<int64_t>(q[0] * k[1], kMaxGridBlocks), group = q[1] / k[1];
-  return blocks * group * ((q[2] + kQueries - 1) / kQueries) * kQueryTile * 4;
-}
-
 void mma::run_fused_grad(const CudaCall& call, const AttentionShape& shape, const QueryFacts& facts,
                          void* parts) {
   const auto run = [&]<typename T, bool HasDocuments>() {
     const auto kernel = fused_grad_kernel<T, HasDocuments>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                          static_cast<int>(kSharedBytes));
-    kernel<<<std::min(shape.batch * shape.kv_heads, kMaxGridBlocks), kThreads, kSharedBytes,
-             call.stream>>>(shape, ScoreRule(shape), HeadsOf<T>(call.input(0)),
-                            HeadsOf<T>(call.input(1)), HeadsOf<T>(call.input(2)),
-                            HeadsOf<T>(call.input(5)), facts, static_cast<float4*>(parts),
-                            HeadsOf<T>(call.output(0)), HeadsOf<T>(call.output(1)),
-                            HeadsOf<T>(call.output(2)), fault_note(call));
+    const auto blocks = static_cast<unsigned>(
+        fused_grad::grid_blocks(int64_t{shape.batch} * shape.kv_heads, call.chip));
+    kernel<<<blocks, kThreads, kSharedBytes, call.stream>>>(
+        shape, ScoreRule(shape), HeadsOf<T>(call.input(0)), HeadsOf<T>(call.input(1)),
+        HeadsOf<T>(call.input(2)), HeadsOf<T>(call.input(5)), facts, static_cast<float4*>(parts),
+        HeadsOf<T>(call.output(0)), HeadsOf<T>(call.output(1)), HeadsOf<T>(call.output(2)),
+        fault_note(call));
     cuda::check_launch(call.op.name);
   };
   const auto with_type = [&]<typename T>() {

@@ -1,4 +1,5 @@
 // Attention backward on tensor cores: what it needs of each query, and dQ.
+#include "brrr/ops/attention_fused_grad.h"
 #include "brrr/ops/attention_mma.cuh"
 
 namespace brrr {
@@ -128,18 +129,13 @@ __global__ void __launch_bounds__(Tiles::kThreads, Tiles::kBlocks)
 
 }  // namespace
 
-int64_t attention_mma_backward_workspace(const CudaCall& call) {
-  const int64_t fact_bytes = call.input(4).count() * 8;
-  return takes_fused_grad(call) ? fused_grad_workspace(call) + fact_bytes : fact_bytes;
-}
-
 void attention_mma_backward_cuda(const CudaCall& call) {
   const AttentionShape shape = attention_shape(call, 7);
   const int64_t rows = call.input(4).count();
-  const bool is_fused = takes_fused_grad(call) && is_hopper();
+  const bool is_fused = fused_grad::takes(call);
   // Part sums come first: they are read 16 bytes at a time.
   float* const facts_start = reinterpret_cast<float*>(
-      call.workspace.data() + (takes_fused_grad(call) ? fused_grad_workspace(call) : 0));
+      call.workspace.data() + (is_fused ? fused_grad::workspace_bytes(call) : 0));
   const QueryFacts facts{facts_start, facts_start + rows};
   visit_kernels(call, [&]<typename Engine, typename T, int D, bool Capped>() {
     const HeadsOf<T> q(call.input(0)), k(call.input(1)), v(call.input(2)), dout(call.input(5));

@@ -3,7 +3,6 @@
 
 #include "brrr/ops/binary_tiles.h"
 #include "brrr/ops/elementwise_cpu.h"
-#include "brrr/ops/elementwise_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/samples.h"
 
@@ -15,8 +14,8 @@ constexpr OpDef pair_function(OpDef op) {
   op.infer = kInfer;
   op.tiles = binary_tiles<kFunction>;
   op.cpu = run_elementwise;
-  op.cuda_text = binary_cuda_text<kFunction>;
-  op.cuda = BRRR_CUDA_KERNEL(run_binary_cuda<kFunction>);
+  op.expression = binary_expression<kFunction>;
+  op.function = {ScalarFunction::Family::binary, static_cast<uint8_t>(kFunction)};
   op.samples = kSamples;
   return op;
 }

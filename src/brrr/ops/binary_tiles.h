@@ -38,7 +38,7 @@ TileKernels binary_tiles() {
 std::string binary_text(Binary function, const Attrs& attrs, ComputeType type);
 
 template <Binary kFunction>
-std::string binary_cuda_text(const Attrs& attrs, ComputeType type) {
+std::string binary_expression(const Attrs& attrs, ComputeType type) {
   return binary_text(kFunction, attrs, type);
 }
 

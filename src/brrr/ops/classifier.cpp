@@ -4,7 +4,6 @@
 #include "brrr/ops/cross_entropy_call.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"
-#include "brrr/ops/softmax_cuda.h"
 
 namespace brrr {
 namespace {
@@ -53,7 +52,6 @@ const OpDef classifier_op{.name = "classifier",
                           .cost = classifier_cost,
                           .compose = classifier_compose,
                           .overwrites = {.input = 0, .output = 1},
-                          .cuda = BRRR_CUDA_KERNEL(classifier_cuda),
                           .samples = classifier_samples};
 
 }  // namespace brrr

@@ -2,7 +2,6 @@
 
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/graph/call.h"
-#include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
@@ -63,7 +62,6 @@ const OpDef cast_op{.name = "cast",
                                                       call.attrs.get<DType>("dtype"));
                         },
                     .cpu = run_copy,
-                    .cuda = BRRR_CUDA_KERNEL(run_copy_cuda),
                     .samples = cast_samples};
 
 const OpDef copy_op{.name = "copy",
@@ -78,7 +76,6 @@ const OpDef copy_op{.name = "copy",
                           return reference_by_element(call.input(0), call.input(0).dtype());
                         },
                     .cpu = run_copy,
-                    .cuda = BRRR_CUDA_KERNEL(run_copy_cuda),
                     .samples = samples_any};
 
 Tensor cast(const Tensor& x, DType dtype) {

@@ -2,7 +2,7 @@
 // copies into parts of a result.
 #pragma once
 
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 
 namespace brrr {
 

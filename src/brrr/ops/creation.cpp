@@ -6,7 +6,6 @@
 #include "brrr/ops/binary.h"
 #include "brrr/ops/convert_cpu.h"
 #include "brrr/ops/copy.h"
-#include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/views.h"
@@ -77,7 +76,6 @@ const OpDef full_op{.name = "full",
                           const double value = call.attrs.number("value");
                           generate(call, [value](int64_t) { return value; });
                         },
-                    .cuda = BRRR_CUDA_KERNEL(full_cuda),
                     .samples = []() -> std::vector<Sample> {
                       return {{{}, full_attrs({3, 5}, 2.5, {})},
                               {{}, full_attrs({}, -1, {.dtype = DType::bf16})},
@@ -97,7 +95,6 @@ const OpDef arange_op{
           const double start = call.attrs.number("start"), step = call.attrs.number("step");
           generate(call, [=](int64_t i) { return start + static_cast<double>(i) * step; });
         },
-    .cuda = BRRR_CUDA_KERNEL(arange_cuda),
     .samples = []() -> std::vector<Sample> {
       return {{{}, arange_attrs(10, 0, 1, {.dtype = DType::i64})},
               {{}, arange_attrs(7, -1, 0.25, {})},
@@ -135,7 +132,6 @@ const OpDef number_op{
                          is_float ? static_cast<const void*>(&number) : &integer, output.dtype,
                          output.base, output.layout->offset, 1, 1);
         },
-    .cuda = BRRR_CUDA_KERNEL(number_cuda),
     .samples = []() -> std::vector<Sample> {
       const auto number = [](DType dtype, AttrValue value) {
         return Sample{{}, {{"dtype", dtype}, {"device", Device::cpu()}, {"value", value}}};

@@ -9,7 +9,6 @@
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/rows_cpu.h"
-#include "brrr/ops/softmax_cuda.h"
 #include "brrr/ops/softmax_rows.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -113,7 +112,6 @@ const OpDef cross_entropy_op{.name = "cross_entropy",
                              .grad_reads = {.inputs = 0b11, .outputs = 0b10},
                              .compose = cross_entropy_compose,
                              .cpu = cross_entropy_cpu,
-                             .cuda = BRRR_CUDA_KERNEL(cross_entropy_cuda),
                              .samples = cross_entropy_samples};
 
 Tensor cross_entropy_each(const Tensor& logits, const Tensor& targets,

@@ -8,7 +8,6 @@
 #include "brrr/ops/pad_roll.h"
 #include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
-#include "brrr/ops/softmax_cuda.h"
 #include "brrr/ops/softmax_rows.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -116,7 +115,6 @@ const OpDef cross_entropy_backward_op{.name = "cross_entropy_backward",
                                       .cpu = backward_cpu,
                                       // Logits are the largest values of a step.
                                       .overwrites = {.input = 0, .output = 0},
-                                      .cuda = BRRR_CUDA_KERNEL(cross_entropy_backward_cuda),
                                       .samples = backward_samples};
 
 }  // namespace brrr

@@ -6,7 +6,6 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/creation.h"
-#include "brrr/ops/draw_tokens_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"
@@ -239,7 +238,6 @@ const OpDef draw_tokens_op{
     .infer = infer_draw,
     .reference = draw_reference,
     .cpu = draw_cpu,
-    .cuda = BRRR_CUDA_KERNEL(draw_tokens_cuda),
     .samples = draw_samples};
 
 Tensor draw_settings(const SamplingOptions& options) {

@@ -1,7 +1,7 @@
 // The kernel of draw_tokens.cpp.
 #pragma once
 
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 
 namespace brrr {
 

@@ -9,7 +9,6 @@
 #include "brrr/ops/loop_nest.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/random_cpu.h"
-#include "brrr/ops/random_cuda.h"
 #include "brrr/ops/samples.h"
 
 namespace brrr {
@@ -95,7 +94,6 @@ const OpDef dropout_op{.name = "dropout",
                        .grad_reads = {.inputs = 0b10},
                        .compose = dropout_compose,
                        .cpu = dropout_cpu,
-                       .cuda = BRRR_CUDA_KERNEL(dropout_cuda),
                        .samples = dropout_samples};
 
 Tensor dropout(const Tensor& x, double p, const KeyArg& key) {

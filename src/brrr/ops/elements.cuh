@@ -9,7 +9,7 @@
 
 #include "brrr/device/cuda/fault.h"
 #include "brrr/device/cuda/runtime.h"
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 #include "brrr/ops/loop_nest.h"
 #include "brrr/ops/wrap.h"
 #include "brrr/tensor/element.h"

@@ -4,11 +4,14 @@
 
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/ops/activation_functors.h"
+#include "brrr/ops/activation_tiles.h"
 #include "brrr/ops/binary_functors.h"
+#include "brrr/ops/binary_tiles.h"
 #include "brrr/ops/device_elements.h"
 #include "brrr/ops/elementwise_builtin.h"
 #include "brrr/ops/elementwise_cuda.h"
 #include "brrr/ops/unary_functors.h"
+#include "brrr/ops/unary_tiles.h"
 
 namespace brrr {
 namespace {
@@ -152,7 +155,7 @@ __device__ T activation_backward(Activation function, T x, T dy) {
 
 template <typename T>
 __device__ T result(const BuiltinElementwise& call, const T* x) {
-  using Family = BuiltinFunction::Family;
+  using Family = ScalarFunction::Family;
   switch (static_cast<Family>(call.family)) {
     case Family::unary: return unary(static_cast<Unary>(call.function), x[0], call.settings);
     case Family::binary: return binary(static_cast<Binary>(call.function), x[0], x[1], x[2]);

@@ -12,7 +12,7 @@ inline constexpr int kBuiltinOperands = 5;  // inputs and, last, the result
 inline constexpr int kBuiltinRank = 8;
 
 struct BuiltinElementwise {
-  uint8_t family, function;  // BuiltinFunction, and the enum of its family
+  uint8_t family, function;  // ScalarFunction::Family, and the enum of its family
   uint8_t compute_type;      // ComputeType
   uint8_t operands, rank;
   uint8_t dtypes[kBuiltinOperands];  // DType

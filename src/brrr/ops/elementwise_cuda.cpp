@@ -13,6 +13,7 @@
 #include "brrr/ops/elementwise_text.h"
 #include "brrr/ops/loop_nest.h"
 #include "brrr/ops/unary_settings.h"
+#include "brrr/ops/unary_tiles.h"
 
 namespace brrr {
 namespace {
@@ -36,10 +37,6 @@ void require_no_packed(const CudaCall& call) {
   }
 }
 
-std::byte* first_byte(const Operand& operand) {
-  return operand.base + storage_bytes(operand.dtype, operand.layout->offset);
-}
-
 // ---- the built-in kernel ---------------------------------------------------------------------------
 #if BRRR_HAS_CUDA
 template <typename T>
@@ -48,23 +45,23 @@ void set_clamp(const Attrs& attrs, double* settings) {
   settings[0] = static_cast<double>(clamp.low), settings[1] = static_cast<double>(clamp.high);
 }
 
-void set_settings(const CudaCall& call, BuiltinFunction function, ComputeType type,
+void set_settings(const CudaCall& call, ScalarFunction function, ComputeType type,
                   double* settings) {
-  if (function.family != BuiltinFunction::Family::unary) return;
-  if (function.function == static_cast<uint8_t>(Unary::leaky_relu))
+  if (function.family != ScalarFunction::Family::unary) return;
+  if (function.row == static_cast<uint8_t>(Unary::leaky_relu))
     settings[0] = call.attrs.number("slope");
-  if (function.function == static_cast<uint8_t>(Unary::clamp))
+  if (function.row == static_cast<uint8_t>(Unary::clamp))
     visit_compute(type, [&]<typename T>() { set_clamp<T>(call.attrs, settings); });
 }
 
-void run_builtin(const CudaCall& call, BuiltinFunction function, ComputeType type) {
+void run_builtin(const CudaCall& call, ScalarFunction function, ComputeType type) {
   const Operand& output = call.output(0);
   SmallVector<const Layout*, kMaxNestOperands> layouts;
   for (const Operand& input : call.inputs) layouts.push_back(input.layout);
   layouts.push_back(output.layout);
   const LoopNest nest = make_nest(output.shape(), layouts);
   BuiltinElementwise builtin{.family = static_cast<uint8_t>(function.family),
-                             .function = function.function,
+                             .function = function.row,
                              .compute_type = static_cast<uint8_t>(type),
                              .operands = static_cast<uint8_t>(nest.operands),
                              .rank = static_cast<uint8_t>(nest.rank),
@@ -93,7 +90,7 @@ void say_once_that_builtin_kernels_run() {
   (void)said;
 }
 #else
-void run_builtin(const CudaCall& call, BuiltinFunction, ComputeType) {
+void run_builtin(const CudaCall& call, ScalarFunction, ComputeType) {
   fail(call.op.name, ": this build has no CUDA kernels");
 }
 void say_once_that_builtin_kernels_run() {}
@@ -180,8 +177,8 @@ void run_generated(const CudaCall& call, ComputeType type) {
   kernel.kernel->launch({.grid = {kernel.blocks}, .block = {kTextBlock}}, call.stream, arguments);
 }
 
-void run(const CudaCall& call, BuiltinFunction function, ComputeType type) {
-  using Family = BuiltinFunction::Family;
+void run(const CudaCall& call, ScalarFunction function, ComputeType type) {
+  using Family = ScalarFunction::Family;
   const int64_t count = call.output(0).count();
   if (count == 0) return;
   require_no_packed(call);
@@ -193,12 +190,6 @@ void run(const CudaCall& call, BuiltinFunction function, ComputeType type) {
 
 }  // namespace
 
-void run_elementwise_cuda(const CudaCall& call, BuiltinFunction function) {
-  run(call, function, choose_type(call));
-}
-
-void run_elementwise_cuda(const CudaCall& call) {
-  run(call, {BuiltinFunction::Family::none}, choose_type(call));
-}
+void run_elementwise_cuda(const CudaCall& call) { run(call, call.op.function, choose_type(call)); }
 
 }  // namespace brrr

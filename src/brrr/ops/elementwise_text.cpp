@@ -188,9 +188,9 @@ std::string number_text(double value, ComputeType type) {
 
 std::string statement_text(const OpDef& op, const Attrs& attrs, ComputeType type, int result,
                            std::span<const int> values) {
-  invariant(op.cuda_text != nullptr, op.name, " has no text for generated kernels");
+  invariant(op.expression != nullptr, op.name, " has no text for generated kernels");
   return fmt::format("const {} v{} = {};", compute_type_text(type), result,
-                     with_values(op.cuda_text(attrs, type), values));
+                     with_values(op.expression(attrs, type), values));
 }
 
 int pack_of(const ElementwiseText& program) {

@@ -46,7 +46,7 @@ struct TableRows {
 
 // ---- Four columns a thread.
 
-constexpr uint32_t kPiece = 64;
+constexpr uint32_t kPiece = EmbeddingGradMemory::kPiece;
 template <typename T>
 using Quad = std::conditional_t<sizeof(T) == 2, uint2, uint4>;
 
@@ -185,26 +185,14 @@ bool has_quads(const Operand& x) {
   return whole;
 }
 
-int64_t piece_count(int64_t ids) { return (ids + kPiece - 1) / kPiece; }
-
-// What of the workspace is whose, in bytes.
-struct Memory {
-  int64_t pairs, starts, slots, sorting;
-  explicit Memory(const CudaCall& call) {
-    const int64_t count = call.input(1).count(), rows = call.output(0).shape()[0],
-                  dim = call.output(0).shape()[1];
-    pairs = SortBuffers<uint32_t>::bytes(count);
-    starts = whole_lines((rows + 1) * 4);
-    slots = whole_lines(piece_count(count) * 2 * dim * 4);
-    sorting = cub_bytes<uint32_t>(count);
-  }
-  int64_t total() const { return pairs + starts + slots + sorting; }
-};
+EmbeddingGradMemory memory_of(const CudaCall& call) {
+  return {call.input(1).count(), call.output(0).shape()[0], call.output(0).shape()[1]};
+}
 
 template <typename T, typename Y>
 void sum_quads(const CudaCall& call, const TableRows& rows, float4* slots) {
   Y* const y = Elements(call.output(0)).as<Y>();
-  const auto pieces = static_cast<unsigned>(piece_count(rows.count));
+  const auto pieces = static_cast<unsigned>(EmbeddingGradMemory::pieces(rows.count));
   launch_for_each(call, int64_t{rows.rows} * rows.quads, SumShortRows<T, Y>{rows, y});
   sum_pieces_kernel<T><<<pieces, kPieceThreads, 0, call.stream>>>(rows, slots);
   cuda::check_launch(call.op.name);
@@ -230,10 +218,6 @@ bool run_quads(const CudaCall& call, const TableRows& rows, float4* slots) {
 
 }  // namespace
 
-int64_t embedding_grad_cuda_workspace(const CudaCall& call) {
-  return call.input(1).count() == 0 ? 0 : Memory(call).total();
-}
-
 void embedding_grad_cuda(const CudaCall& call) {
   const Operand &dy = call.input(0), &ids = call.input(1), &y = call.output(0);
   if (y.count() == 0) return;
@@ -243,7 +227,7 @@ void embedding_grad_cuda(const CudaCall& call) {
                            call.stream);
   }
   require_countable(call, std::max(count, rows));
-  const Memory memory(call);
+  const EmbeddingGradMemory memory = memory_of(call);
   std::byte* const base = call.workspace.data();
   const SortBuffers<uint32_t> buffers(base, count);
   launch_for_each(call, count,

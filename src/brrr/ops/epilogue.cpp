@@ -3,7 +3,6 @@
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
-#include "brrr/ops/epilogue_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/matmul.h"
 #include "brrr/ops/op_list.h"
@@ -218,8 +217,6 @@ const OpDef matmul_gelu_op{.name = "matmul_gelu",
                            .infer = infer_gelu,
                            .cost = gelu_cost,
                            .compose = gelu_compose,
-                           .cuda = BRRR_CUDA_KERNEL(matmul_gelu_cuda),
-                           .cuda_workspace = BRRR_CUDA_KERNEL(epilogue_cuda_workspace),
                            .samples = gelu_samples,
                            .tolerance = kLibraryGelu};
 
@@ -230,8 +227,6 @@ const OpDef matmul_gelu_backward_op{.name = "matmul_gelu_backward",
                                     .infer = infer_gelu_backward,
                                     .cost = gelu_backward_cost,
                                     .compose = gelu_backward_compose,
-                                    .cuda = BRRR_CUDA_KERNEL(matmul_gelu_backward_cuda),
-                                    .cuda_workspace = BRRR_CUDA_KERNEL(epilogue_cuda_workspace),
                                     .samples = gelu_backward_samples,
                                     .tolerance = kLibraryGelu};
 
@@ -243,8 +238,6 @@ const OpDef matmul_sums_op{.name = "matmul_sums",
                            .cost = sums_cost,
                            .compose = sums_compose,
                            .overwrites = {.input = 2, .output = 0},
-                           .cuda = BRRR_CUDA_KERNEL(matmul_sums_cuda),
-                           .cuda_workspace = BRRR_CUDA_KERNEL(epilogue_cuda_workspace),
                            .samples = sums_samples};
 
 const OpDef matmul_add_op{.name = "matmul_add",
@@ -255,8 +248,6 @@ const OpDef matmul_add_op{.name = "matmul_add",
                           .cost = add_cost,
                           .compose = add_compose,
                           .overwrites = {.input = 2, .output = 0},
-                          .cuda = BRRR_CUDA_KERNEL(matmul_add_cuda),
-                          .cuda_workspace = BRRR_CUDA_KERNEL(epilogue_cuda_workspace),
                           .samples = add_samples};
 
 }  // namespace brrr

@@ -1,9 +1,6 @@
 #include "brrr/ops/epilogue_cuda.h"
 
 #include "brrr/device/cuda/runtime.h"
-
-#if BRRR_HAS_CUDA
-
 #include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/matmul_cuda.h"
 #include "brrr/ops/op_list.h"
@@ -68,7 +65,7 @@ class TurnedCall {
       : layout_(transpose_layout(
             contiguous_layout({call.inputs[0].shape()[1], call.inputs[0].shape()[0]}), 0, 1)),
         inputs_(call.inputs.begin(), call.inputs.end()),
-        call_{call.op, {}, call.outputs, call.attrs, call.workspace, call.stream} {
+        call_{call.op, {}, call.outputs, call.attrs, call.workspace, call.stream, call.chip} {
     inputs_[0].layout = &layout_;
     call_.inputs = inputs_;
     product_bytes_ = (product_cuda_workspace(call_, extras_of(call_)) + kAlignment - 1) /
@@ -107,24 +104,16 @@ int64_t epilogue_cuda_workspace(const CudaCall& call) {
   return product_cuda_workspace(call, extras_of(call));
 }
 
-bool has_epilogue_cuda(const EpilogueQuestion& question, int device) {
-  if (device >= cuda::gpu_count()) return true;
+bool has_epilogue_cuda(const EpilogueQuestion& question, const Chip& chip,
+                       std::optional<int> device) {
   const bool is_gelu = &question.op == &matmul_gelu_op || &question.op == &matmul_gelu_backward_op;
-  if (is_gelu && cuda::device_facts(device).major < kFirstGeluArchitecture) return false;
+  if (is_gelu && chip.major < kFirstGeluArchitecture) return false;
   const std::vector<Operand> inputs = operands_of(question.input_layouts, question.input_dtypes),
                              outputs = operands_of(question.output_layouts, question.output_dtypes);
-  const CudaCall call{question.op, inputs, outputs, question.attrs, {}, cuda::stream(device)};
+  const CudaCall call{
+      question.op, inputs, outputs, question.attrs, {}, device ? cuda::stream(*device) : nullptr,
+      chip};
   return has_product_cuda(call, extras_of(call));
 }
 
 }  // namespace brrr
-
-#else
-
-namespace brrr {
-
-bool has_epilogue_cuda(const EpilogueQuestion&, int) { return true; }
-
-}  // namespace brrr
-
-#endif

@@ -1,7 +1,9 @@
 // CUDA kernels of ops/epilogue.h: one call of cuBLASLt each.
 #pragma once
 
-#include "brrr/graph/op_def.h"
+#include <optional>
+
+#include "brrr/graph/cuda_call.h"
 
 namespace brrr {
 
@@ -18,8 +20,9 @@ struct EpilogueQuestion {
   std::span<const Layout> input_layouts, output_layouts;
   std::span<const DType> input_dtypes, output_dtypes;
 };
-// Whether the library of this GPU has the product without copies of its operands. Where there is no such GPU
-// programs are planned, not run, and the answer is yes.
-bool has_epilogue_cuda(const EpilogueQuestion& question, int device);
+// Whether the matrix library multiplies the operands with this epilogue, without copies of them: by rules over dtypes,
+// strides and the chip. Where the device is here its library is asked for an algorithm as well.
+bool has_epilogue_cuda(const EpilogueQuestion& question, const Chip& chip,
+                       std::optional<int> device);
 
 }  // namespace brrr

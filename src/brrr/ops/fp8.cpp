@@ -2,7 +2,6 @@
 
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
-#include "brrr/ops/fp8_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/matmul.h"
 #include "brrr/ops/product_factors.h"
@@ -155,7 +154,6 @@ const OpDef quantize_op{.name = "quantize",
                         .infer = infer_quantize,
                         .cost = quantize_cost,
                         .compose = quantize_compose,
-                        .cuda = BRRR_CUDA_KERNEL(quantize_cuda),
                         .samples = quantize_samples};
 
 const OpDef matmul_scaled_op{.name = "matmul_scaled",
@@ -165,8 +163,6 @@ const OpDef matmul_scaled_op{.name = "matmul_scaled",
                              .infer = infer_scaled,
                              .cost = scaled_cost,
                              .compose = scaled_compose,
-                             .cuda = BRRR_CUDA_KERNEL(matmul_scaled_cuda),
-                             .cuda_workspace = BRRR_CUDA_KERNEL(matmul_scaled_cuda_workspace),
                              .samples = scaled_samples};
 
 }  // namespace brrr

@@ -1,7 +1,7 @@
 // CUDA kernels of ops/fp8.h.
 #pragma once
 
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 
 namespace brrr {
 
@@ -12,5 +12,12 @@ void quantize_cuda(const CudaCall& call);
 // kernel that scales it.
 void matmul_scaled_cuda(const CudaCall& call);
 int64_t matmul_scaled_cuda_workspace(const CudaCall& call);
+
+// The library reads scales at multiples of 16 bytes only; those of a program are neighbours in a vector.
+inline constexpr int kScaleSpan = 16 / sizeof(float);
+// placed[0] = *a, placed[kScaleSpan] = *b, on the device.
+void place_scales_cuda(const CudaCall& call, const float* a, const float* b, float* placed);
+// The result of the call from its matmul in f32: times both scales, plus the bias.
+void scale_product_cuda(const CudaCall& call, const float* product);
 
 }  // namespace brrr

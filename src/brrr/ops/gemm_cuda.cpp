@@ -17,8 +17,6 @@
 namespace brrr {
 namespace {
 
-bool is_f8(DType dtype) { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
-
 bool adds_in_place(const Gemm& gemm) {
   return gemm.accumulate || (gemm.addend && gemm.addend == gemm.c.data);
 }
@@ -54,21 +52,15 @@ cublasLtMatmulAlgo_t for_library(const GemmAlgorithm& algorithm) {
 }
 
 constexpr int kCandidates = 8;
-constexpr double kWorthTiming = 5e7;  // FLOPs: below, differences drown in the launch
 // Products of a step that is bound by the GPU's power. A quarter of a second, in which the limit of power shows fully, chose
 // no better than this and made a calibration take minutes.
 constexpr double kWorthHeating = 5e10, kHeatSeconds = 0.03;
-
-double flops_of(const Gemm& gemm) {
-  return 2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
-         static_cast<double>(gemm.k) * static_cast<double>(gemm.batch);
-}
 
 // The median of three rounds; a round is long enough for the clock of events.
 double seconds_of(const GemmDescription& description, const Gemm& gemm,
                   const cublasLtMatmulAlgo_t& algorithm, cuda::Stream stream,
                   std::span<std::byte> workspace) {
-  const int runs = flops_of(gemm) > kWorthHeating ? 2 : 8;
+  const int runs = gemm.flops() > kWorthHeating ? 2 : 8;
   std::array<double, 3> seconds{};
   cuda::Event begin, end;
   for (double& round : seconds) {
@@ -124,7 +116,7 @@ cublasLtMatmulAlgo_t choose(const GemmDescription& description, const Gemm& gemm
   if (cuda::is_capturing(stream)) return found.front().algo;  // nothing can be timed now; later
   std::vector<GemmAlgorithm> candidates;
   for (const cublasLtMatmulHeuristicResult_t& each : found) candidates.push_back(opaque(each.algo));
-  if (flops_of(gemm) < kWorthTiming)
+  if (gemm.flops() < kFlopsWorthTiming)
     return for_library(choose_gemm_algorithm(gemm_choices(), key, candidates, {}));
   Gemm timed = gemm;
   const ScratchResult scratch(timed, stream);
@@ -134,50 +126,10 @@ cublasLtMatmulAlgo_t choose(const GemmDescription& description, const Gemm& gemm
       return seconds_of(description, timed, for_library(algorithm), stream, workspace);
     };
   return for_library(choose_gemm_algorithm(gemm_choices(), key, candidates, clock,
-                                           flops_of(gemm) > kWorthHeating ? kHeatSeconds : 0));
-}
-
-bool has_unit_stride(const GemmMatrix& x) { return x.col_stride == 1 || x.row_stride == 1; }
-
-// The library wants the leading axis to cover the other one; a stride of 0 repeats elements.
-bool is_matrix(const GemmMatrix& x, int64_t rows, int64_t cols) {
-  if (!has_unit_stride(x)) return false;
-  return is_row_major(x) ? x.row_stride >= cols : x.col_stride >= rows;
-}
-
-bool are_dtypes_supported(const Gemm& gemm) {
-  const DType a = gemm.a.dtype, b = gemm.b.dtype, c = gemm.c.dtype;
-  if (is_f8(a) || is_f8(b)) {
-    const bool mixed = is_f8(a) && is_f8(b) && !(a == DType::f8e5m2 && b == DType::f8e5m2);
-    const bool aligned = gemm.m % 16 == 0 && gemm.n % 16 == 0 && gemm.k % 16 == 0;
-    // 8-bit products exist for operands that both run along k.
-    const bool along_k = is_row_major(gemm.a) && !is_row_major(gemm.b);
-    return mixed && aligned && along_k && (c == DType::bf16 || c == DType::f16 || c == DType::f32);
-  }
-  if (a != b) return false;
-  if (a == DType::f64 || a == DType::f32) return c == a;
-  return (a == DType::bf16 || a == DType::f16) && (c == a || c == DType::f32);
+                                           gemm.flops() > kWorthHeating ? kHeatSeconds : 0));
 }
 
 }  // namespace
-
-int64_t gemm_workspace_bytes(const Gemm& gemm) {
-  return flops_of(gemm) < kWorthTiming ? int64_t{1} << 20 : kGemmWorkspaceBytes;
-}
-
-bool is_gemm_supported(const Gemm& gemm) {
-  return cuda::cublaslt() && gemm.m > 0 && gemm.n > 0 && gemm.k > 0 && gemm.batch > 0 &&
-         gemm.batch <= INT32_MAX && gemm.m <= INT32_MAX && gemm.n <= INT32_MAX &&
-         gemm.k <= INT32_MAX && is_matrix(gemm.a, gemm.m, gemm.k) &&
-         is_matrix(gemm.b, gemm.k, gemm.n) && is_row_major(gemm.c) && are_dtypes_supported(gemm);
-}
-
-bool has_f8_products() {
-  if (!cuda::cublaslt()) return false;
-  if (cuda::gpu_count() == 0) return true;
-  const cuda::DeviceFacts& facts = cuda::device_facts(cuda::current_device());
-  return facts.major > 8 || (facts.major == 8 && facts.minor >= 9);
-}
 
 bool has_gemm_algorithm(const Gemm& gemm) {
   if (!is_gemm_supported(gemm)) return false;
@@ -218,9 +170,6 @@ std::string gemm_library_text(int device) {
 
 namespace brrr {
 
-int64_t gemm_workspace_bytes(const Gemm&) { return 0; }
-bool is_gemm_supported(const Gemm&) { return false; }
-bool has_f8_products() { return false; }
 bool has_gemm_algorithm(const Gemm&) { return false; }
 void run_gemm_cuda(const Gemm&, cuda::Stream, std::span<std::byte>) {
   fail("this build has no CUDA; configure with -DBRRR_CUDA=ON, or use the cpu");
@@ -239,7 +188,7 @@ GemmChoices& gemm_choices() {
 }
 
 AlgorithmChoices algorithms_of_run(Device device) {
-  if (device.kind != DeviceKind::cuda) return {};
+  if (!device.is_accelerator()) return {};
   return {.library = gemm_library_text(device.index), .lines = gemm_choices().used_text()};
 }
 

@@ -23,6 +23,10 @@ struct GemmMatrix {
   DType dtype;
   int64_t row_stride, col_stride, batch_stride;  // batch_stride 0: the same for all
 };
+inline bool is_row_major(const GemmMatrix& x) { return x.col_stride == 1; }
+inline int64_t leading(const GemmMatrix& x) {
+  return is_row_major(x) ? x.row_stride : x.col_stride;
+}
 
 // What is done to the product before it is stored. gelu is the tanh form.
 enum class GemmEpilogue : uint8_t {
@@ -50,17 +54,23 @@ struct Gemm {
   void* aux = nullptr;             // [m, n] of c's dtype
   const float* a_scale = nullptr;  // 8-bit operands: one number on the device each
   const float* b_scale = nullptr;
+
+  double flops() const {
+    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+           static_cast<double>(batch);
+  }
 };
+inline bool adds(const Gemm& gemm) { return gemm.accumulate || gemm.addend != nullptr; }
+inline constexpr double kFlopsWorthTiming = 5e7;  // below, differences drown in the launch
 
 // Bytes that a product may ask for. Fixed, so that graphs replay with one address.
 inline constexpr int64_t kGemmWorkspaceBytes = int64_t{32} << 20;
 int64_t gemm_workspace_bytes(const Gemm& gemm);
 
-// Whether cuBLASLt takes it: dtypes, strides, alignment. Without cuBLASLt nothing is.
+// Whether cuBLASLt takes it: dtypes and strides. On a machine with a GPU and without cuBLASLt it takes nothing.
 bool is_gemm_supported(const Gemm& gemm);
-// Whether the library is there and the current device multiplies 8-bit factors: since compute capability 8.9. Without a
-// GPU programs are planned for one that does.
-bool has_f8_products();
+// Whether the library is there and the chip multiplies 8-bit operands: since compute capability 8.9.
+bool has_f8_products(const Chip& chip);
 // Whether it has an algorithm for it on the current device; nothing runs, addresses only show alignment.
 bool has_gemm_algorithm(const Gemm& gemm);
 void run_gemm_cuda(const Gemm& gemm, cuda::Stream stream, std::span<std::byte> workspace);

@@ -10,12 +10,6 @@
 
 namespace brrr {
 
-inline bool is_row_major(const GemmMatrix& x) { return x.col_stride == 1; }
-inline int64_t leading(const GemmMatrix& x) {
-  return is_row_major(x) ? x.row_stride : x.col_stride;
-}
-inline bool adds(const Gemm& gemm) { return gemm.accumulate || gemm.addend != nullptr; }
-
 class GemmDescription {
  public:
   explicit GemmDescription(const Gemm& gemm);

@@ -3,7 +3,6 @@
 #include "brrr/graph/call.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/index_cpu.h"
-#include "brrr/ops/index_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"
@@ -229,7 +228,6 @@ const OpDef gather_op{.name = "gather",
                       .grad_reads = {.inputs = 0b10},
                       .reference = gather_reference,
                       .cpu = gather_cpu,
-                      .cuda = BRRR_CUDA_KERNEL(gather_cuda),
                       .samples = gather_samples};
 
 const OpDef scatter_add_op{.name = "scatter_add",
@@ -243,8 +241,6 @@ const OpDef scatter_add_op{.name = "scatter_add",
                            .reference = scatter_add_reference,
                            .cpu = scatter_add_cpu,
                            .workspace = scatter_add_workspace,
-                           .cuda = BRRR_CUDA_KERNEL(scatter_add_cuda),
-                           .cuda_workspace = BRRR_CUDA_KERNEL(scatter_add_cuda_workspace),
                            .samples = scatter_add_samples};
 
 const OpDef embedding_op{
@@ -262,7 +258,6 @@ const OpDef embedding_op{
     .grad_reads = {.inputs = 0b10},
     .compose = embedding_compose,
     .cpu = embedding_cpu,
-    .cuda = BRRR_CUDA_KERNEL(embedding_cuda),
     .samples = embedding_samples};
 
 const OpDef embedding_grad_op{.name = "embedding_grad",
@@ -278,8 +273,6 @@ const OpDef embedding_grad_op{.name = "embedding_grad",
                               .compose = embedding_grad_compose,
                               .cpu = embedding_grad_cpu,
                               .workspace = embedding_grad_workspace,
-                              .cuda = BRRR_CUDA_KERNEL(embedding_grad_cuda),
-                              .cuda_workspace = BRRR_CUDA_KERNEL(embedding_grad_cuda_workspace),
                               .samples = embedding_grad_samples};
 
 Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {

@@ -102,10 +102,6 @@ void index_select_cuda(const CudaCall& call) {
 
 namespace {
 
-bool adds_in_place(const Operand& output) {
-  return is_natural(output.dtype) && output.layout->is_contiguous();
-}
-
 template <typename C>
 struct AddLane {
   Elements index, source;
@@ -139,18 +135,12 @@ struct Lanes {
 
 }  // namespace
 
-int64_t scatter_add_cuda_workspace(const CudaCall& call) {
-  const Operand& output = call.output(0);
-  if (adds_in_place(output)) return 0;
-  return storage_bytes(natural_dtype(compute_type(output.dtype)), output.count());
-}
-
 void scatter_add_cuda(const CudaCall& call) {
   const Operand &x = call.input(0), &index = call.input(1), &source = call.input(2),
                 &output = call.output(0);
   const int axis = normalize_axis(call.attrs.integer("axis"), x.shape().size(), "scatter_add");
   const Layout packed = contiguous_layout(x.shape());
-  const bool in_place = adds_in_place(output);
+  const bool in_place = scatter_adds_in_place(output);
   const Operand total =
       in_place ? output
                : Operand{call.workspace.data(), &packed, natural_dtype(compute_type(output.dtype))};

@@ -2,7 +2,7 @@
 // (device/cuda/fault.h), read nothing and give 0.
 #pragma once
 
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 
 namespace brrr {
 
@@ -11,6 +11,8 @@ void embedding_cuda(const CudaCall& call);
 void index_select_cuda(const CudaCall& call);
 void scatter_add_cuda(const CudaCall& call);
 int64_t scatter_add_cuda_workspace(const CudaCall& call);
+// Where sums grow in the result itself; otherwise they do in scratch of a wider dtype.
+bool scatter_adds_in_place(const Operand& output);
 
 // Without atomics: ids are sorted with their places, and each row is summed in the order of its ids.
 void embedding_grad_cuda(const CudaCall& call);

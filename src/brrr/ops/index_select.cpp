@@ -6,7 +6,6 @@
 #include "brrr/ops/creation.h"
 #include "brrr/ops/index.h"
 #include "brrr/ops/index_cpu.h"
-#include "brrr/ops/index_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"
@@ -158,7 +157,6 @@ const OpDef index_select_op{.name = "index_select",
                             .grad_reads = {.inputs = 0b10},
                             .compose = index_select_compose,
                             .cpu = index_select_cpu,
-                            .cuda = BRRR_CUDA_KERNEL(index_select_cuda),
                             .samples = index_select_samples};
 
 const OpDef index_add_op{.name = "index_add",

@@ -2,7 +2,6 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/copy.h"
-#include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
@@ -181,7 +180,6 @@ const OpDef concat_op{.name = "concat",
                       .grad = concat_grad,
                       .reference = concat_reference,
                       .cpu = concat_cpu,
-                      .cuda = BRRR_CUDA_KERNEL(concat_cuda),
                       .samples = concat_samples};
 
 const OpDef stack_op{.name = "stack",

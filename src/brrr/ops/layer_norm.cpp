@@ -6,7 +6,6 @@
 #include "brrr/ops/creation.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/norm_cpu.h"
-#include "brrr/ops/norm_cuda.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"
@@ -96,7 +95,6 @@ const OpDef layer_norm_op{.name = "layer_norm",
                           .compose = layer_norm_compose,
                           .cpu = [](const KernelCall& call) { run_norm(call, Norm::layer); },
                           .streams = {.inputs = 1, .outputs = 1},
-                          .cuda = BRRR_CUDA_KERNEL(layer_norm_cuda),
                           .samples = layer_norm_samples};
 
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {

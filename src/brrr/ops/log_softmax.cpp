@@ -8,7 +8,6 @@
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
-#include "brrr/ops/softmax_cuda.h"
 #include "brrr/ops/softmax_rows.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -71,7 +70,6 @@ const OpDef log_softmax_op{.name = "log_softmax",
                            .compose = log_softmax_compose,
                            .cpu = log_softmax_cpu,
                            .streams = {.inputs = 1, .outputs = 1},
-                           .cuda = BRRR_CUDA_KERNEL(log_softmax_cuda),
                            .samples = log_softmax_samples};
 
 Tensor log_softmax(const Tensor& x, int64_t axis) {

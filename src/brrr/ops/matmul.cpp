@@ -7,7 +7,6 @@
 #include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/matmul_cpu.h"
-#include "brrr/ops/matmul_cuda.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"
@@ -183,8 +182,6 @@ const OpDef matmul_op{.name = "matmul",
                       .cpu = matmul_cpu,
                       .workspace = matmul_workspace,
                       .streams = {.outputs = 1, .lands = true},
-                      .cuda = BRRR_CUDA_KERNEL(matmul_cuda),
-                      .cuda_workspace = BRRR_CUDA_KERNEL(matmul_cuda_workspace),
                       .samples = matmul_samples};
 
 const OpDef linear_op{.name = "linear",
@@ -199,8 +196,6 @@ const OpDef linear_op{.name = "linear",
                       .cpu = linear_cpu,
                       .workspace = matmul_workspace,
                       .streams = {.outputs = 1, .lands = true},
-                      .cuda = BRRR_CUDA_KERNEL(linear_cuda),
-                      .cuda_workspace = BRRR_CUDA_KERNEL(matmul_cuda_workspace),
                       .samples = linear_samples};
 
 Tensor matmul(const Tensor& a, const Tensor& b) {

@@ -3,8 +3,6 @@
 // tensor core takes them (exactly: every f8 is a bf16). Results of other dtypes are rounded from f32.
 #include "brrr/ops/matmul_cuda.h"
 
-#if BRRR_HAS_CUDA
-
 #include <algorithm>
 #include <vector>
 
@@ -39,11 +37,9 @@ class Products {
     return is_library_ ? scratch_.used() + gemm_workspace_bytes(product_at(0)) : 0;
   }
 
-  // The same without preparing anything.
-  bool has_algorithm() const {
-    return is_library_ && !a_.copied && !b_.copied && copies_.empty() &&
-           has_gemm_algorithm(product_at(0));
-  }
+  // Whether it multiplies the operands as they lie, without preparing any.
+  bool is_direct() const { return is_library_ && !a_.copied && !b_.copied && copies_.empty(); }
+  bool has_algorithm() const { return is_direct() && has_gemm_algorithm(product_at(0)); }
 
   void run() {
     check(is_library_ || !extras_.is_epilogue(), call_.op.name, ": cuBLASLt does not take ",
@@ -121,18 +117,18 @@ class Products {
   }
 
   bool takes_f8() const {
-    return has_f8_products() && f8_refusal({.a = a_.layout,
-                                            .b = plain_b_,
-                                            .a_dtype = call_.input(0).dtype,
-                                            .b_dtype = call_.input(1).dtype,
-                                            .c_dtype = call_.output(0).dtype})
-                                    .empty();
+    return has_f8_products(call_.chip) && f8_refusal({.a = a_.layout,
+                                                      .b = plain_b_,
+                                                      .a_dtype = call_.input(0).dtype,
+                                                      .b_dtype = call_.input(1).dtype,
+                                                      .c_dtype = call_.output(0).dtype})
+                                              .empty();
   }
 
   void place_result() {
     const DType wanted = call_.output(0).dtype;
     result_dtype_ = wanted;
-    result_ = call_.output(0).base + storage_bytes(wanted, call_.output(0).layout->offset);
+    result_ = byte_at(call_.output(0).base, storage_bytes(wanted, call_.output(0).layout->offset));
     is_library_ = call_.output(0).count() > 0 && is_gemm_supported(product_at(0));
     if (!is_library_ && !extras_.is_epilogue() && is_float(wanted) && wanted != DType::f64) {
       result_dtype_ = DType::f32;
@@ -179,7 +175,8 @@ class Products {
 
   static GemmMatrix matrix_at(const Factor& factor, int64_t start, int64_t batch_stride) {
     const int rank = factor.layout.rank();
-    return {factor.operand.base + storage_bytes(factor.operand.dtype, factor.layout.offset + start),
+    return {byte_at(factor.operand.base,
+                    storage_bytes(factor.operand.dtype, factor.layout.offset + start)),
             factor.operand.dtype, factor.layout.strides[rank - 2], factor.layout.strides[rank - 1],
             batch_stride};
   }
@@ -197,15 +194,15 @@ class Products {
     }
     const int rank = c_layout_.rank();
     const int64_t m = c_layout_.shape[rank - 2], n = c_layout_.shape[rank - 1];
-    Gemm gemm{
-        .m = m,
-        .n = n,
-        .k = a_.layout.shape.back(),
-        .batch = inner_batches(),
-        .a = matrix_at(a_, starts[0], strides[0]),
-        .b = matrix_at(b_, starts[1], strides[1]),
-        .c = {result_ + storage_bytes(result_dtype_, starts[2]), result_dtype_, n, 1, strides[2]},
-        .tf32 = call_.attrs.has("tf32") && call_.attrs.flag("tf32")};
+    Gemm gemm{.m = m,
+              .n = n,
+              .k = a_.layout.shape.back(),
+              .batch = inner_batches(),
+              .a = matrix_at(a_, starts[0], strides[0]),
+              .b = matrix_at(b_, starts[1], strides[1]),
+              .c = {byte_at(result_, storage_bytes(result_dtype_, starts[2])), result_dtype_, n, 1,
+                    strides[2]},
+              .tf32 = call_.attrs.has("tf32") && call_.attrs.flag("tf32")};
     gemm.epilogue = extras_.epilogue;
     gemm.bias = bias_data_;
     gemm.bias_dtype = bias_dtype_;
@@ -284,9 +281,8 @@ int64_t product_cuda_workspace(const CudaCall& call, const ProductExtras& extras
   return Products(call, *call.input(1).layout, extras).workspace_bytes();
 }
 bool has_product_cuda(const CudaCall& call, const ProductExtras& extras) {
-  return Products(call, *call.input(1).layout, extras).has_algorithm();
+  const Products products(call, *call.input(1).layout, extras);
+  return call.stream ? products.has_algorithm() : products.is_direct();
 }
 
 }  // namespace brrr
-
-#endif

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "brrr/device/cuda/runtime.h"
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 #include "brrr/ops/gemm_cuda.h"
 
 namespace brrr {
@@ -28,7 +28,8 @@ struct ProductExtras {
 // Inputs 0 and 1 are a and b, output 0 the product, perhaps with its rows along several axes.
 void run_product_cuda(const CudaCall& call, const ProductExtras& extras);
 int64_t product_cuda_workspace(const CudaCall& call, const ProductExtras& extras);
-// Whether the library has an algorithm for it, on the current device, with the operands where they are.
+// Whether the library takes it with the operands as they lie. A call with a stream also asks the library of that device
+// for an algorithm; without one the program is planned for a device that is not here, by the rules alone.
 bool has_product_cuda(const CudaCall& call, const ProductExtras& extras);
 
 // Any dtypes and strides. c[m, n] = a[m, k] b[k, n] (+ bias[n]) in the compute type of c, for each batch.

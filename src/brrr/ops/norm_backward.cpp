@@ -5,7 +5,6 @@
 #include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/norm_cpu.h"
-#include "brrr/ops/norm_cuda.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"
@@ -121,8 +120,6 @@ const OpDef layer_norm_backward_op{
     .cpu = [](const KernelCall& call) { run_norm_backward(call, Norm::layer); },
     .workspace = norm_backward_workspace,
     .streams = {.inputs = 0b10001, .outputs = 1},
-    .cuda = BRRR_CUDA_KERNEL(layer_norm_backward_cuda),
-    .cuda_workspace = BRRR_CUDA_KERNEL(norm_backward_cuda_workspace),
     .samples = backward_samples<2>};
 
 const OpDef rms_norm_backward_op{
@@ -135,8 +132,6 @@ const OpDef rms_norm_backward_op{
     .cpu = [](const KernelCall& call) { run_norm_backward(call, Norm::rms); },
     .workspace = norm_backward_workspace,
     .streams = {.inputs = 0b1001, .outputs = 1},
-    .cuda = BRRR_CUDA_KERNEL(rms_norm_backward_cuda),
-    .cuda_workspace = BRRR_CUDA_KERNEL(norm_backward_cuda_workspace),
     .samples = backward_samples<1>};
 
 }  // namespace brrr

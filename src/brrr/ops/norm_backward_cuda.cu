@@ -1,6 +1,7 @@
 // Gradients of norms. A team has rows index, index + teams, ..., and each of its threads some columns of all of
 // them, over which it sums the gradients of the weights. The sums of a block's teams are added in order, then
 // those of the blocks, by a second kernel. How many there are depends on the shape alone.
+#include "brrr/ops/norm_backward_cut.h"
 #include "brrr/ops/norm_backward_rows.cuh"
 #include "brrr/ops/norm_cuda.h"
 #include "brrr/ops/rows_plain.cuh"
@@ -74,15 +75,6 @@ __global__ void __launch_bounds__(32 * kShares)
     dbias.store<C>(i - cols, sum);
 }
 
-// Blocks that have `teams` rows at a time: as many as 132 multiprocessors hold at once, `each` of them. Fewer where
-// a team would have less than 4 rows, since its sums cost as much as a row or two, but two a multiprocessor.
-constexpr int64_t kMultiprocessors = 132;
-int64_t backward_blocks(int64_t rows, int64_t teams, int64_t each) {
-  const int64_t few = std::min((rows + teams - 1) / teams, 2 * kMultiprocessors);
-  return std::min(each * kMultiprocessors, std::max(few, rows / (4 * teams)));
-}
-constexpr int64_t kMostEach = 16, kPlainEach = 4;  // blocks of a multiprocessor
-
 struct Launched {
   int64_t blocks = 0;  // none: rows are not whole chunks, or too long for registers
 };
@@ -114,9 +106,10 @@ Launched run_backward_rows(const CudaCall& call, const Operand& dy, const Operan
     const auto shared_bytes = static_cast<size_t>(cols) * sizeof(float);
     if (shared_bytes > kStagedBytes) return false;
     return visit_backward_rows<T>(chunks, [&]<typename Row>(const RowLaunch& launch) {
-      launched.blocks = backward_blocks(
+      launched.blocks = norm_backward_blocks(
           rows, launch.teams,
-          std::clamp<int64_t>(BackwardFit<Row>::kAtOnce / launch.threads, 1, kMostEach));
+          std::clamp<int64_t>(BackwardFit<Row>::kAtOnce / launch.threads, 1, kMostBlocksPerSm),
+          call.chip.sm_count);
       norm_backward_rows_kernel<Row, Centered, Adds>
           <<<static_cast<unsigned>(launched.blocks), launch.threads, shared_bytes, call.stream>>>(
               rows_call);
@@ -139,7 +132,7 @@ void run_norm_backward(const CudaCall& call) {
                     : run_backward_rows<Centered, false>(call, dy, inverse);
   if (rows > 0 && launched.blocks == 0) {
     const int threads = plain_row_threads(cols);
-    launched.blocks = backward_blocks(rows, 1, kPlainEach);
+    launched.blocks = norm_backward_blocks(rows, 1, kPlainBlocksPerSm, call.chip.sm_count);
     const BackwardPlain plain{.x = RowsOf(x),
                               .dy = RowsOf(dy),
                               .dx = RowsOf(call.output(0)),
@@ -173,11 +166,5 @@ void run_norm_backward(const CudaCall& call) {
 
 void layer_norm_backward_cuda(const CudaCall& call) { run_norm_backward<true>(call); }
 void rms_norm_backward_cuda(const CudaCall& call) { run_norm_backward<false>(call); }
-
-int64_t norm_backward_cuda_workspace(const CudaCall& call) {
-  const Operand& x = call.input(0);
-  const int64_t blocks = backward_blocks(norm_row_count(x), 1, kMostEach);
-  return blocks * 2 * x.shape().back() * (x.dtype == DType::f64 ? 8 : 4);
-}
 
 }  // namespace brrr

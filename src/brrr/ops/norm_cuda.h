@@ -1,7 +1,7 @@
 // CUDA kernels of layer_norm, rms_norm and their gradients.
 #pragma once
 
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 
 namespace brrr {
 

@@ -2,7 +2,6 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/copy.h"
-#include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/join.h"
@@ -223,7 +222,6 @@ const OpDef pad_op{.name = "pad",
                    .grad = pad_grad,
                    .reference = pad_reference,
                    .cpu = pad_cpu,
-                   .cuda = BRRR_CUDA_KERNEL(pad_cuda),
                    .samples = pad_samples};
 
 const OpDef flip_op{.name = "flip",
@@ -237,7 +235,6 @@ const OpDef flip_op{.name = "flip",
                     },
                     .reference = flip_reference,
                     .cpu = flip_cpu,
-                    .cuda = BRRR_CUDA_KERNEL(flip_cuda),
                     .samples = flip_samples};
 
 const OpDef roll_op{.name = "roll",

@@ -4,7 +4,6 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
-#include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/fold_cpu.h"
@@ -104,7 +103,6 @@ const OpDef place_slice_op{
     },
     .reference = place_slice_reference,
     .cpu = place_slice_cpu,
-    .cuda = BRRR_CUDA_KERNEL(place_slice_cuda),
     .samples = []() -> std::vector<Sample> {
       return {{{sample_values({2, 3}, 28)},
                {{"axis", int64_t{1}}, {"range", Axes{1, 6, 2}}, {"shape", Axes{2, 7}}}},

@@ -5,7 +5,6 @@
 #include "brrr/graph/call.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/index.h"
-#include "brrr/ops/index_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/pool_cpu.h"
@@ -133,7 +132,6 @@ const OpDef max_pool2d_op{.name = "max_pool2d",
                           .grad_reads = {.outputs = 0b10},
                           .reference = max_pool2d_reference,
                           .cpu = max_pool2d_cpu,
-                          .cuda = BRRR_CUDA_KERNEL(max_pool2d_cuda),
                           .samples = pool_samples};
 
 const OpDef avg_pool2d_op{.name = "avg_pool2d",

@@ -8,6 +8,11 @@
 
 namespace brrr {
 
+// Without memory, in a plan, addresses stay null.
+inline std::byte* byte_at(std::byte* base, int64_t offset) {
+  return base ? base + offset : nullptr;
+}
+
 inline int64_t whole_lines(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 inline bool is_f8(DType dtype) { return dtype == DType::f8e4m3 || dtype == DType::f8e5m2; }
 

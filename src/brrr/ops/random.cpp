@@ -4,11 +4,9 @@
 #include <cmath>
 
 #include "brrr/graph/call.h"
-#include "brrr/ops/index_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/random_cpu.h"
-#include "brrr/ops/random_cuda.h"
 #include "brrr/ops/random_reference.h"
 
 namespace brrr {
@@ -155,7 +153,6 @@ const OpDef uniform_op{.name = "uniform",
                        .infer = infer_uniform,
                        .reference = uniform_reference,
                        .cpu = uniform_cpu,
-                       .cuda = BRRR_CUDA_KERNEL(uniform_cuda),
                        .samples = [] {
                          return random_samples(kSampleFloats, [](const Shape& shape, DType dtype) {
                            return uniform_attrs(shape, {-1.5, 2}, dtype);
@@ -170,7 +167,6 @@ const OpDef normal_op{.name = "normal",
                       .infer = infer_normal,
                       .reference = normal_reference,
                       .cpu = normal_cpu,
-                      .cuda = BRRR_CUDA_KERNEL(normal_cuda),
                       .samples = [] {
                         return random_samples(kSampleFloats, [](const Shape& shape, DType dtype) {
                           return normal_attrs(shape, {0.5, 2}, dtype);
@@ -186,7 +182,6 @@ const OpDef truncated_normal_op{
     .infer = infer_truncated_normal,
     .reference = truncated_normal_reference,
     .cpu = truncated_normal_cpu,
-    .cuda = BRRR_CUDA_KERNEL(truncated_normal_cuda),
     .samples = [] {
       auto samples = random_samples(kSampleFloats, [](const Shape& shape, DType dtype) {
         return truncated_normal_attrs(shape, {.mean = 0.25, .std = 0.5}, dtype);
@@ -205,7 +200,6 @@ const OpDef randint_op{.name = "randint",
                        .infer = infer_randint,
                        .reference = randint_reference,
                        .cpu = randint_cpu,
-                       .cuda = BRRR_CUDA_KERNEL(randint_cuda),
                        .samples = [] {
                          return random_samples({DType::i64, DType::i32, DType::u8, DType::i16},
                                                [](const Shape& shape, DType dtype) {
@@ -221,7 +215,6 @@ const OpDef bernoulli_op{
     .infer = infer_bernoulli,
     .reference = bernoulli_reference,
     .cpu = bernoulli_cpu,
-    .cuda = BRRR_CUDA_KERNEL(bernoulli_cuda),
     .samples = [] {
       auto samples = random_samples(
           {DType::f32, DType::boolean, DType::bf16},
@@ -240,8 +233,6 @@ const OpDef permutation_op{.name = "permutation",
                            .reference = permutation_reference,
                            .cpu = permutation_cpu,
                            .workspace = permutation_workspace,
-                           .cuda = BRRR_CUDA_KERNEL(permutation_cuda),
-                           .cuda_workspace = BRRR_CUDA_KERNEL(permutation_cuda_workspace),
                            .samples = [] {
                              std::vector<Sample> samples;
                              for (int64_t count : {0, 1, 2, 7, 1024, 20001})

@@ -1,7 +1,7 @@
 // CUDA kernels of random.cpp and dropout.cpp. The bits are those of the cpu: a function of key and element.
 #pragma once
 
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 
 namespace brrr {
 

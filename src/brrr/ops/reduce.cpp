@@ -12,7 +12,6 @@
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce_axes.h"
 #include "brrr/ops/reduce_cpu.h"
-#include "brrr/ops/reduce_cuda.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -156,8 +155,6 @@ const OpDef sum_op{.name = "sum",
                    .cpu = sum_cpu,
                    .workspace = reduce_workspace,
                    .streams = {.inputs = 1},
-                   .cuda = BRRR_CUDA_KERNEL(sum_cuda),
-                   .cuda_workspace = BRRR_CUDA_KERNEL(reduce_cuda_workspace),
                    .samples = [] { return reduce_samples_with({}, true); }};
 
 const OpDef mean_op{
@@ -174,8 +171,6 @@ const OpDef mean_op{
     .cpu = mean_cpu,
     .workspace = reduce_workspace,
     .streams = {.inputs = 1},
-    .cuda = BRRR_CUDA_KERNEL(mean_cuda),
-    .cuda_workspace = BRRR_CUDA_KERNEL(reduce_cuda_workspace),
     .samples = [] { return reduce_samples_with({}, false); }};
 
 const OpDef max_op{
@@ -195,8 +190,6 @@ const OpDef max_op{
     .cpu = max_cpu,
     .workspace = reduce_workspace,
     .streams = {.inputs = 1},
-    .cuda = BRRR_CUDA_KERNEL(max_cuda),
-    .cuda_workspace = BRRR_CUDA_KERNEL(reduce_cuda_workspace),
     .samples = [] { return reduce_samples_with({}, false); }};
 
 const OpDef min_op{
@@ -216,8 +209,6 @@ const OpDef min_op{
     .cpu = min_cpu,
     .workspace = reduce_workspace,
     .streams = {.inputs = 1},
-    .cuda = BRRR_CUDA_KERNEL(min_cuda),
-    .cuda_workspace = BRRR_CUDA_KERNEL(reduce_cuda_workspace),
     .samples = [] { return reduce_samples_with({}, false); }};
 
 const OpDef var_op{.name = "var",
@@ -238,7 +229,6 @@ const OpDef argmax_op{
     .cost = reduce_cost,
     .reference = [](const ComposeCall& call) { return place_reference(call, std::greater<>()); },
     .cpu = argmax_cpu,
-    .cuda = BRRR_CUDA_KERNEL(argmax_cuda),
     .samples = argmax_samples};
 
 const OpDef argmin_op{
@@ -250,7 +240,6 @@ const OpDef argmin_op{
     .cost = reduce_cost,
     .reference = [](const ComposeCall& call) { return place_reference(call, std::less<>()); },
     .cpu = argmin_cpu,
-    .cuda = BRRR_CUDA_KERNEL(argmin_cuda),
     .samples = argmax_samples};
 
 const OpDef any_op{.name = "any",

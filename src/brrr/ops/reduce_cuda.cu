@@ -5,11 +5,6 @@ namespace brrr {
 
 using namespace reduction;
 
-int64_t reduce_cuda_workspace(const CudaCall& call) {
-  const Plan plan = plan_of(call);
-  return plan.splits > 1 ? plan.splits * plan.outputs * 8 : 0;
-}
-
 void sum_cuda(const CudaCall& call) { run_reduction<Sum>(call, plan_of(call)); }
 void prod_cuda(const CudaCall& call) { run_reduction<Prod>(call, plan_of(call)); }
 void mean_cuda(const CudaCall& call) {

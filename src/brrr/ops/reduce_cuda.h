@@ -1,7 +1,7 @@
 // CUDA kernels of the reductions. Attributes: "axes" (sorted, not negative) and "keep_dims".
 #pragma once
 
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 
 namespace brrr {
 

@@ -4,7 +4,6 @@
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
-#include "brrr/ops/reduce_cuda.h"
 #include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/views.h"
@@ -88,7 +87,6 @@ const OpDef cumsum_op{
     },
     .reference = cumsum_reference,
     .cpu = cumsum_cpu,
-    .cuda = BRRR_CUDA_KERNEL(cumsum_cuda),
     .samples = cumsum_samples};
 
 Tensor cumsum(const Tensor& x, int64_t axis, ScanFrom from) {

@@ -12,7 +12,6 @@
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce_axes.h"
 #include "brrr/ops/reduce_cpu.h"
-#include "brrr/ops/reduce_cuda.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/views.h"
 
@@ -112,8 +111,6 @@ const OpDef prod_op{
     .cpu = prod_cpu,
     .workspace = reduce_workspace,
     .streams = {.inputs = 1},
-    .cuda = BRRR_CUDA_KERNEL(prod_cuda),
-    .cuda_workspace = BRRR_CUDA_KERNEL(reduce_cuda_workspace),
     .samples = prod_samples,
     .tolerance = 8};  // every factor rounds relatively: 40000 of them walk 200 half units
 

@@ -65,8 +65,9 @@ template <typename Op, typename T>
 bool run_strips(const CudaCall& call, const Plan& plan) {
   if (!plan.by_strips || reinterpret_cast<uintptr_t>(plan.x.base) % 16 != 0) return false;
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, bf16> || std::is_same_v<T, f16>) {
-    reduce_strips_kernel<Op, T><<<static_cast<unsigned>(strip_groups(plan) * plan.splits),
-                                  kBlockThreads, 0, call.stream>>>(plan);
+    reduce_strips_kernel<Op, T>
+        <<<static_cast<unsigned>(plan.strip_groups * plan.splits), kBlockThreads, 0, call.stream>>>(
+            plan);
     return true;
   }
   return false;

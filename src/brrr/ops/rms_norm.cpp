@@ -6,7 +6,6 @@
 #include "brrr/ops/creation.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/norm_cpu.h"
-#include "brrr/ops/norm_cuda.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"
@@ -79,7 +78,6 @@ const OpDef rms_norm_op{.name = "rms_norm",
                         .compose = rms_norm_compose,
                         .cpu = [](const KernelCall& call) { run_norm(call, Norm::rms); },
                         .streams = {.inputs = 1, .outputs = 1},
-                        .cuda = BRRR_CUDA_KERNEL(rms_norm_cuda),
                         .samples = rms_norm_samples};
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {

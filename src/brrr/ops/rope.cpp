@@ -11,7 +11,6 @@
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/rope_cpu.h"
-#include "brrr/ops/rope_cuda.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -172,7 +171,6 @@ const OpDef rope_table_op{.name = "rope_table",
                           .infer = infer_table,
                           .compose = table_compose,
                           .cpu = rope_table_cpu,
-                          .cuda = BRRR_CUDA_KERNEL(rope_table_cuda),
                           .samples = table_samples};
 
 const OpDef rope_op{.name = "rope",
@@ -184,8 +182,6 @@ const OpDef rope_op{.name = "rope",
                     .grad_reads = {.inputs = 0b11},
                     .compose = rope_compose,
                     .cpu = rope_cpu,
-                    .cuda = BRRR_CUDA_KERNEL(rope_cuda),
-                    .cuda_rows_apart = 0b1,
                     .samples = rope_samples};
 
 Tensor rope_table(const Tensor& positions, int64_t pairs, double base, DType dtype) {

@@ -1,7 +1,7 @@
 // CUDA kernels of rope.cpp: the table of cosines and sines, and the turn of every pair.
 #pragma once
 
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 
 namespace brrr {
 

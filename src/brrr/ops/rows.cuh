@@ -176,7 +176,7 @@ unsigned resident_blocks(Kernel* kernel, const RowLaunch& launch, size_t shared_
       cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, launch.threads, shared_bytes),
       "cudaOccupancyMaxActiveBlocksPerMultiprocessor(", launch.threads, " threads)");
   const int64_t resident =
-      int64_t{cuda::device_facts(cuda::current_device()).multiprocessors} * std::max(each, 1);
+      int64_t{cuda::device_facts(cuda::current_device()).sm_count} * std::max(each, 1);
   return static_cast<unsigned>(
       std::clamp<int64_t>((teams + launch.teams - 1) / launch.teams, 1, resident));
 }

@@ -8,7 +8,6 @@
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
-#include "brrr/ops/softmax_cuda.h"
 #include "brrr/ops/softmax_rows.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -72,7 +71,6 @@ const OpDef softmax_op{.name = "softmax",
                        .compose = softmax_compose,
                        .cpu = softmax_cpu,
                        .streams = {.inputs = 1, .outputs = 1},
-                       .cuda = BRRR_CUDA_KERNEL(softmax_cuda),
                        .samples = softmax_samples};
 
 Tensor softmax(const Tensor& x, int64_t axis) {

@@ -8,7 +8,6 @@
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
-#include "brrr/ops/softmax_cuda.h"
 #include "brrr/ops/softmax_rows.h"
 #include "brrr/ops/unary.h"
 
@@ -77,7 +76,6 @@ const OpDef softmax_backward_op{.name = "softmax_backward",
                                 .compose = softmax_backward_compose,
                                 .cpu = backward_cpu<&SoftmaxRows::softmax_backward>,
                                 .streams = {.inputs = 0b11, .outputs = 1},
-                                .cuda = BRRR_CUDA_KERNEL(softmax_backward_cuda),
                                 .samples = backward_samples<150>};
 
 const OpDef log_softmax_backward_op{.name = "log_softmax_backward",
@@ -88,7 +86,6 @@ const OpDef log_softmax_backward_op{.name = "log_softmax_backward",
                                     .compose = log_softmax_backward_compose,
                                     .cpu = backward_cpu<&SoftmaxRows::log_softmax_backward>,
                                     .streams = {.inputs = 0b11, .outputs = 1},
-                                    .cuda = BRRR_CUDA_KERNEL(log_softmax_backward_cuda),
                                     .samples = backward_samples<152>};
 
 }  // namespace brrr

@@ -233,7 +233,7 @@ void run_softmax_backward(const CudaCall& call) {
             });
         if (!fits)
           softmax_backward_long_kernel<T, Logarithm>
-              <<<static_cast<unsigned>(std::min(rows, kLongBlocks)), kTileThreads, 0,
+              <<<static_cast<unsigned>(long_row_blocks(rows, call.chip)), kTileThreads, 0,
                  call.stream>>>(rows_call);
         return true;
       });

@@ -1,7 +1,7 @@
 // CUDA kernels of softmax, log_softmax, cross_entropy and their gradients.
 #pragma once
 
-#include "brrr/graph/op_def.h"
+#include "brrr/graph/cuda_call.h"
 
 namespace brrr {
 

@@ -96,14 +96,16 @@ __global__ void __launch_bounds__(kTileThreads) softmax_staged_kernel(SoftmaxRow
 }
 
 // Blocks at once for long rows: few enough that the cache holds the rows until they are read again.
-inline constexpr int64_t kLongBlocks = 2 * 132;
+inline int64_t long_row_blocks(int64_t rows, const Chip& chip) {
+  return std::min<int64_t>(rows, 2 * chip.sm_count);
+}
 
 template <typename T, bool Logarithm>
 void run_long_rows(const CudaCall& call, const SoftmaxRows& rows_call) {
   const int64_t bytes = int64_t{rows_call.chunks} * static_cast<int64_t>(sizeof(uint4));
   if (bytes > most_staged_bytes()) {
     softmax_long_kernel<T, Logarithm>
-        <<<static_cast<unsigned>(std::min(rows_call.rows, kLongBlocks)), kTileThreads, 0,
+        <<<static_cast<unsigned>(long_row_blocks(rows_call.rows, call.chip)), kTileThreads, 0,
            call.stream>>>(rows_call);
     return;
   }

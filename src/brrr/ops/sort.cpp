@@ -7,7 +7,6 @@
 #include "brrr/graph/call.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/index.h"
-#include "brrr/ops/index_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"
@@ -127,8 +126,6 @@ const OpDef sort_op{.name = "sort",
                     .grad_reads = {.outputs = 0b10},
                     .reference = sort_reference,
                     .cpu = sort_cpu,
-                    .cuda = BRRR_CUDA_KERNEL(sort_cuda),
-                    .cuda_workspace = BRRR_CUDA_KERNEL(sort_cuda_workspace),
                     .samples = sort_samples};
 
 const OpDef topk_op{.name = "topk",
@@ -141,8 +138,6 @@ const OpDef topk_op{.name = "topk",
                     .grad_reads = {.outputs = 0b10},
                     .reference = sort_reference,
                     .cpu = sort_cpu,
-                    .cuda = BRRR_CUDA_KERNEL(sort_cuda),
-                    .cuda_workspace = BRRR_CUDA_KERNEL(sort_cuda_workspace),
                     .samples = topk_samples};
 
 Sorted sort(const Tensor& x, int64_t axis, Order order) {

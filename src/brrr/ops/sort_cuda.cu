@@ -60,22 +60,7 @@ struct WriteSorted {
   }
 };
 
-// Both passes share the memory of the larger one; the row pass needs its own places.
-struct SortMemory {
-  int64_t first, second, scratch;
-  explicit SortMemory(int64_t count)
-      : first(SortBuffers<uint64_t>::bytes(count)),
-        second(SortBuffers<uint32_t>::bytes(count)),
-        scratch(std::max(cub_bytes<uint64_t>(count), cub_bytes<uint32_t>(count))) {}
-  int64_t total() const { return first + second + scratch; }
-};
-
 }  // namespace
-
-int64_t sort_cuda_workspace(const CudaCall& call) {
-  const int64_t count = call.input(0).count();
-  return count == 0 || call.output(0).count() == 0 ? 0 : SortMemory(count).total();
-}
 
 void sort_cuda(const CudaCall& call) {
   const Operand &x = call.input(0), &values = call.output(0), &indices = call.output(1);
@@ -150,11 +135,6 @@ struct Widen {
 };
 
 }  // namespace
-
-int64_t permutation_cuda_workspace(const CudaCall& call) {
-  const int64_t count = call.output(0).count();
-  return count == 0 ? 0 : SortBuffers<uint64_t>::bytes(count) + cub_bytes<uint64_t>(count);
-}
 
 void permutation_cuda(const CudaCall& call) {
   const int64_t count = call.output(0).count();

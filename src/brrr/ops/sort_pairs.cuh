@@ -5,10 +5,9 @@
 
 #include "brrr/device/cuda/check.h"
 #include "brrr/ops/elements.cuh"
+#include "brrr/ops/sort_memory.h"
 
 namespace brrr {
-
-inline int64_t whole_lines(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // Keys and places, twice each: a pass reads one pair of buffers and writes the other.
 template <typename Key>
@@ -16,9 +15,7 @@ struct SortBuffers {
   Key *keys, *sorted_keys;
   uint32_t *places, *sorted_places;
 
-  static int64_t bytes(int64_t count) {
-    return 2 * whole_lines(count * static_cast<int64_t>(sizeof(Key))) + 2 * whole_lines(count * 4);
-  }
+  static int64_t bytes(int64_t count) { return sort_buffer_bytes(count, sizeof(Key)); }
   SortBuffers(std::byte* memory, int64_t count) {
     const int64_t key_bytes = whole_lines(count * static_cast<int64_t>(sizeof(Key)));
     keys = reinterpret_cast<Key*>(memory);
@@ -32,19 +29,6 @@ inline int bits_below(int64_t size) {
   int bits = 1;
   while (bits < 63 && (int64_t{1} << bits) < size) ++bits;
   return bits;
-}
-
-template <typename Key>
-int64_t cub_bytes(int64_t count) {
-  // A plan made on a machine without a GPU: a second copy of the pairs and some for counts, as onesweep takes.
-  if (cuda::gpu_count() == 0)
-    return whole_lines(count * static_cast<int64_t>(sizeof(Key) + sizeof(uint32_t)) + (1 << 16));
-  size_t bytes = 0;
-  cuda::require(cub::DeviceRadixSort::SortPairs(
-                    nullptr, bytes, static_cast<const Key*>(nullptr), static_cast<Key*>(nullptr),
-                    static_cast<const uint32_t*>(nullptr), static_cast<uint32_t*>(nullptr), count),
-                "cub::DeviceRadixSort (workspace)");
-  return whole_lines(static_cast<int64_t>(bytes));
 }
 
 template <typename Key>

@@ -2,7 +2,6 @@
 // storage was written since is derived again from the new elements by strided_view; a write through it
 // is an update_view.
 #include "brrr/graph/call.h"
-#include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
@@ -105,7 +104,6 @@ const OpDef update_view_op{
     .reference = update_view_reference,
     .cpu = update_view_cpu,
     .overwrites = {.input = 0, .output = 0},
-    .cuda = BRRR_CUDA_KERNEL(update_view_cuda),
     .samples = []() -> std::vector<Sample> {
       return {
           {{sample_values({4, 6}, 273), sample_values({3, 2}, 274)}, strided({3, 2}, {6, 2}, 1)},

@@ -2,7 +2,6 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
-#include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
@@ -113,7 +112,6 @@ const OpDef tril_op{.name = "tril",
                     },
                     .compose = triangle_compose<Triangle::lower>,
                     .cpu = triangle_cpu<Triangle::lower>,
-                    .cuda = BRRR_CUDA_KERNEL(tril_cuda),
                     .samples = triangle_samples};
 
 const OpDef triu_op{.name = "triu",
@@ -127,7 +125,6 @@ const OpDef triu_op{.name = "triu",
                     },
                     .compose = triangle_compose<Triangle::upper>,
                     .cpu = triangle_cpu<Triangle::upper>,
-                    .cuda = BRRR_CUDA_KERNEL(triu_cuda),
                     .samples = triangle_samples};
 
 Tensor tril(const Tensor& x, int64_t diagonal) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "brrr/ops/elementwise_cpu.h"
-#include "brrr/ops/elementwise_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/unary_tiles.h"
@@ -26,8 +25,8 @@ constexpr OpDef number_function(OpDef op) {
   op.infer = infer_same;
   op.tiles = unary_tiles<kFunction>;
   op.cpu = run_elementwise;
-  op.cuda_text = unary_cuda_text<kFunction>;
-  op.cuda = BRRR_CUDA_KERNEL(run_unary_cuda<kFunction>);
+  op.expression = unary_expression<kFunction>;
+  op.function = {ScalarFunction::Family::unary, static_cast<uint8_t>(kFunction)};
   return op;
 }
 

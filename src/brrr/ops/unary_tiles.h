@@ -51,7 +51,7 @@ TileKernels unary_tiles() {
 std::string unary_text(Unary function, const Attrs& attrs, ComputeType type);
 
 template <Unary kFunction>
-std::string unary_cuda_text(const Attrs& attrs, ComputeType type) {
+std::string unary_expression(const Attrs& attrs, ComputeType type) {
   return unary_text(kFunction, attrs, type);
 }
 

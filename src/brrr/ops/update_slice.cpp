@@ -3,7 +3,6 @@
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
-#include "brrr/ops/copy_cuda.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/index.h"
@@ -165,7 +164,6 @@ const OpDef update_slice_op{
     .reference = update_slice_reference,
     .cpu = update_slice_cpu,
     .overwrites = {.input = 0, .output = 0},
-    .cuda = BRRR_CUDA_KERNEL(update_slice_cuda),
     .samples = update_slice_samples};
 
 Tensor update_slice(const Tensor& x, int64_t axis, const Tensor& source, const Tensor& position) {

@@ -18,10 +18,6 @@ std::byte* stand_in(BufferId id) {
   return reinterpret_cast<std::byte*>((id.index() + 1) * size_t{64});  // NOLINT: never followed
 }
 
-std::byte* first_byte(const Operand& operand) {
-  return operand.base + storage_bytes(operand.dtype, operand.layout->offset);
-}
-
 int64_t bytes_of(const Operand& operand) { return storage_bytes(operand.dtype, operand.count()); }
 
 // Puts the first value of a state where the state is: zero, or another value.

@@ -142,7 +142,7 @@ CompiledFunction tiny_kernels(int count) {
             for (int i = 0; i < count; ++i) y = neg(y);
             return {y};
           },
-          {.fuse = false}};
+          {.without = {"fuse"}}};
 }
 
 std::string now_text() {

@@ -11,19 +11,18 @@ namespace {
 
 // A program on a GPU takes inputs from the cpu as well, and copies them.
 bool is_copied_to(std::optional<Device> device, const Tensor& x) {
-  return device && device->kind == DeviceKind::cuda && x.device() == Device::cpu();
+  return device && device->is_accelerator() && x.device() == Device::cpu();
 }
 
 // The device of a program for these inputs; none without any.
 std::optional<Device> device_for(std::optional<Device> wanted, std::span<const Tensor> inputs) {
-  if (wanted && wanted->kind == DeviceKind::cuda) return wanted;
+  if (wanted && wanted->is_accelerator()) return wanted;
   const auto is_on_cpu = [](const Tensor& x) { return x.device() == Device::cpu(); };
   for (const Tensor& x : inputs) {
-    if (x.device().kind == DeviceKind::cuda) return x.device();
+    if (x.device().is_accelerator()) return x.device();
   }
   // Batches come from the cpu; the program belongs where new tensors, the model among them, are made.
-  if (default_device().kind == DeviceKind::cuda &&
-      std::all_of(inputs.begin(), inputs.end(), is_on_cpu))
+  if (default_device().is_accelerator() && std::all_of(inputs.begin(), inputs.end(), is_on_cpu))
     return default_device();
   return inputs.empty() ? std::nullopt : std::optional(inputs[0].device());
 }

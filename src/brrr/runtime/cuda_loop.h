@@ -15,10 +15,6 @@
 
 namespace brrr {
 
-inline std::byte* first_byte(const Operand& operand) {
-  return operand.base + storage_bytes(operand.dtype, operand.layout->offset);
-}
-
 // Blocks besides the arena: what they take, and one of them.
 inline int64_t side_block(int64_t bytes) { return std::max<int64_t>(bytes, 16); }
 inline Ref<Storage> device_bytes(int device, int64_t bytes) {

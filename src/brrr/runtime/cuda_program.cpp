@@ -103,7 +103,8 @@ void CudaProgram::add_step(const Kernel& kernel, std::byte* arena) {
                                             : Ref<Storage>());
     }
   } else {
-    check(kernel.op && kernel.op->cuda, kernel.name,
+    step.op_kernel = kernel.op ? find_cuda_kernel(*kernel.op) : nullptr;
+    check(step.op_kernel && step.op_kernel->run, kernel.name,
           ": has no CUDA kernel and no composition; run ", "the program on the cpu");
   }
   steps_.push_back(std::move(step));
@@ -206,8 +207,8 @@ void CudaProgram::launch_generated(Step& step) {
 void CudaProgram::launch_step(Step& step) {
   const Kernel& kernel = *step.kernel;
   if (kernel.generated) return launch_generated(step);
-  launch_cuda(
-      {*kernel.op, inputs_of(step), outputs_of(step), kernel.attrs, step.workspace, stream_});
+  launch_cuda(*step.op_kernel, {*kernel.op, inputs_of(step), outputs_of(step), kernel.attrs,
+                                step.workspace, stream_, cuda::device_facts(device_)});
   ++launches_;
 }
 

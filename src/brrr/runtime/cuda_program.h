@@ -13,6 +13,7 @@
 #include "brrr/compiler/codegen_cuda.h"
 #include "brrr/compiler/plan_memory.h"
 #include "brrr/device/cuda/runtime.h"
+#include "brrr/graph/cuda_call.h"
 #include "brrr/graph/repeat.h"
 #include "brrr/runtime/bound_program.h"
 #include "brrr/tensor/storage.h"
@@ -47,6 +48,7 @@ class CudaProgram {
   struct Step {
     const Kernel* kernel;
     size_t first_operand;
+    const CudaKernel* op_kernel = nullptr;  // where it runs by the kernel of its op
     std::span<std::byte> workspace;
     std::unique_ptr<Loop> loop;             // of a repeat
     std::vector<const cuda::Kernel*> code;  // of a generated kernel, by launch

@@ -10,10 +10,6 @@ namespace {
 
 constexpr size_t kStaged = 3;  // inputs of so many runs may wait in pinned memory for the GPU
 
-std::byte* first_byte(const Tensor& x) {
-  return x.storage().data() + storage_bytes(x.dtype(), x.offset());
-}
-
 size_t bytes_of(const Tensor& x) {
   return static_cast<size_t>(storage_bytes(x.dtype(), x.numel()));
 }

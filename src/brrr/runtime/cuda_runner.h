@@ -5,20 +5,22 @@
 #include "brrr/compiler/pipeline.h"
 #include "brrr/runtime/cuda_program.h"
 #include "brrr/runtime/cuda_slots.h"
+#include "brrr/runtime/runner.h"
 
 namespace brrr {
 
-class CudaRunner {
+class CudaRunner final : public Runner {
  public:
   CudaRunner(const CompiledProgram& program, std::byte* arena, Device device);
 
   // Inputs have the types of the program; they live on its device or on the cpu. `times` may be null.
-  Tensors run(std::span<const Tensor> inputs, KernelTimes* times);
+  Tensors run(std::span<const Tensor> inputs, KernelTimes* times) override;
   // The same with results on their way to the host. Nothing waits: the host may be several runs ahead.
-  PendingResults enqueue(std::span<const Tensor> inputs);
-  void wait() const;  // until all that was enqueued is done
-  void count_last_run() const { bound_.count_last_run(); }
-  int64_t launches_of_last_run() const { return bound_.launches_of_last_run(); }
+  PendingResults enqueue(std::span<const Tensor> inputs) override;
+  void wait() const override;
+  void count_last_run() const override { bound_.count_last_run(); }
+  int64_t launches_of_last_run() const override { return bound_.launches_of_last_run(); }
+  bool copies_host_inputs() const override { return true; }
 
  private:
   // `clock` may be null.

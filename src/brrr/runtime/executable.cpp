@@ -5,13 +5,10 @@
 
 #include "brrr/graph/count.h"
 #include "brrr/ops/copy.h"
+#include "brrr/runtime/cpu_runner.h"
 
 namespace brrr {
 namespace {
-
-std::byte* first_byte(const Tensor& x) {
-  return x.storage().data() + storage_bytes(x.dtype(), x.offset());
-}
 
 // The device asked for, which must be the one that the states live on.
 Device device_of(const Graph& graph, const PipelineOptions& options) {
@@ -36,33 +33,15 @@ Bytes bytes_of(const TensorType& type) {
 
 Bytes ProgramMemory::total() const { return states + inputs + outputs + arena; }
 
-namespace {
-
-CompiledProgram compile_for(Device device, Graph graph, PipelineOptions options) {
-  options.device = device;
-  options.generate = options.generate && cuda::has_compiler();
-  return run_pipeline(std::move(graph), options, thread_pool());
-}
-
-// A plan that does not fit is refused before anything runs, with who holds the memory.
-void require_device_room(Device device, Bytes arena) {
-  if (device.kind != DeviceKind::cuda) return;
-  const cuda::MemoryState state = cuda::memory_state(device.index);
-  const Bytes room(state.free + state.kept_for_reuse);
-  if (arena <= room) return;
-  fail("out of memory by the plan: the program needs ", arena, " for what it computes, and ", room,
-       " of ", Bytes(state.total), " are free on ", device, ", where tensors of this process hold ",
-       ledger(device).live(), ", and the driver and other programs ",
-       Bytes(state.total - state.free - state.held_by_brrr),
-       "; use a smaller batch, or let the backward part compute more again (recompute)");
-}
-
-}  // namespace
-
 Executable::Executable(Graph graph, const PipelineOptions& options)
     : device_(device_of(graph, options)) {
-  program_ = compile_for(device_, std::move(graph), options);
-  require_device_room(device_, Bytes(plan().arena_bytes));
+  PipelineOptions here = options;
+  here.device = device_;
+  if (!here.target) here.target = target_of(device_);
+  const Backend& backend = *here.target->backend;
+  program_ = run_pipeline(std::move(graph), here, thread_pool());
+  if (device_.has_data() && backend.require_memory)
+    backend.require_memory(device_, Bytes(plan().arena_bytes));
   if (plan().arena_bytes > 0)
     arena_ = Storage::allocate(device_, plan().arena_bytes, Category::activation);
   for (const StateSlot& state : program_.graph.states) {
@@ -72,17 +51,11 @@ Executable::Executable(Graph graph, const PipelineOptions& options)
   }
   std::sort(written_.begin(), written_.end());
   copied_.assign(states_.size(), -1);
-  if (device_.kind == DeviceKind::cpu) bind();
-  if (device_.kind == DeviceKind::cuda)
-    cuda_ = std::make_unique<CudaRunner>(program_, arena_ ? arena_->data() : nullptr, device_);
-}
-
-// Fixes every address that is known now: those in the arena and those of states.
-void Executable::bind() {
-  bound_ = std::make_unique<BoundProgram>(program_.kernels, arena_ ? arena_->data() : nullptr);
-  for (size_t i = 0; i < states_.size(); ++i)
-    bound_->set_address(Place::state, static_cast<int>(i),
-                        first_byte(program_.graph.states[i].tensor));
+  if (device_.has_data()) {
+    runner_ = backend.bind(program_, arena_ ? arena_->data() : nullptr, device_);
+  } else {
+    runner_ = std::make_unique<CountingRunner>(program_);
+  }
 }
 
 // Casts the copies of states that somebody else wrote since this program ran last: a checkpoint that was
@@ -112,7 +85,7 @@ void Executable::check_input(size_t i, const Tensor& x) const {
   check(x.shape() == type.shape && x.dtype() == type.dtype,
         "the compiled function was traced with \"", input.name, "\" as ", type,
         ", and is called with ", describe(x));
-  const bool is_copied = cuda_ && x.device() == Device::cpu();
+  const bool is_copied = runner_->copies_host_inputs() && x.device() == Device::cpu();
   check(x.device() == device_ || is_copied, "the compiled function runs on ", device_, ", and \"",
         input.name, "\" lives on ", x.device(), "; move it with to(x, device)");
 }
@@ -146,20 +119,6 @@ Tensors Executable::run_timed(std::span<const Tensor> inputs, KernelTimes& times
   return run_with(inputs, &times);
 }
 
-// On the cpu; on a device without data the results have shapes alone.
-Tensors Executable::run_bound(std::span<const Tensor> inputs, KernelTimes* times) {
-  Tensors results;
-  for (const TensorType& type : kernels().outputs)
-    results.push_back(empty(type.shape, type.dtype, device_));
-  if (!bound_) return results;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    bound_->set_address(Place::input, static_cast<int>(i), first_byte(inputs[i]));
-  for (int i = 0; i < results.size(); ++i)
-    bound_->set_address(Place::output, i, results[i].storage().data());
-  times ? bound_->run_timed(thread_pool(), *times) : bound_->run(thread_pool());
-  return results;
-}
-
 // The inputs as kernels may read them, with everything checked.
 Tensors Executable::usable_inputs(std::span<const Tensor> inputs) {
   const Graph& graph = program_.graph;
@@ -181,11 +140,7 @@ Tensors Executable::usable_inputs(std::span<const Tensor> inputs) {
 
 // What others may see of a run: its cost, and that states were written.
 void Executable::note_run() {
-  if (is_counting()) {
-    if (bound_) bound_->count_last_run();
-    if (cuda_) cuda_->count_last_run();
-    if (!device_.has_data()) count_run(kernels());
-  }
+  if (is_counting()) runner_->count_last_run();
   for (const HeldState& state : states_) {
     if (state.is_written) state.storage->mark_written();
   }
@@ -194,23 +149,19 @@ void Executable::note_run() {
 
 Tensors Executable::run_with(std::span<const Tensor> inputs, KernelTimes* times) {
   const Tensors given = usable_inputs(inputs);
-  const std::span<const Tensor> operands(given.begin(), given.end());
-  Tensors results = cuda_ ? cuda_->run(operands, times) : run_bound(operands, times);
+  Tensors results = runner_->run({given.begin(), given.end()}, times);
   note_run();
   return results;
 }
 
 PendingResults Executable::enqueue(std::span<const Tensor> inputs) {
-  if (!cuda_) return PendingResults(run(inputs));
   const Tensors given = usable_inputs(inputs);
-  PendingResults results = cuda_->enqueue({given.begin(), given.end()});
+  PendingResults results = runner_->enqueue({given.begin(), given.end()});
   note_run();
   return results;
 }
 
-void Executable::wait() const {
-  if (cuda_) cuda_->wait();
-}
+void Executable::wait() const { runner_->wait(); }
 
 Cost Executable::cost() const {
   Cost total;

@@ -1,12 +1,11 @@
 // A compiled program: a flat list of kernel calls over one arena. Running it allocates nothing but the
-// tensors that it returns. On the null device it has the same kernels and the same plan, and a run counts
-// them instead of touching memory.
+// tensors that it returns. The backend of its target runs it (runtime/runner.h). On the null device it has the same
+// kernels and the same plan, and a run counts them instead of touching memory.
 #pragma once
 
 #include "brrr/base/units.h"
 #include "brrr/compiler/pipeline.h"
-#include "brrr/runtime/bound_program.h"
-#include "brrr/runtime/cuda_runner.h"
+#include "brrr/runtime/runner.h"
 
 namespace brrr {
 
@@ -43,7 +42,7 @@ class Executable {
   Cost cost() const;
   ProgramMemory memory() const;
   // Of the last run on a GPU: what the host launched, a replayed graph being one.
-  int64_t launches_of_last_run() const { return cuda_ ? cuda_->launches_of_last_run() : 0; }
+  int64_t launches_of_last_run() const { return runner_->launches_of_last_run(); }
 
  private:
   struct HeldState {
@@ -52,7 +51,6 @@ class Executable {
     bool is_shared;  // somebody besides this program held it when the program was made
   };
 
-  void bind();
   void check_input(size_t i, const Tensor& x) const;
   void check_states() const;
   [[noreturn]] void fail_dropped(size_t state) const;
@@ -63,13 +61,11 @@ class Executable {
   Tensors usable_inputs(std::span<const Tensor> inputs);
   void note_run();
   Tensors run_with(std::span<const Tensor> inputs, KernelTimes* times);
-  Tensors run_bound(std::span<const Tensor> inputs, KernelTimes* times);
 
   CompiledProgram program_;
   Device device_;
   Ref<Storage> arena_;
-  std::unique_ptr<BoundProgram> bound_;  // on the cpu
-  std::unique_ptr<CudaRunner> cuda_;     // on a GPU
+  std::unique_ptr<Runner> runner_;
   std::vector<HeldState> states_;
   std::vector<const Storage*> written_;  // by address
   std::vector<int64_t> copied_;  // by state: the version of its master that it was cast from, or -1

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "brrr/device/cuda/runtime.h"
+#include "brrr/graph/cuda_call.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/matmul.h"
@@ -56,12 +57,12 @@ Tensor elements_of(const Kernel& kernel, size_t input, Device device, int64_t id
                  {.dtype = ref.dtype, .device = device});
 }
 
-int64_t workspace_bytes(const Kernel& kernel) {
-  if (!kernel.op->cuda_workspace) return 0;
+int64_t workspace_bytes(const Kernel& kernel, Device device) {
   std::vector<Operand> inputs, outputs;
   for (const OperandRef& ref : kernel.inputs) inputs.push_back({nullptr, &ref.layout, ref.dtype});
   for (const OperandRef& ref : kernel.outputs) outputs.push_back({nullptr, &ref.layout, ref.dtype});
-  return kernel.op->cuda_workspace({*kernel.op, inputs, outputs, kernel.attrs, {}, nullptr});
+  return cuda_workspace_bytes(*kernel.op, inputs, outputs, kernel.attrs,
+                              cuda::device_facts(device.index));
 }
 
 // Products draw what the GPU's power limit allows, and in a step everything else runs at the clocks that they leave;
@@ -85,14 +86,16 @@ class Alone {
       add(elements_of(kernel, i, device, ids_below), kernel.inputs[i], inputs_);
     for (const OperandRef& ref : kernel.outputs)
       add(empty({extent(ref.layout)}, ref.dtype, device), ref, outputs_);
-    if (const int64_t bytes = workspace_bytes(kernel); bytes > 0) {
+    if (const int64_t bytes = workspace_bytes(kernel, device); bytes > 0) {
       held_.push_back(empty({bytes}, DType::u8, device));
       workspace_ = {held_.back().storage().data(), static_cast<size_t>(bytes)};
     }
   }
 
   void enqueue() const {
-    kernel_.op->cuda({*kernel_.op, inputs_, outputs_, kernel_.attrs, workspace_, stream_});
+    find_cuda_kernel(*kernel_.op)
+        ->run({*kernel_.op, inputs_, outputs_, kernel_.attrs, workspace_, stream_,
+               cuda::device_facts(device_.index)});
   }
 
   // Calls captured together, launched until the clock of the GPU has settled, then timed.
@@ -140,7 +143,7 @@ class Alone {
 
 // Operands, and as much again for the largest while its elements are made.
 bool fits(const Kernel& kernel, Device device) {
-  int64_t bytes = workspace_bytes(kernel), largest = 0;
+  int64_t bytes = workspace_bytes(kernel, device), largest = 0;
   for (const std::vector<OperandRef>* refs : {&kernel.inputs, &kernel.outputs}) {
     for (const OperandRef& ref : *refs) {
       bytes += bytes_of(ref);
@@ -183,7 +186,8 @@ Kernel make_kernel(const OpDef& op, std::vector<OperandRef> inputs, const Attrs&
 
 std::optional<double> seconds_alone(const Kernel& kernel, Device device,
                                     const AloneOptions& options) {
-  if (!kernel.op || !kernel.op->cuda || kernel.generated || !fits(kernel, device)) return {};
+  const CudaKernel* const found = kernel.op ? find_cuda_kernel(*kernel.op) : nullptr;
+  if (!found || !found->run || kernel.generated || !fits(kernel, device)) return {};
   return Alone(kernel, device, options.ids_below).seconds(options.rounds);
 }
 

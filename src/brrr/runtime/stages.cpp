@@ -9,20 +9,6 @@
 namespace brrr {
 namespace {
 
-constexpr GraphStage kStages[] = {
-    {"joint", "forward, backward and update as traced"},
-    {"precision", "low types where the policy says so"},
-    {"expand", "on a GPU: ops without a kernel there as what they are composed of"},
-    {"simplify", "equal nodes once, unread nodes gone"},
-    {"chunk_head", "rows of large logits in chunks, each with its gradients at once"},
-    {"rematerialize", "with what the backward part computes again"},
-    {"join_losses", "on a GPU: losses with their gradients, logits read once"},
-    {"gelu_epilogue", "on a GPU: GELU and its gradient by the products before them"},
-    {"sum_epilogue", "on a GPU: bias gradients by the products of the weights' gradients"},
-    {"add_epilogue", "on a GPU: additions by the products and gradients of norms before them"},
-    {"fp8_products", "on a GPU: 8-bit factors along both axes, products that scale their results"},
-};
-
 // The same settings on the null device, where replaying a graph takes no memory.
 Attrs on_null_device(const Attrs& attrs) {
   Attrs changed;
@@ -34,7 +20,18 @@ Attrs on_null_device(const Attrs& attrs) {
 
 }  // namespace
 
-std::span<const GraphStage> graph_stages() { return kStages; }
+std::vector<GraphStage> graph_stages() {
+  std::vector<GraphStage> stages{{"joint", "forward, backward and update as traced"}};
+  for (const Backend* backend : known_backends()) {
+    for (const GraphPass& pass : backend->passes) {
+      const bool is_known = std::any_of(stages.begin(), stages.end(), [&](const GraphStage& stage) {
+        return stage.name == pass.name;
+      });
+      if (!is_known) stages.push_back({pass.name, pass.description});
+    }
+  }
+  return stages;
+}
 
 const Graph* PlannedProgram::find(std::string_view stage) const {
   for (const StageGraph& each : graphs) {

@@ -12,7 +12,7 @@ struct GraphStage {
   std::string_view name, what;
 };
 // In the order in which they run.
-std::span<const GraphStage> graph_stages();
+std::vector<GraphStage> graph_stages();  // of all backends, in order
 
 struct PlannedProgram {
   struct StageGraph {

@@ -50,9 +50,9 @@ Tensors gradients(const Case& c, std::span<const Tensor> inputs) {
 template <typename Program>
 void compare(const Case& c, std::string_view what, const Program& program) {
   const Tensors expected = program(c, c.inputs);
-  for (bool fused : {true, false}) {
+  for (const PipelineOptions& options : {PipelineOptions{}, PipelineOptions{.without = {"fuse"}}}) {
     CompiledFunction compiled([&](std::span<const Tensor> inputs) { return program(c, inputs); },
-                              {.fuse = fused});
+                              options);
     const Tensors got = compiled.run(c.inputs);
     check(got.size() == expected.size(), c, ": compiled, it gives ", got.size(), " results, not ",
           expected.size());

@@ -7,6 +7,7 @@
 #include "brrr/base/philox.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/graph/call.h"
+#include "brrr/graph/cuda_call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/reduce.h"
@@ -19,7 +20,7 @@ namespace {
 
 uint64_t seed_of_run = 0;
 
-const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
+const Device kGpu = Device::cuda(0);
 
 DType main_dtype(const OpDef& op) {
   return op.dtypes.contains(DType::f32) ? DType::f32 : DType::i64;
@@ -128,7 +129,8 @@ class GuardedDeviceBytes {
 // Runs the kernel itself, twice: on poisoned outputs in guarded memory, and again; all elements written,
 // nothing beside them, the same bits.
 void check_kernel(const OpDef& op) {
-  if (!op.cuda) return;
+  const CudaKernel* const kernel = find_cuda_kernel(op);
+  if (!kernel || !kernel->run) return;
   for (const Case& c : fresh_cases(op, main_dtype(op))) {
     const Tensors expected = run_case(c);
     const Case gpu = on_gpu(c);
@@ -144,11 +146,12 @@ void check_kernel(const OpDef& op) {
             {buffers[static_cast<size_t>(i)].data(), &expected[i].layout(), expected[i].dtype()});
       const std::span<const Operand> all(operands);
       const auto inputs = static_cast<size_t>(gpu.inputs.size());
-      CudaCall call{op, all.first(inputs), all.subspan(inputs), gpu.attrs, {}, cuda::stream(0)};
-      const int64_t bytes = op.cuda_workspace ? op.cuda_workspace(call) : 0;
+      CudaCall call{op, all.first(inputs), all.subspan(inputs),  gpu.attrs,
+                    {}, cuda::stream(0),   cuda::device_facts(0)};
+      const int64_t bytes = kernel->workspace ? kernel->workspace(call) : 0;
       const GuardedDeviceBytes workspace(bytes);
       if (bytes > 0) call.workspace = {workspace.data(), static_cast<size_t>(bytes)};
-      op.cuda(call);
+      kernel->run(call);
       cuda::wait(cuda::stream(0));
       check(workspace.intact(), c, ": the CUDA kernel wrote outside its workspace");
       Tensors got;

@@ -47,7 +47,7 @@ Ref<Storage> Storage::traced(Device device, int64_t bytes) {
 
 void Storage::destroy() const {
   auto* self = const_cast<Storage*>(this);
-  if (owned_ && device_.kind == DeviceKind::cuda) brrr::release(device_, data_);
+  if (owned_ && device_.is_accelerator()) brrr::release(device_, data_);
   self->~Storage();
   brrr::release(Device::cpu(), self);
 }

@@ -48,7 +48,7 @@ class HostElement {
       : device_(x.device()), data_(x.storage().data()), element_(element) {
     check(data_ != nullptr, "a tensor on the ", device_,
           " device has no elements to read or write");
-    if (device_.kind != DeviceKind::cuda) return;
+    if (!device_.is_accelerator()) return;
     const int bits = bit_size(x.dtype());
     bytes_ = static_cast<size_t>((bits + 7) / 8);
     data_ += element * bits / 8;
@@ -56,10 +56,10 @@ class HostElement {
     cuda::copy_to_host(copy_, data_, bytes_, cuda::stream(device_.index));
     cuda::wait(cuda::stream(device_.index));
   }
-  std::byte* data() { return device_.kind == DeviceKind::cuda ? copy_ : data_; }
+  std::byte* data() { return device_.is_accelerator() ? copy_ : data_; }
   int64_t index() const { return element_; }
   void send_back() {
-    if (device_.kind == DeviceKind::cuda)
+    if (device_.is_accelerator())
       cuda::copy_to_device(data_, copy_, bytes_, cuda::stream(device_.index));
   }
 

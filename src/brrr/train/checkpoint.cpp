@@ -83,7 +83,7 @@ std::vector<NamedTensor> copy_tensors(const std::vector<NamedTensor>& tensors) {
   std::vector<NamedTensor> copies;
   copies.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) {
-    const bool is_here = tensor.device().kind != DeviceKind::cuda;
+    const bool is_here = !tensor.device().is_accelerator();
     copies.push_back({name, is_here ? clone(tensor.detach()) : to(tensor.detach(), Device::cpu())});
   }
   return copies;

@@ -66,6 +66,7 @@ const Loaded& loaded_once() {
 }  // namespace
 
 const CublasLt* cublaslt() { return loaded_once().found ? &loaded_once().functions : nullptr; }
+bool has_cublaslt() { return cublaslt() != nullptr; }
 const std::string& cublaslt_reason() { return loaded_once().reason; }
 
 cublasLtHandle_t cublaslt_handle(int device) {
@@ -81,6 +82,16 @@ cublasLtHandle_t cublaslt_handle(int device) {
   }
   return handle;
 }
+
+}  // namespace brrr::cuda
+
+#else
+
+#include "brrr/device/cuda/runtime.h"
+
+namespace brrr::cuda {
+
+bool has_cublaslt() { return false; }
 
 }  // namespace brrr::cuda
 

@@ -39,13 +39,11 @@ DeviceFacts read_facts(int device) {
     require(cudaDeviceGetAttribute(&value, name, device), "cudaDeviceGetAttribute");
     return value;
   };
-  DeviceFacts facts{.major = attribute(cudaDevAttrComputeCapabilityMajor),
-                    .minor = attribute(cudaDevAttrComputeCapabilityMinor),
-                    .multiprocessors = attribute(cudaDevAttrMultiProcessorCount),
-                    .l2_bytes = attribute(cudaDevAttrL2CacheSize),
-                    .shared_bytes_per_block = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
-                    .driver_version = 0,
-                    .runtime_version = 0};
+  DeviceFacts facts{{.major = attribute(cudaDevAttrComputeCapabilityMajor),
+                     .minor = attribute(cudaDevAttrComputeCapabilityMinor),
+                     .sm_count = attribute(cudaDevAttrMultiProcessorCount),
+                     .l2_bytes = attribute(cudaDevAttrL2CacheSize),
+                     .shared_bytes_per_block = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)}};
   require(cudaDriverGetVersion(&facts.driver_version), "cudaDriverGetVersion");
   require(cudaRuntimeGetVersion(&facts.runtime_version), "cudaRuntimeGetVersion");
   return facts;
@@ -62,7 +60,7 @@ DeviceState& state_of(int device) {
   std::call_once(state.once, [&] {
     require(cudaSetDevice(device), "cudaSetDevice(", device, ")");
     // Not the legacy stream, which would wait for every other one and cannot be captured.
-    // Every thread that the GPU can hold has a stack, 1 KiB by default: a quarter of a GiB on 132 multiprocessors. No
+    // Every thread that the GPU can hold has a stack, 1 KiB by default: a quarter of a GiB on an H200. No
     // kernel here calls what the compiler cannot see through, and those that spill say how much.
     constexpr size_t kStackBytes = 128;
     require(cudaDeviceSetLimit(cudaLimitStackSize, kStackBytes), "cudaDeviceSetLimit(stack, ",

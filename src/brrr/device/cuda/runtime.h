@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "brrr/device/chip.h"
+
 struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
@@ -21,8 +23,9 @@ namespace brrr::cuda {
 
 using Stream = ::CUstream_st*;
 
-bool is_built();  // whether this build has CUDA
-int gpu_count();  // 0 without a GPU or a driver
+bool is_built();      // whether this build has CUDA
+int gpu_count();      // 0 without a GPU or a driver
+bool has_cublaslt();  // found when first asked for
 
 // The stream on which brrr's work of this device runs; makes the device current for this thread.
 Stream stream(int device = 0);
@@ -156,10 +159,8 @@ double seconds_between(const Event& begin, const Event& end);  // both must be d
 
 // ---- Facts of a device that kernels are chosen by.
 
-struct DeviceFacts {
-  int major, minor, multiprocessors;
-  int64_t l2_bytes, shared_bytes_per_block;
-  int driver_version, runtime_version;
+struct DeviceFacts : Chip {
+  int driver_version = 0, runtime_version = 0;
 };
 const DeviceFacts& device_facts(int device);
 

@@ -1,5 +1,4 @@
-// Products of 8-bit factors: by tensor cores with the scales in the product, or as f32 and scaled behind it.
-#include "brrr/ops/elements.cuh"
+// Matmuls of 8-bit operands: by tensor cores with the scales in the matmul, or in f32 and scaled after it.
 #include "brrr/ops/fp8_cuda.h"
 #include "brrr/ops/matmul_cuda.h"
 #include "brrr/ops/product_factors.h"
@@ -8,28 +7,7 @@
 namespace brrr {
 namespace {
 
-// A product in f32, scaled and rounded.
-struct ScaledElement {
-  const float* product;
-  Elements result, a_scale, b_scale, bias;
-  bool has_bias;
-  int64_t columns, bias_stride;
-
-  __device__ void operator()(int64_t i) const {
-    float value = product[i] * (a_scale.load<float>(0) * b_scale.load<float>(0));
-    if (has_bias) value += bias.load<float>(i % columns * bias_stride);
-    result.store(i, value);
-  }
-};
-
-// The library reads scales at multiples of 16 bytes only; those of a program are neighbours in a vector.
-constexpr int kScaleSpan = 16 / sizeof(float);
 constexpr int64_t kScaleBytes = 256;  // keeps what follows in the workspace aligned
-
-__global__ void place_scales_kernel(const float* a, const float* b, float* placed) {
-  placed[0] = *a;
-  placed[kScaleSpan] = *b;
-}
 
 class ScaledProduct {
  public:
@@ -37,7 +15,8 @@ class ScaledProduct {
       : call_(call),
         whole_(contiguous_layout(call.output(0).shape())),
         wide_{nullptr, &whole_, DType::f32},
-        wide_call_{call.op, call.inputs, {&wide_, 1}, call.attrs, call.workspace, call.stream},
+        wide_call_{call.op,        call.inputs, {&wide_, 1}, call.attrs,
+                   call.workspace, call.stream, call.chip},
         is_direct_(takes_f8()) {}
 
   int64_t workspace_bytes() const {
@@ -51,25 +30,14 @@ class ScaledProduct {
     wide_.base = call_.workspace.data();
     wide_call_.workspace = call_.workspace.subspan(static_cast<size_t>(wide_bytes()));
     run_product_cuda(wide_call_, {});
-    const Operand& bias = call_.input(call_.inputs.size() == 5 ? 4 : 2);
-    launch_for_each(call_, whole_.shape.empty() ? 1 : numel(whole_.shape),
-                    ScaledElement{.product = reinterpret_cast<const float*>(wide_.base),
-                                  .result = Elements(call_.output(0)),
-                                  .a_scale = Elements(call_.input(2)),
-                                  .b_scale = Elements(call_.input(3)),
-                                  .bias = Elements(bias),
-                                  .has_bias = call_.inputs.size() == 5,
-                                  .columns = whole_.shape.back(),
-                                  .bias_stride = bias.layout->rank() == 1 ? bias.layout->strides[0]
-                                                                          : int64_t{0}});
+    scale_product_cuda(call_, reinterpret_cast<const float*>(wide_.base));
   }
 
  private:
   void run_direct() const {
     if (placed_bytes() == 0) return run_product_cuda(call_, extras());
     float* const placed = reinterpret_cast<float*>(call_.workspace.data());
-    place_scales_kernel<<<1, 1, 0, call_.stream>>>(scale_at(2), scale_at(3), placed);
-    cuda::check_launch(call_.op.name);
+    place_scales_cuda(call_, scale_at(2), scale_at(3), placed);
     ProductExtras with = extras();
     with.a_scale = placed;
     with.b_scale = placed + kScaleSpan;
@@ -85,7 +53,9 @@ class ScaledProduct {
   int64_t wide_bytes() const { return whole_lines(numel(whole_.shape) * 4); }
 
   const float* scale_at(int i) const {
-    return reinterpret_cast<const float*>(Elements(call_.input(i)).base);
+    const Operand& scale = call_.input(i);
+    return reinterpret_cast<const float*>(
+        byte_at(scale.base, storage_bytes(scale.dtype, scale.layout->offset)));
   }
   ProductExtras extras() const {
     const bool has_bias = call_.inputs.size() == 5;
@@ -112,7 +82,8 @@ class ScaledProduct {
                        .b_dtype = b.dtype,
                        .c_dtype = call_.output(0).dtype})
                .empty() &&
-           is_aligned(rows, a.dtype) && is_aligned(*b.layout, b.dtype) && has_f8_products();
+           is_aligned(rows, a.dtype) && is_aligned(*b.layout, b.dtype) &&
+           has_f8_products(call_.chip);
   }
 
   const CudaCall& call_;

@@ -1,0 +1,150 @@
+// Which ops have a kernel on a CUDA GPU: one row per op. Elementwise ops with an expression need none: one driver runs
+// them all. An op without a kernel runs as its composition.
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "brrr/base/error.h"
+#include "brrr/graph/cuda_call.h"
+#include "brrr/ops/attention_cuda.h"
+#include "brrr/ops/copy_cuda.h"
+#include "brrr/ops/draw_tokens_cuda.h"
+#include "brrr/ops/elementwise_cuda.h"
+#include "brrr/ops/epilogue_cuda.h"
+#include "brrr/ops/fp8.h"
+#include "brrr/ops/fp8_cuda.h"
+#include "brrr/ops/index_cuda.h"
+#include "brrr/ops/matmul_cuda.h"
+#include "brrr/ops/norm_cuda.h"
+#include "brrr/ops/op_list.h"
+#include "brrr/ops/random_cuda.h"
+#include "brrr/ops/reduce_cuda.h"
+#include "brrr/ops/rope_cuda.h"
+#include "brrr/ops/softmax_cuda.h"
+
+namespace brrr {
+namespace {
+
+struct Row {
+  const OpDef* op;
+  CudaKernel kernel;
+};
+
+const Row kRows[] = {
+    {&attention_op, {.run = BRRR_CUDA_KERNEL(attention_cuda), .strided_outputs = 0b1}},
+    {&attention_backward_op,
+     {.run = BRRR_CUDA_KERNEL(attention_backward_cuda),
+      .workspace = attention_backward_cuda_workspace,
+      .strided_outputs = 0b111}},
+    {&classifier_op, {.run = BRRR_CUDA_KERNEL(classifier_cuda)}},
+    {&cast_op, {.run = BRRR_CUDA_KERNEL(run_copy_cuda)}},
+    {&copy_op, {.run = BRRR_CUDA_KERNEL(run_copy_cuda)}},
+    {&full_op, {.run = BRRR_CUDA_KERNEL(full_cuda)}},
+    {&arange_op, {.run = BRRR_CUDA_KERNEL(arange_cuda)}},
+    {&number_op, {.run = BRRR_CUDA_KERNEL(number_cuda)}},
+    {&cross_entropy_op, {.run = BRRR_CUDA_KERNEL(cross_entropy_cuda)}},
+    {&cross_entropy_backward_op, {.run = BRRR_CUDA_KERNEL(cross_entropy_backward_cuda)}},
+    {&draw_tokens_op, {.run = BRRR_CUDA_KERNEL(draw_tokens_cuda)}},
+    {&dropout_op, {.run = BRRR_CUDA_KERNEL(dropout_cuda)}},
+    {&matmul_gelu_op,
+     {.run = BRRR_CUDA_KERNEL(matmul_gelu_cuda), .workspace = epilogue_cuda_workspace}},
+    {&matmul_gelu_backward_op,
+     {.run = BRRR_CUDA_KERNEL(matmul_gelu_backward_cuda), .workspace = epilogue_cuda_workspace}},
+    {&matmul_sums_op,
+     {.run = BRRR_CUDA_KERNEL(matmul_sums_cuda), .workspace = epilogue_cuda_workspace}},
+    {&matmul_add_op,
+     {.run = BRRR_CUDA_KERNEL(matmul_add_cuda), .workspace = epilogue_cuda_workspace}},
+    {&quantize_op, {.run = BRRR_CUDA_KERNEL(quantize_cuda)}},
+    {&matmul_scaled_op,
+     {.run = BRRR_CUDA_KERNEL(matmul_scaled_cuda), .workspace = matmul_scaled_cuda_workspace}},
+    {&gather_op, {.run = BRRR_CUDA_KERNEL(gather_cuda)}},
+    {&scatter_add_op,
+     {.run = BRRR_CUDA_KERNEL(scatter_add_cuda), .workspace = scatter_add_cuda_workspace}},
+    {&embedding_op, {.run = BRRR_CUDA_KERNEL(embedding_cuda)}},
+    {&embedding_grad_op,
+     {.run = BRRR_CUDA_KERNEL(embedding_grad_cuda), .workspace = embedding_grad_cuda_workspace}},
+    {&index_select_op, {.run = BRRR_CUDA_KERNEL(index_select_cuda)}},
+    {&concat_op, {.run = BRRR_CUDA_KERNEL(concat_cuda)}},
+    {&layer_norm_op, {.run = BRRR_CUDA_KERNEL(layer_norm_cuda)}},
+    {&log_softmax_op, {.run = BRRR_CUDA_KERNEL(log_softmax_cuda)}},
+    {&matmul_op, {.run = BRRR_CUDA_KERNEL(matmul_cuda), .workspace = matmul_cuda_workspace}},
+    {&linear_op, {.run = BRRR_CUDA_KERNEL(linear_cuda), .workspace = matmul_cuda_workspace}},
+    {&layer_norm_backward_op,
+     {.run = BRRR_CUDA_KERNEL(layer_norm_backward_cuda),
+      .workspace = norm_backward_cuda_workspace}},
+    {&rms_norm_backward_op,
+     {.run = BRRR_CUDA_KERNEL(rms_norm_backward_cuda), .workspace = norm_backward_cuda_workspace}},
+    {&pad_op, {.run = BRRR_CUDA_KERNEL(pad_cuda)}},
+    {&flip_op, {.run = BRRR_CUDA_KERNEL(flip_cuda)}},
+    {&place_slice_op, {.run = BRRR_CUDA_KERNEL(place_slice_cuda)}},
+    {&max_pool2d_op, {.run = BRRR_CUDA_KERNEL(max_pool2d_cuda)}},
+    {&uniform_op, {.run = BRRR_CUDA_KERNEL(uniform_cuda)}},
+    {&normal_op, {.run = BRRR_CUDA_KERNEL(normal_cuda)}},
+    {&truncated_normal_op, {.run = BRRR_CUDA_KERNEL(truncated_normal_cuda)}},
+    {&randint_op, {.run = BRRR_CUDA_KERNEL(randint_cuda)}},
+    {&bernoulli_op, {.run = BRRR_CUDA_KERNEL(bernoulli_cuda)}},
+    {&permutation_op,
+     {.run = BRRR_CUDA_KERNEL(permutation_cuda), .workspace = permutation_cuda_workspace}},
+    {&sum_op, {.run = BRRR_CUDA_KERNEL(sum_cuda), .workspace = reduce_cuda_workspace}},
+    {&mean_op, {.run = BRRR_CUDA_KERNEL(mean_cuda), .workspace = reduce_cuda_workspace}},
+    {&max_op, {.run = BRRR_CUDA_KERNEL(max_cuda), .workspace = reduce_cuda_workspace}},
+    {&min_op, {.run = BRRR_CUDA_KERNEL(min_cuda), .workspace = reduce_cuda_workspace}},
+    {&argmax_op, {.run = BRRR_CUDA_KERNEL(argmax_cuda)}},
+    {&argmin_op, {.run = BRRR_CUDA_KERNEL(argmin_cuda)}},
+    {&cumsum_op, {.run = BRRR_CUDA_KERNEL(cumsum_cuda)}},
+    {&prod_op, {.run = BRRR_CUDA_KERNEL(prod_cuda), .workspace = reduce_cuda_workspace}},
+    {&rms_norm_op, {.run = BRRR_CUDA_KERNEL(rms_norm_cuda)}},
+    {&rope_table_op, {.run = BRRR_CUDA_KERNEL(rope_table_cuda)}},
+    {&rope_op, {.run = BRRR_CUDA_KERNEL(rope_cuda), .strided_outputs = 0b1}},
+    {&softmax_op, {.run = BRRR_CUDA_KERNEL(softmax_cuda)}},
+    {&softmax_backward_op, {.run = BRRR_CUDA_KERNEL(softmax_backward_cuda)}},
+    {&log_softmax_backward_op, {.run = BRRR_CUDA_KERNEL(log_softmax_backward_cuda)}},
+    {&sort_op, {.run = BRRR_CUDA_KERNEL(sort_cuda), .workspace = sort_cuda_workspace}},
+    {&topk_op, {.run = BRRR_CUDA_KERNEL(sort_cuda), .workspace = sort_cuda_workspace}},
+    {&update_view_op, {.run = BRRR_CUDA_KERNEL(update_view_cuda)}},
+    {&tril_op, {.run = BRRR_CUDA_KERNEL(tril_cuda)}},
+    {&triu_op, {.run = BRRR_CUDA_KERNEL(triu_cuda)}},
+    {&update_slice_op, {.run = BRRR_CUDA_KERNEL(update_slice_cuda)}}};
+
+constexpr CudaKernel kElementwise{.run = BRRR_CUDA_KERNEL(run_elementwise_cuda)};
+
+class Table {
+ public:
+  Table() {
+    for (const Row& row : kRows) kernels_.emplace(row.op, row.kernel);
+  }
+  const CudaKernel* find(const OpDef& op) const {
+    const std::shared_lock lock(mutex_);
+    if (const auto row = kernels_.find(&op); row != kernels_.end()) return &row->second;
+    return op.expression ? &kElementwise : nullptr;
+  }
+  void add(const OpDef& op, const CudaKernel& kernel) {
+    const std::unique_lock lock(mutex_);
+    const bool is_new = kernels_.emplace(&op, kernel).second;
+    check(is_new, op.name, ": has a CUDA kernel already; register one per op");
+  }
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<const OpDef*, CudaKernel> kernels_;  // rows stay where they are
+};
+
+Table& table() {
+  static Table all;
+  return all;
+}
+
+}  // namespace
+
+const CudaKernel* find_cuda_kernel(const OpDef& op) { return table().find(op); }
+void register_cuda_kernel(const OpDef& op, const CudaKernel& kernel) { table().add(op, kernel); }
+
+int64_t cuda_workspace_bytes(const OpDef& op, std::span<const Operand> inputs,
+                             std::span<const Operand> outputs, const Attrs& attrs,
+                             const Chip& chip) {
+  const CudaKernel* const kernel = find_cuda_kernel(op);
+  if (!kernel || !kernel->workspace) return 0;
+  return kernel->workspace({op, inputs, outputs, attrs, {}, nullptr, chip});
+}
+
+}  // namespace brrr
