@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "brrr/compiler/codegen_cuda.h"
+#include "brrr/graph/repeat.h"
 #include "brrr/runtime/kernel_family.h"
 #include "brrr/runtime/traffic.h"
 
@@ -138,7 +139,13 @@ double Prediction::seconds() const {
 double Prediction::seconds_in(Regime regime) const {
   double total = 0;
   for (const KernelPrediction& kernel : kernels) {
-    if (kernel.regime() == regime) total += kernel.seconds();
+    if (kernel.is_loop) {
+      total += regime == Regime::compute     ? kernel.compute
+               : regime == Regime::bandwidth ? kernel.memory
+                                             : kernel.overhead;
+    } else if (kernel.regime() == regime) {
+      total += kernel.seconds();
+    }
   }
   return total;
 }
@@ -168,12 +175,32 @@ WhatIf parse_what_if(std::string_view text) {
   return what_if;
 }
 
+namespace {
+
+KernelPrediction loop_prediction(const Kernel& kernel, const Rates& rates, const WhatIf& what_if) {
+  const Prediction body = predict(kernel.body->list, kernel.body->plan, rates, what_if);
+  const auto times = static_cast<double>(repeat_node(kernel.attrs).most);
+  KernelPrediction loop{.family = "repeat", .overlaps = false, .is_loop = true};
+  loop.compute = times * body.seconds_in(Regime::compute);
+  loop.memory = times * body.seconds_in(Regime::bandwidth);
+  loop.overhead = times * body.seconds_in(Regime::overhead);
+  for (const KernelPrediction& inner : body.kernels)
+    loop.is_measured = loop.is_measured && inner.is_measured;
+  return loop;
+}
+
+}  // namespace
+
 Prediction predict(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
                    const WhatIf& what_if) {
   const std::vector<std::vector<Touch>> traffic = trace_traffic(list, plan);
   const bool are_kernels_known = has_kernels(rates);
   Prediction prediction{.kernels = {}, .calibrated = rates.calibrated};
   for (size_t k = 0; k < list.kernels.size(); ++k) {
+    if (list.kernels[k].body) {
+      prediction.kernels.push_back(loop_prediction(list.kernels[k], rates, what_if));
+      continue;
+    }
     KernelPrediction price;
     price_arithmetic(list.kernels[k], rates, price);
     price_memory(list.kernels[k], traffic[k], rates, price);

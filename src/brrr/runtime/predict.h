@@ -5,6 +5,7 @@
 //   overhead  = launch, and fork and join where threads share it
 //   seconds   = overhead + max(compute, memory); products that pack their operands first: the sum
 //   regime    = the largest of the three
+// A repeat costs its body once per iteration, as many as it may run.
 // On a CPU nothing runs while a call is set up, so overhead adds; arithmetic and memory overlap.
 #pragma once
 
@@ -25,6 +26,8 @@ struct KernelPrediction {
   std::string family;                            // of the largest part of its arithmetic
   bool is_measured = true;                       // false where no family of the rates fits it
   bool overlaps = true;                          // arithmetic hides memory, or memory arithmetic
+  bool is_loop =
+      false;  // of a repeat: `compute` and `memory` are the seconds of kernels bound by each
 
   double seconds() const {
     return overhead + (overlaps ? std::max(compute, memory) : compute + memory);

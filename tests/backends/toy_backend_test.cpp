@@ -1,0 +1,78 @@
+// A backend is one value. This one has two passes, fuses nothing, and runs programs by interpreting their graph; it
+// compiles and counts GPT-2's training step, and computes what the CPU computes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "brrr/compiler/backend.h"
+#include "brrr/graph/interpret.h"
+#include "brrr/nn/models.h"
+#include "brrr/ops/binary.h"
+#include "brrr/ops/matmul.h"
+#include "brrr/ops/random.h"
+#include "brrr/ops/unary.h"
+#include "brrr/runtime/compile.h"
+#include "brrr/runtime/runner.h"
+#include "brrr/train/parts.h"
+#include "brrr/train/step_spec.h"
+
+namespace brrr {
+namespace {
+
+class ToyRunner final : public Runner {
+ public:
+  explicit ToyRunner(const CompiledProgram& program) : program_(program) {}
+  Tensors run(std::span<const Tensor> inputs, KernelTimes*) override {
+    const std::vector<Tensor> results = interpret(program_.graph, inputs).outputs;
+    return {results.begin(), results.end()};
+  }
+  void count_last_run() const override { count_run(program_.kernels.list); }
+
+ private:
+  const CompiledProgram& program_;
+};
+
+const Backend& toy_backend() {
+  static const GraphPass kPasses[] = {passes::precision(), passes::simplify()};
+  static const Backend kToy{
+      .name = "toy",
+      .passes = kPasses,
+      .fuse_options = [](const Target&) { return FuseOptions{.enabled = false}; },
+      .lower_options = [](const Target&) { return LowerOptions{}; },
+      .select = [](KernelList&, const Target&, ThreadPool&) {},  // no kernel needs scratch
+      .alignment = 128,
+      .bind = [](const CompiledProgram& program, std::byte*, Device) -> std::unique_ptr<Runner> {
+        return std::make_unique<ToyRunner>(program);
+      }};
+  return kToy;
+}
+
+const Target kToy{.name = "toy", .backend = &toy_backend(), .index = std::nullopt};
+
+TEST(ToyBackend, CompilesAndCountsTheTrainingStepOfGpt2) {
+  StepSpec spec = on_paper(named_step("gpt2-124m", {.batch = 2, .seq = 64, .layers = 2}));
+  TrainingParts parts = make_parts(spec);
+  PipelineOptions options;
+  options.device = Device::null();
+  options.target = kToy;
+  Executable toy(parts.step->trace(make_batch(spec)), options);
+  const auto views = std::count_if(toy.graph().nodes.begin(), toy.graph().nodes.end(),
+                                   [](const Node& node) { return node.op->view != nullptr; });
+  // States that are written in place may need a copy at the end; nothing is fused.
+  EXPECT_GE(toy.kernels().kernels.size(), toy.graph().nodes.size() - static_cast<size_t>(views));
+  options.target = cpu_target();
+  options.without = {"fuse", "chunk_head", "rematerialize"};
+  EXPECT_EQ(toy.cost().flops,
+            Executable(parts.step->trace(make_batch(spec)), options).cost().flops);
+}
+
+TEST(ToyBackend, RunsWhatItCompiles) {
+  PipelineOptions options;
+  options.target = kToy;
+  const auto f = [](const Tensor& x, const Tensor& w) { return relu(matmul(x, w)) + 1.0; };
+  const Tensor x = normal({3, 4}, RandomKey{.seed = 1}), w = normal({4, 5}, RandomKey{.seed = 2});
+  EXPECT_EQ(compile(f, options)(x, w).to_vector<float>(), f(x, w).to_vector<float>());
+}
+
+}  // namespace
+}  // namespace brrr
