@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "brrr/io/sha256.h"
 #include "brrr/text/stream.h"
 #include "brrr/text/tokenizer_file.h"
+#include "support/sha256.h"
 #include "support/shared_data.h"
 #include "support/temp_folder.h"
 
