@@ -7,6 +7,7 @@
 #include "brrr/account/hardware_table.h"
 #include "brrr/base/embedded_text.h"
 #include "brrr/base/error.h"
+#include "brrr/base/join_names.h"
 
 namespace brrr {
 namespace {
@@ -79,9 +80,7 @@ class Entry {
     std::vector<std::string> keys;  // each once
     for (const std::string& key : used_)
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-    std::string text;
-    for (const std::string& key : keys) text += join_text(text.empty() ? "" : ", ", key);
-    return text;
+    return join_names(keys);
   }
   const toml::table& table_;
   std::string where_;

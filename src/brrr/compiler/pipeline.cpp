@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "brrr/base/join_names.h"
 #include "brrr/compiler/codegen_cuda.h"
 #include "brrr/compiler/epilogues.h"
 #include "brrr/compiler/expand.h"
@@ -248,10 +249,9 @@ PipelineOptions without(PipelineOptions options, std::string_view passes) {
     };
     for (const GraphPass& pass : kGraphPasses) leave_out(pass);
     for (const NamedSwitch& pass : kLaterPasses) leave_out(pass);
-    std::string names;
-    for (std::string_view other : optimising_passes())
-      names += join_text(names.empty() ? "" : ", ", other);
-    check(known, "there is no optimising pass named \"", name, "\"; use one of ", names);
+    if (!known)
+      fail("there is no optimising pass named \"", name, "\"; use one of ",
+           join_names(optimising_passes()));
   }
   return options;
 }
