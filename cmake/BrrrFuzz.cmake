@@ -24,7 +24,7 @@ function(brrr_add_fuzzer name)  # brrr_add_fuzzer(<name> <source of src/brrr>...
                                          -fno-sanitize-recover=undefined -g -O1)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
   target_link_libraries(${name} PRIVATE fmt::fmt Threads::Threads pcre2::pcre2
-                                        nlohmann_json::nlohmann_json)
+                                        ZLIB::ZLIB nlohmann_json::nlohmann_json)
   add_dependencies(fuzzers ${name})
 endfunction()
 

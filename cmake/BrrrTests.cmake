@@ -50,6 +50,8 @@ add_test(NAME demo.nanogpt CONFIGURATIONS demo COMMAND test_train --gtest_filter
 set_tests_properties(demo.stories demo.nanogpt PROPERTIES
   TIMEOUT 900 LABELS demo ENVIRONMENT BRRR_DEMO=1)
 
+target_link_libraries(test_base PRIVATE tomlplusplus::tomlplusplus)  # tests toml_entry.h, which includes it
+
 # The header's other face: this folder is compiled as in a build with BRRR_SHAPE_CHECKS=OFF. The library
 # it links never checks a named shape of its own, so both may meet in one program.
 target_compile_options(test_no_shape_checks PRIVATE -UBRRR_SHAPE_CHECKS -DBRRR_SHAPE_CHECKS=0)

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Checks that a folder of src/brrr includes only itself and folders below it in the list, so that
-# each folder can be read, tested and changed knowing only what comes before it.
+# each folder can be read, tested and changed knowing only what comes before it. Folders below ops must not reach an op
+# by its name either: find_op("cast"), op.name == "copy". What they need of ops is in graph/basic_ops.h.
 #   tools/check_layers.sh [ROOT]        checks ROOT/src/brrr (default: this repository)
 #   tools/check_layers.sh --self-test   checks the checker on small trees with planted faults
 set -euo pipefail
 
 # From the ground up. A new folder gets its place here (and its paragraph in ARCHITECTURE.md).
 layers="base device tensor graph ops autodiff account compiler runtime backends sweep nn optim io text
-        data infer train dist napkin report cli"
+        data infer train napkin report cli"
 
 # Prints "file:line: what is wrong" for each fault, and fails when there was one.
 check() {
@@ -38,6 +39,10 @@ check() {
         } else if ((own in rank) && rank[parts[2]] > rank[own]) {
           fault(own " includes " path ", but " parts[2] " is above " own)
         }
+      }
+
+      (own in rank) && rank[own] < rank["ops"] && /find_op\("|(\.|->)name[ ]*[!=]=[ ]*"|"[ ]*[!=]=[ ]*[a-z_.>-]+name([^a-z_]|$)/ {
+        fault(own " asks for an op by its name, and ops is above " own "; see graph/basic_ops.h")
       }
 
       END { exit faults > 0 }')
@@ -73,6 +78,19 @@ self_test() {
   expect_fault src/brrr/base/planted.cpp:1 "the umbrella header"
   rm "$tree/src/brrr/base/planted.cpp"
 
+  plant graph/planted.cpp '// by name' 'call(*find_op("full"));'
+  expect_fault src/brrr/graph/planted.cpp:2 "an op looked up by a literal name"
+  plant graph/planted.cpp 'if (op.name == "copy") return;'
+  expect_fault src/brrr/graph/planted.cpp:1 "an op compared by name"
+  plant graph/planted.cpp '' '' 'if (node.op->name != "cast") return;'
+  expect_fault src/brrr/graph/planted.cpp:3 "an op compared by name, through a pointer"
+  plant graph/planted.cpp 'if ("cast" == node.op->name) return;'
+  expect_fault src/brrr/graph/planted.cpp:1 "an op compared by name, the literal first"
+  plant graph/planted.cpp 'const OpDef* op = find_op(name);' 'if (op->name == name) return;'
+  plant compiler/uses.cpp 'if (node.op->name == "cast") return;'
+  expect_clean "names that are data, and names in a folder above ops"
+  rm "$tree/src/brrr/graph/planted.cpp" "$tree/src/brrr/compiler/uses.cpp"
+
   plant utils/x.cpp ''
   expect_fault src/brrr/utils/x.cpp:1 "an unknown folder"
   rm -r "$tree/src/brrr/utils"
@@ -84,5 +102,5 @@ if [[ "${1:-}" == "--self-test" ]]; then
   self_test
 else
   check "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
-  echo "check_layers: every include points down"
+  echo "check_layers: every include points down, and no op is reached by name from below"
 fi

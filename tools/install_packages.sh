@@ -13,6 +13,7 @@ packages=(
   libhwy-dev           # Highway: SIMD with run-time dispatch
   libpcre2-dev         # PCRE2: the patterns of tokenizers
   libtomlplusplus-dev  # TOML: configuration files of runs
+  zlib1g-dev           # zlib: data sets that come packed by gzip
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 if [[ "${1:-}" == "--checks" ]]; then
@@ -22,8 +23,8 @@ fi
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "brrr: not a Debian or Ubuntu system, so nothing is installed. The build needs: a C++20" >&2
-  echo "compiler, CMake 3.25, fmt, CLI11, nlohmann-json, Highway, PCRE2, toml++, GoogleTest, and" >&2
-  echo "optionally Google Benchmark. CMake will name whatever it does not find." >&2
+  echo "compiler, CMake 3.25, fmt, CLI11, nlohmann-json, Highway, PCRE2, toml++, zlib, GoogleTest," >&2
+  echo "and optionally Google Benchmark. CMake will name whatever it does not find." >&2
   exit 0
 fi
 

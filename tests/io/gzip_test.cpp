@@ -58,7 +58,7 @@ TEST(Gzip, UnpacksEveryKindOfBlock) {
   EXPECT_EQ(unpacked(from_hex(kNamed)), "named");
 }
 
-TEST(Gzip, FilesBehindEachOtherAreOne) {
+TEST(Gzip, FilesAfterEachOtherAreOne) {
   EXPECT_EQ(unpacked(from_hex(std::string(kStored) + std::string(kNamed))), "hellonamed");
 }
 
@@ -84,6 +84,29 @@ TEST(Gzip, SaysWhatIsWrong) {
               HasSubstr("a.gz: not a gzip file"));
   EXPECT_THAT(error_of([] { gunzip(from_hex(kDynamic), "a.gz", 100_B); }),
               HasSubstr("a.gz: unpacks to more than 100 B"));
+  std::vector<std::byte> file = from_hex(kStored);
+  EXPECT_EQ(error_of([&] { gunzip(std::span(file).first(file.size() - 1), "a.gz"); }),
+            "a.gz: damaged or cut off: ends inside its content");
+  file[file.size() - 8] ^= std::byte{1};
+  EXPECT_EQ(error_of([&] { gunzip(file, "a.gz"); }), "a.gz: damaged: incorrect data check");
+  file = from_hex(kStored);
+  file[2] = std::byte{7};
+  EXPECT_EQ(error_of([&] { gunzip(file, "a.gz"); }), "a.gz: damaged: unknown compression method");
+}
+
+TEST(Gzip, WhatFollowsAFileMustBeAnother) {
+  std::vector<std::byte> file = from_hex(kStored);
+  file.resize(file.size() + 20);
+  EXPECT_EQ(error_of([&] { gunzip(file, "a.gz"); }), "a.gz: not a gzip file, or cut off");
+}
+
+TEST(Gzip, ContentMayHaveTheLargestSizeAndNoMore) {
+  const std::vector<std::byte> file = from_hex(kStored);
+  EXPECT_EQ(gunzip(file, "a.gz", 5_B).size(), 5U);
+  EXPECT_EQ(error_of([&] { gunzip(file, "a.gz", 4_B); }), "a.gz: unpacks to more than 4 B");
+  const std::vector<std::byte> two = from_hex(std::string(kStored) + std::string(kNamed));
+  EXPECT_EQ(gunzip(two, "a.gz", 10_B).size(), 10U);  // of all files together
+  EXPECT_EQ(error_of([&] { gunzip(two, "a.gz", 9_B); }), "a.gz: unpacks to more than 9 B");
 }
 
 }  // namespace

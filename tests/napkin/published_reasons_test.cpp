@@ -133,13 +133,13 @@ TEST(PublishedReasons, HoursOfAWholeRunAreStepsOverGoodput) {
   // The layout of the 7B is assumed; the 13B, which is no case, follows from the same assumption.
   for (const PublishedRun& other :
        {find(eager_runs(), "Llama-2 7B, 2T tokens, steps at BLOOM's goodput"),
-        sister_runs().llama2_13b})
+        calibration_run("llama2_13b")})
     EXPECT_LT(std::abs(error_of(other)), 0.10) << other.what;
 }
 
 // Hours of Pythia are not explained by goodput: the share of a third size is what both take.
 TEST(PublishedReasons, PythiaTakesTheShareOfAThirdSize) {
-  const double share = reached_share(sister_runs().pythia_7b);
+  const double share = reached_share(calibration_run("pythia_7b"));
   EXPECT_LT(share, 0.75 * bloom_goodput());
   for (const char* what :
        {"Pythia 12B, TP4, 256 A100-40: all hours", "Pythia 1B, 64 A100-40: all hours"}) {

@@ -101,5 +101,18 @@ TEST(Terminal, WrapsWordsAndIndentsWhatFollows) {
   EXPECT_EQ(wrap_words("", 10).size(), 1u);
 }
 
+TEST(Terminal, ASetWidthComesBeforeThatOfTheTerminal) {
+  std::FILE* const file = std::tmpfile();  // has no width of its own
+  ASSERT_NE(file, nullptr);
+  EXPECT_EQ(terminal_columns(file, 77), 77);
+  set_terminal_columns(90);
+  EXPECT_EQ(terminal_columns(file, 77), 90);
+  for (int64_t not_believed : {0, 19, 10'001}) {
+    set_terminal_columns(not_believed);
+    EXPECT_EQ(terminal_columns(file, 77), 77) << not_believed;
+  }
+  std::fclose(file);
+}
+
 }  // namespace
 }  // namespace brrr

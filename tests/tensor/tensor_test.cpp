@@ -205,14 +205,6 @@ TEST(Tensor, AHuskHasAShapeButReadingItIsOurBug) {
               ThrowsMessage<InternalError>(HasSubstr("bf16[2, 3]")));
 }
 
-TEST(Devices, ExpectDevicePassesOrNamesBoth) {
-  const Tensor x = zeros({2});
-  EXPECT_TRUE(shares_storage(expect_device(x, Device::cpu()), x));
-  EXPECT_THAT([&] { expect_device(x, Device::cuda(1)); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("cuda:1"), HasSubstr("on cpu"),
-                                         HasSubstr("f32[2]"), HasSubstr("to(x, device)"))));
-}
-
 TEST(Devices, OpsOnMixedDevicesAreRefused) {
   const Tensor here = ones({2, 2}), nowhere = ones({2, 2}, {.device = Device::null()});
   const auto mixed =

@@ -6,6 +6,7 @@
 
 #include "brrr/account/hardware_table.h"
 #include "brrr/base/error.h"
+#include "brrr/base/join_names.h"
 #include "brrr/base/nearest_word.h"
 
 namespace brrr {
@@ -39,23 +40,18 @@ bool is_called(const GpuSpec& gpu, const std::string& name) {
          std::any_of(gpu.aliases.begin(), gpu.aliases.end(), same);
 }
 
-std::string all_names() {
-  std::string text;
-  for (const GpuSpec& gpu : registry()) text += join_text(text.empty() ? "" : ", ", gpu.name);
-  return text;
-}
+std::string all_names() { return join_names(registry(), &GpuSpec::name); }
 
 // Names that begin alike, and the one that a slip of the fingers would make.
 std::string near_matches(const std::string& name) {
   constexpr size_t kStem = 3;
-  std::vector<std::string> all;
-  std::string text;
+  std::vector<std::string> all, near;
   for (const GpuSpec& gpu : registry()) {
     all.push_back(gpu.name);
     if (name.size() >= kStem && gpu.name.starts_with(name.substr(0, kStem)))
-      text += join_text(text.empty() ? "" : ", ", gpu.name);
+      near.push_back(gpu.name);
   }
-  return text.empty() ? nearest_word(name, all) : text;
+  return near.empty() ? nearest_word(name, all) : join_names(near);
 }
 
 }  // namespace
@@ -95,10 +91,11 @@ const PeakRate* GpuSpec::find(Arithmetic arithmetic) const {
 
 const PeakRate& GpuSpec::peak(Arithmetic arithmetic) const {
   if (const PeakRate* row = find(arithmetic)) return *row;
-  std::string has;
-  for (const PeakRate& row : peaks)
-    has += join_text(has.empty() ? "" : ", ", to_text(row.arithmetic), " ", row.dense);
-  fail("no promised speed of ", to_text(arithmetic), " on the ", name, "; known are ", has);
+  const auto words = [](const PeakRate& row) {
+    return join_text(to_text(row.arithmetic), " ", row.dense);
+  };
+  fail("no promised speed of ", to_text(arithmetic), " on the ", name, "; known are ",
+       join_names(peaks, words));
 }
 
 std::span<const GpuSpec> known_gpus() { return registry(); }

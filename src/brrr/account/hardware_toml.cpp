@@ -1,94 +1,15 @@
 // Devices read from TOML: the built-in table (hardware.toml) and files of users have the same form.
-#include <toml++/toml.h>
-
-#include <algorithm>
 #include <cstdio>
 
 #include "brrr/account/hardware_table.h"
 #include "brrr/base/embedded_text.h"
 #include "brrr/base/error.h"
+#include "brrr/base/toml_entry.h"
 
 namespace brrr {
 namespace {
 
-// A table whose keys are taken one by one: what is left over is a slip of the pen.
-class Entry {
- public:
-  Entry(const toml::table& table, std::string where) : table_(table), where_(std::move(where)) {}
-
-  bool contains(std::string_view key) const { return table_.contains(key); }
-  std::string text(std::string_view key) {
-    used_.emplace_back(key);
-    const auto value = table_[key].value<std::string>();
-    if (!value) fail(where_, " needs ", key, " = \"...\"");
-    return *value;
-  }
-  std::string text_or(std::string_view key, std::string_view otherwise) {
-    used_.emplace_back(key);
-    return contains(key) ? text(key) : std::string(otherwise);
-  }
-  std::vector<std::string> texts(std::string_view key) {
-    used_.emplace_back(key);
-    std::vector<std::string> all;
-    if (!contains(key)) return all;
-    const toml::array* list = table_[key].as_array();
-    check(list, where_, ": ", key, " must be a list of texts");
-    for (const toml::node& each : *list) {
-      const auto value = each.value<std::string>();
-      check(value.has_value(), where_, ": ", key, " must be a list of texts");
-      all.push_back(*value);
-    }
-    return all;
-  }
-  std::optional<double> number(std::string_view key) {
-    used_.emplace_back(key);
-    if (!contains(key)) return std::nullopt;
-    const auto value = table_[key].value<double>();
-    check(value.has_value() && *value > 0, where_, ": ", key, " must be a positive number");
-    return value;
-  }
-  double required(std::string_view key) {
-    const std::optional<double> value = number(key);
-    if (!value) fail(where_, " needs ", key);
-    return *value;
-  }
-  bool flag(std::string_view key) {
-    used_.emplace_back(key);
-    if (!contains(key)) return false;
-    const auto value = table_[key].value<bool>();
-    check(value.has_value(), where_, ": ", key, " must be true or false");
-    return *value;
-  }
-  // The table under `key`, where there is one.
-  std::optional<Entry> entry(std::string_view key) {
-    used_.emplace_back(key);
-    const toml::table* inner = table_[key].as_table();
-    if (!inner) return std::nullopt;
-    return Entry(*inner, join_text(where_, " ", key));
-  }
-  void require_all_used() const {
-    for (const auto& [key, value] : table_) {
-      check(std::find(used_.begin(), used_.end(), key.str()) != used_.end(), where_,
-            ": there is no setting \"", key.str(), "\"; the settings are ", list());
-    }
-  }
-  const std::string& where() const { return where_; }
-
- private:
-  std::string list() const {
-    std::vector<std::string> keys;  // each once
-    for (const std::string& key : used_)
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-    std::string text;
-    for (const std::string& key : keys) text += join_text(text.empty() ? "" : ", ", key);
-    return text;
-  }
-  const toml::table& table_;
-  std::string where_;
-  std::vector<std::string> used_;
-};
-
-Headline read_headline(Entry& entry) {
+Headline read_headline(TomlEntry& entry) {
   const std::string word = entry.text("headline");
   check(word == "dense" || word == "sparse", entry.where(), ": headline is \"", word,
         "\"; say \"dense\" where the rates are dense, or \"sparse\" where they are with 2:4 "
@@ -98,12 +19,12 @@ Headline read_headline(Entry& entry) {
 }
 
 // A rate is a number, with headline and source of the whole entry, or a table that has all three.
-std::optional<PeakRate> read_peak(Entry& entry, Arithmetic arithmetic) {
+std::optional<PeakRate> read_peak(TomlEntry& entry, Arithmetic arithmetic) {
   const std::string key = join_text(to_text(arithmetic), "_tflops");
   PeakRate peak{.arithmetic = arithmetic,
                 .dense = {},
                 .accumulate = arithmetic == Arithmetic::int8 ? "int32" : "fp32"};
-  if (std::optional<Entry> own = entry.entry(key)) {
+  if (std::optional<TomlEntry> own = entry.entry(key)) {
     peak.dense = FlopsPerSecond(own->required("dense") * 1e12);
     peak.headline = read_headline(*own);
     peak.source = own->text("source");
@@ -121,25 +42,25 @@ std::optional<PeakRate> read_peak(Entry& entry, Arithmetic arithmetic) {
   return peak;
 }
 
-Link read_link(Entry& entry) {
+Link read_link(TomlEntry& entry) {
   const auto link_of = [](std::string name, std::optional<double> gb_s) {
     return Link{.name = std::move(name), .both_ways = BytesPerSecond(gb_s.value_or(0) * 1e9)};
   };
-  std::optional<Entry> own = entry.entry("link");
+  std::optional<TomlEntry> own = entry.entry("link");
   if (!own) return link_of("link", entry.number("link_gb_s"));
   Link link = link_of(own->text("name"), own->number("gb_s"));
   own->require_all_used();
   return link;
 }
 
-std::optional<ClockPeak> read_clock(Entry& entry, const GpuSpec& gpu) {
+std::optional<ClockPeak> read_clock(TomlEntry& entry, const GpuSpec& gpu) {
   const auto clock_of = [](Arithmetic arithmetic, double mhz, double units, double fma) {
     return ClockPeak{.arithmetic = arithmetic,
                      .clock_hertz = mhz * 1e6,
                      .units = static_cast<int64_t>(units),
                      .fma_per_cycle = static_cast<int64_t>(fma)};
   };
-  if (std::optional<Entry> own = entry.entry("clock")) {
+  if (std::optional<TomlEntry> own = entry.entry("clock")) {
     const ClockPeak clock =
         clock_of(parse_arithmetic(own->text("arithmetic")), own->required("mhz"),
                  own->required("units"), own->required("fma_per_cycle"));
@@ -156,7 +77,7 @@ std::optional<ClockPeak> read_clock(Entry& entry, const GpuSpec& gpu) {
 }
 
 // What a kernel must fit into.
-void read_chip(Entry& entry, GpuSpec& gpu) {
+void read_chip(TomlEntry& entry, GpuSpec& gpu) {
   const auto bytes = [&](std::string_view key, double unit) {
     return Bytes(static_cast<int64_t>(entry.number(key).value_or(0) * unit));
   };
@@ -177,7 +98,7 @@ void read_chip(Entry& entry, GpuSpec& gpu) {
 }
 
 GpuSpec read_gpu(const std::string& name, const toml::table& table, std::string_view origin) {
-  Entry entry(table, join_text(origin, ": [gpu.", name, "]"));
+  TomlEntry entry(table, join_text(origin, ": [gpu.", name, "]"));
   GpuSpec gpu{.name = name, .title = entry.text_or("title", name)};
   gpu.aliases = entry.texts("aliases");
   gpu.driver_names = entry.texts("driver_names");
@@ -201,34 +122,21 @@ GpuSpec read_gpu(const std::string& name, const toml::table& table, std::string_
     gpu.best_matmul_source = source_of("best_matmul_source");
   }
   gpu.clock = read_clock(entry, gpu);
-  gpu.is_estimated = entry.flag("estimated");
+  gpu.is_estimated = entry.flag_or("estimated", false);
   entry.require_all_used();
   return gpu;
 }
 
-// In the order of the file; a table of toml++ is sorted by name.
+// In the order of the file.
 std::vector<GpuSpec> read_gpus(std::string_view text, std::string_view origin) {
-  toml::table file;
-  try {
-    file = toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    fail(origin, ", line ", error.source().begin.line, ": ", error.description());
-  }
+  const toml::table file = parse_toml(text, origin);
   const toml::table* gpus = file["gpu"].as_table();
   check(gpus && !gpus->empty(), origin, ": has no [gpu.NAME] table");
-  std::vector<std::pair<toml::source_index, GpuSpec>> by_line;
-  by_line.reserve(gpus->size());
-  for (const auto& [name, node] : *gpus) {
-    const toml::table* table = node.as_table();
-    check(table, origin, ": gpu.", name.str(), " must be a table");
-    by_line.emplace_back(node.source().begin.line,
-                         read_gpu(std::string(name.str()), *table, origin));
-  }
-  std::sort(by_line.begin(), by_line.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [name, node] : *gpus)
+    check(node.is_table(), origin, ": gpu.", name.str(), " must be a table");
   std::vector<GpuSpec> all;
-  all.reserve(by_line.size());
-  for (auto& [line, gpu] : by_line) all.push_back(std::move(gpu));
+  for (const NamedTable& gpu : tables_in_order(*gpus))
+    all.push_back(read_gpu(gpu.name, *gpu.table, origin));
   return all;
 }
 

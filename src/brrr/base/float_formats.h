@@ -1,5 +1,5 @@
 // The small floating-point storage types: f16, bf16, f8e4m3, f8e5m2. They hold bits and convert;
-// arithmetic is done in float (DESIGN.md, "Kernels compute in f32, f64 or i64").
+// arithmetic is done in float: kernels compute in f32, f64 or i64 alone.
 //
 // One idea: drop the sign and an IEEE number's bits, read as an integer, are ordered like its
 // value. So encoding is integer work on the magnitude: move the exponent to the target's bias, add
@@ -10,8 +10,8 @@
 //            exponent mantissa   max        overflow of a finite value   infinite input
 //   f16         5       10     65504        infinity                     infinity
 //   bf16        8        7     3.3895e38    infinity                     infinity
-//   f8e4m3      4        3     448          +-448                        +-448 (there is no
-//   infinity) f8e5m2      5        2     57344        +-57344                      infinity
+//   f8e4m3      4        3     448          +-448                        +-448 (has no infinity)
+//   f8e5m2      5        2     57344        +-57344                      infinity
 //
 // f8e4m3 is the "fn" format: exponent 1111 holds numbers, and only 0x7f and 0xff are NaN. Infinity
 // becomes +-448 as with NVIDIA's satfinite conversions (PyTorch's cast gives NaN there).

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "brrr/base/join_names.h"
 #include "brrr/base/units.h"
 #include "brrr/cli/commands.h"
 #include "brrr/cli/device_option.h"
@@ -36,11 +37,9 @@ std::string value_text(const RateGrid& grid, double value) {
 }
 
 std::string axes_text(const RateGrid& grid) {
-  std::string text;
-  for (const RateAxis& axis : grid.axes)
-    text += fmt::format("{}{} {:g}..{:g}", text.empty() ? "" : ", ", axis.name, axis.points.front(),
-                        axis.points.back());
-  return text;
+  return join_names(grid.axes, [](const RateAxis& axis) {
+    return fmt::format("{} {:g}..{:g}", axis.name, axis.points.front(), axis.points.back());
+  });
 }
 
 void print_table(const Rates& rates) {

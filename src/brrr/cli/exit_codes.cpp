@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "brrr/base/error.h"
+#include "brrr/base/join_names.h"
 #include "brrr/base/nearest_word.h"
 #include "brrr/cli/command_tree.h"
 
@@ -38,12 +39,6 @@ std::vector<std::string> command_names(const CLI::App& command) {
   return names;
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += join_text(text.empty() ? "" : ", ", name);
-  return text;
-}
-
 // What is wrong, in a sentence. CLI11 says only that a word was not expected.
 std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
   const Reached reached = reached_command(app);
@@ -51,7 +46,7 @@ std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> commands = command_names(*reached.app);
   if (unknown.empty()) {
     if (commands.empty() || error.get_name() != "RequiredError") return error.what();
-    return join_text("a command is needed: one of ", joined(commands));
+    return join_text("a command is needed: one of ", join_names(commands));
   }
   const std::string word = unknown.front().substr(0, unknown.front().find('='));
   const bool is_option = word.starts_with("-");
@@ -61,7 +56,7 @@ std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
           ? join_text(reached.path, is_option ? " has no option " : " does not take ", word)
           : join_text("there is no command ", reached.path, " ", word);
   if (!nearest.empty()) return text + join_text("; did you mean ", nearest, "?");
-  if (!is_option && !commands.empty()) text += join_text("; there are ", joined(commands));
+  if (!is_option && !commands.empty()) text += join_text("; there are ", join_names(commands));
   return text;
 }
 

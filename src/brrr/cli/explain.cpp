@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "brrr/base/join_names.h"
 #include "brrr/base/units.h"
 #include "brrr/cli/commands.h"
 #include "brrr/cli/model_options.h"
@@ -157,10 +158,8 @@ constexpr Stage kStages[] = {
     {"plan", "where every temporary lives, as a timeline", show_plan}};
 
 std::string show_stage(const Explained& explained, std::string_view name, Form form) {
-  std::string known;
   for (const Stage& stage : kStages) {
     if (stage.name == name) return stage.show(explained, form);
-    known += join_text(known.empty() ? "" : ", ", stage.name);
   }
   for (const GraphStage& pass : graph_stages()) {
     if (pass.name == name) {
@@ -168,9 +167,9 @@ std::string show_stage(const Explained& explained, std::string_view name, Form f
       check(graph != nullptr, "explain: the pass ", name, " was left out, so it has made no graph");
       return show_graph(*graph, form);
     }
-    known += join_text(", ", pass.name);
   }
-  fail("explain: there is no stage \"", name, "\"; use one of ", known);
+  fail("explain: there is no stage \"", name, "\"; use one of ", join_names(kStages, &Stage::name),
+       ", ", join_names(graph_stages(), &GraphStage::name));
 }
 
 // The model takes no memory, wherever its program would run.

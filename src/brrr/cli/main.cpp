@@ -4,9 +4,11 @@
 
 #include "brrr/base/error.h"
 #include "brrr/cli/commands.h"
+#include "brrr/cli/environment.h"
 #include "brrr/cli/exit_codes.h"
 
 int main(int argc, char** argv) {
+  brrr::cli::read_environment();
   CLI::App app{"brrr trains and runs neural networks and can say what the work costs"};
   app.set_version_flag("--version", BRRR_VERSION);
   app.require_subcommand(1);

@@ -3,6 +3,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "brrr/base/join_names.h"
+
 namespace brrr::cli {
 namespace {
 
@@ -15,9 +17,8 @@ std::vector<std::string> pass_names() {
 }  // namespace
 
 CLI::Option* add_model_options(CLI::App& command, ModelOptions& options) {
-  std::string known;
-  for (const std::string& name : step_models()) known += join_text(known.empty() ? "" : ", ", name);
-  CLI::Option* model = command.add_option("--model", options.model, join_text("One of ", known));
+  CLI::Option* model =
+      command.add_option("--model", options.model, join_text("One of ", join_names(step_models())));
   command.add_option("--batch", options.step.batch, "Sequences (or rows) in a step")
       ->capture_default_str();
   command.add_option("--seq", options.step.seq, "Tokens in a sequence")->capture_default_str();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "brrr/base/join_names.h"
 #include "brrr/compiler/verify_plan.h"
 #include "brrr/graph/repeat.h"
 #include "brrr/graph/verify.h"
@@ -176,10 +177,8 @@ PipelineOptions without(PipelineOptions options, std::string_view passes) {
     const size_t end = std::min(passes.find(','), passes.size());
     const std::string_view name = passes.substr(0, end);
     passes.remove_prefix(std::min(end + 1, passes.size()));
-    std::string names;
-    for (std::string_view other : known) names += join_text(names.empty() ? "" : ", ", other);
-    check(std::find(known.begin(), known.end(), name) != known.end(),
-          "there is no optimising pass named \"", name, "\"; use one of ", names);
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      fail("there is no optimising pass named \"", name, "\"; use one of ", join_names(known));
     options.without.emplace(name);
   }
   return options;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "brrr/base/join_names.h"
+
 namespace brrr {
 namespace {
 
@@ -101,12 +103,11 @@ struct Choice {
 
 template <size_t kCount>
 int parse_choice(std::string_view what, std::string_view name, const Choice (&choices)[kCount]) {
-  std::string known;
   for (const Choice& choice : choices) {
     if (choice.name == name) return choice.value;
-    known += join_text(known.empty() ? "" : ", ", choice.name);
   }
-  fail("there is no ", what, " named \"", name, "\"; use one of ", known);
+  fail("there is no ", what, " named \"", name, "\"; use one of ",
+       join_names(choices, &Choice::name));
 }
 
 }  // namespace

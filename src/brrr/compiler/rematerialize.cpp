@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "brrr/base/join_names.h"
 #include "brrr/compiler/remat_rewrite.h"
 
 namespace brrr {
@@ -42,12 +43,11 @@ std::string_view policy_name(RematPolicy policy) {
 }
 
 RematPolicy parse_policy(std::string_view name) {
-  std::string known;
   for (RematPolicy policy : kPolicies) {
     if (policy_name(policy) == name) return policy;
-    known += join_text(known.empty() ? "" : ", ", policy_name(policy));
   }
-  fail("there is no recomputation policy named \"", name, "\"; use one of ", known);
+  fail("there is no recomputation policy named \"", name, "\"; use one of ",
+       join_names(kPolicies, policy_name));
 }
 
 Graph rematerialize(const Graph& graph, const RematOptions& options, const GraphPlanner& planner) {

@@ -86,13 +86,6 @@ int64_t Batches::windows(int source) const {
   return sources_.at(static_cast<size_t>(source)).range_starts.back();
 }
 
-double Batches::epochs_at(int64_t step, int source) const {
-  const double rows = static_cast<double>(step) * static_cast<double>(options_.batch);
-  const double share = static_cast<double>(mixture_.rows_a_round(source)) /
-                       static_cast<double>(mixture_.round_rows());
-  return rows * share / static_cast<double>(windows(source));
-}
-
 RowPlace Batches::place(int64_t step, int64_t row) const {
   check(step >= 0 && step < INT64_MAX / options_.batch, "batches: step ", step);
   check(row >= 0 && row < options_.batch, "batches: row ", row, " of a batch of ", options_.batch);

@@ -79,7 +79,6 @@ class Batches {
 
   const BatchOptions& options() const { return options_; }
   int64_t windows(int source) const;
-  double epochs_at(int64_t step, int source) const;  // how often a source was used, on average
 
  private:
   struct Windows {

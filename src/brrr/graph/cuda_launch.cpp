@@ -1,18 +1,17 @@
 #include "brrr/graph/cuda_launch.h"
 
-#include <cstdlib>
+#include <atomic>
 
 #include "brrr/device/cuda/runtime.h"
 
 namespace brrr {
 
-bool waits_for_cuda_kernels() {
-  static const bool asked = [] {
-    const char* const value = std::getenv("BRRR_CUDA_WAIT");
-    return value && std::string_view(value) == "1";
-  }();
-  return asked;
-}
+namespace {
+std::atomic<bool> waits = false;
+}  // namespace
+
+void wait_for_cuda_kernels(bool wait) { waits = wait; }
+bool waits_for_cuda_kernels() { return waits; }
 
 void launch_cuda(const CudaKernel& kernel, const CudaCall& call) {
   try {

@@ -1,5 +1,6 @@
 #include "brrr/graph/interpret.h"
 
+#include "brrr/graph/basic_ops.h"
 #include "brrr/graph/call.h"
 #include "brrr/graph/repeat.h"
 
@@ -14,7 +15,7 @@ void require_type(const Tensor& given, const TensorType& type, std::string_view 
 
 Tensor new_zeros(const TensorType& type, Device device) {
   return call_one(
-      *find_op("full"), {},
+      basic_ops().full, {},
       {{"shape", type.shape}, {"dtype", type.dtype}, {"device", device}, {"value", 0.0}});
 }
 
@@ -35,7 +36,7 @@ Tensors interpret_repeat(const Node& node, const Tensors& operands, const NodeOb
     std::vector<Tensor> inputs{index};
     for (int k = 1; k < parts.first_captured(); ++k) {
       const Attrs which{{"axis", int64_t{0}}, {"index", i}};
-      inputs.push_back(call_one(*find_op("select"), {operands[k]}, which));
+      inputs.push_back(call_one(basic_ops().select, {operands[k]}, which));
     }
     for (int k = parts.first_captured(); k < parts.first_initial(); ++k)
       inputs.push_back(operands[k]);
@@ -69,7 +70,7 @@ Interpreted interpret(const Graph& graph, std::span<const Tensor> inputs,
   for (const StateSlot& state : graph.states) {  // copies are what their masters are, rounded
     if (state.copy_of < 0) continue;
     const StateSlot& master = graph.states[static_cast<size_t>(state.copy_of)];
-    values[state.before.index()] = call_one(*find_op("cast"), {values[master.before.index()]},
+    values[state.before.index()] = call_one(basic_ops().cast, {values[master.before.index()]},
                                             {{"dtype", graph.type(state.before).dtype}});
   }
   for (const Node& node : graph.nodes) {

@@ -2,16 +2,12 @@
 
 #include <utility>
 
+#include "brrr/graph/basic_ops.h"
+
 namespace brrr {
 namespace {
 
 constinit thread_local Tracer* innermost = nullptr;
-
-const OpDef& op_named(std::string_view name) {
-  const OpDef* op = find_op(name);
-  invariant(op != nullptr, "there is no op named ", name);
-  return *op;
-}
 
 Attrs layout_attrs(const Layout& layout) {
   return {{"shape", layout.shape}, {"strides", layout.strides}, {"offset", layout.offset}};
@@ -65,9 +61,9 @@ Tracer::Base& Tracer::add_base(Ref<Storage> storage, ValueId value, const Layout
              .storage = std::move(storage), .value = value, .layout = layout, .views = {}};
 }
 
-ValueId Tracer::add_one(std::string_view op, const Attrs& attrs, const ValueIds& inputs,
+ValueId Tracer::add_one(const OpDef& op, const Attrs& attrs, const ValueIds& inputs,
                         const TensorType& type) {
-  const NodeId node = add_node(op_named(op), attrs, inputs, {&type, 1});
+  const NodeId node = add_node(op, attrs, inputs, {&type, 1});
   return graph().node(node).outputs[0];
 }
 
@@ -134,7 +130,8 @@ ValueId Tracer::value_of(const Tensor& x) {
     if (view.layout == x.layout()) return view.value;
   }
   const TensorType type{.shape = x.shape(), .dtype = x.dtype(), .weak = x.body().weak};
-  const ValueId value = add_one("strided_view", layout_attrs(x.layout()), {base.value}, type);
+  const ValueId value =
+      add_one(basic_ops().strided_view, layout_attrs(x.layout()), {base.value}, type);
   base.views.push_back({x.layout(), value});
   return value;
 }
@@ -176,7 +173,7 @@ void Tracer::record_write(const OpDef& op, std::span<const Tensor> inputs, const
   ValueIds ids;
   for (const Tensor& input : inputs) ids.push_back(value_of(input));
   ValueId value;
-  const bool plain_copy = op.name == "copy" && type.shape == target.shape() &&
+  const bool plain_copy = &op == &basic_ops().copy && type.shape == target.shape() &&
                           inputs[0].layout() == base_of(inputs[0]).layout;
   if (plain_copy) {
     value = ids[0];  // a functional graph needs no copy to give a value another name
@@ -185,12 +182,13 @@ void Tracer::record_write(const OpDef& op, std::span<const Tensor> inputs, const
   }
   if (type.dtype != target.dtype()) {
     const TensorType stored{.shape = type.shape, .dtype = target.dtype()};
-    value = add_one("cast", {{"dtype", target.dtype()}}, {value}, stored);
+    value = add_one(basic_ops().cast, {{"dtype", target.dtype()}}, {value}, stored);
   }
   Base& base = base_of(target);
   if (target.layout() != base.layout) {
     const TensorType whole = graph().type(base.value);
-    value = add_one("update_view", layout_attrs(target.layout()), {base.value, value}, whole);
+    value =
+        add_one(basic_ops().update_view, layout_attrs(target.layout()), {base.value, value}, whole);
   }
   set_value(base, value);
 }

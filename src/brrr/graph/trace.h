@@ -112,7 +112,7 @@ class Tracer {
   Base& capture(const Tensor& x, size_t depth);
   void set_value(Base& base, ValueId value);
   Tensor make_handle(const TensorType& type, Device device, ValueId value);
-  ValueId add_one(std::string_view op, const Attrs& attrs, const ValueIds& inputs,
+  ValueId add_one(const OpDef& op, const Attrs& attrs, const ValueIds& inputs,
                   const TensorType& type);
   int64_t largest_count(const Frame& body);
   static void require_read_only(const Frame& frame, std::string_view who);

@@ -117,6 +117,4 @@ std::vector<SealedFile> check_sealed_folder(const fs::path& path) {
   return files;
 }
 
-bool is_sealed_folder(const fs::path& path) { return fs::is_regular_file(path / kManifest); }
-
 }  // namespace brrr

@@ -45,7 +45,4 @@ struct SealedFile {
 // is missing, longer, shorter or changed, or the manifest itself.
 std::vector<SealedFile> check_sealed_folder(const std::filesystem::path& path);
 
-// Whether there is a manifest: false for folders that other programs wrote.
-bool is_sealed_folder(const std::filesystem::path& path);
-
 }  // namespace brrr

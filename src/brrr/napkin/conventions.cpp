@@ -1,5 +1,7 @@
 #include "brrr/napkin/conventions.h"
 
+#include "brrr/base/join_names.h"
+
 namespace brrr {
 namespace {
 
@@ -35,12 +37,11 @@ const ConventionInfo& info_of(Convention convention) {
 }
 
 Convention parse_convention(std::string_view name) {
-  std::string known;
   for (size_t i = 0; i < kInfos.size(); ++i) {
     if (kInfos[i].name == name) return static_cast<Convention>(i);
-    known += join_text(known.empty() ? "" : ", ", kInfos[i].name);
   }
-  fail("there is no convention \"", name, "\"; use one of ", known);
+  fail("there is no convention \"", name, "\"; use one of ",
+       join_names(kInfos, &ConventionInfo::name));
 }
 
 FlopFacts flop_facts(const ModelConfig& config, const StepCost& cost, int64_t tokens) {

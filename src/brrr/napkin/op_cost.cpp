@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "brrr/base/join_names.h"
 #include "brrr/graph/call.h"
 #include "brrr/ops/attention.h"
 #include "brrr/ops/binary.h"
@@ -29,12 +30,10 @@ constexpr OpInfo kOps[] = {{"matmul", "M N K", 3, 3},
                            {"adamw", "PARAMETERS", 1, 1}};
 
 const OpInfo& find_info(std::string_view name) {
-  std::string known;
   for (const OpInfo& op : kOps) {
     if (op.name == name) return op;
-    known += join_text(known.empty() ? "" : ", ", op.name);
   }
-  fail("napkin op: there is no \"", name, "\"; use one of ", known);
+  fail("napkin op: there is no \"", name, "\"; use one of ", join_names(kOps, &OpInfo::name));
 }
 
 // Scores and values over the pairs that are seen; q, k, v and the result once. The sums of exponentials that the op

@@ -4,11 +4,21 @@
 #include <array>
 #include <cmath>
 
+#include "brrr/base/join_names.h"
+
 namespace brrr {
 
-std::string_view to_text(CaseClass c) {
-  constexpr std::array<std::string_view, 4> names = {"exact", "formula", "predicted", "bound"};
-  return names[static_cast<size_t>(c)];
+namespace {
+constexpr std::array<std::string_view, 4> kNames = {"exact", "formula", "predicted", "bound"};
+}  // namespace
+
+std::string_view to_text(CaseClass c) { return kNames[static_cast<size_t>(c)]; }
+
+CaseClass parse_case_class(std::string_view name) {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return static_cast<CaseClass>(i);
+  }
+  fail("there is no class of cases \"", name, "\"; use one of ", join_names(kNames));
 }
 
 double usual_band(CaseClass c) {

@@ -17,6 +17,7 @@ enum class CaseClass : uint8_t {
   bound       // what was published must not pass it
 };
 std::string_view to_text(CaseClass c);
+CaseClass parse_case_class(std::string_view name);  // throws Error with the list on any other
 
 enum class Side : uint8_t {
   most,  // published is at most ours: speeds

@@ -1,6 +1,5 @@
 // The memory of published runs: what a plan says must be there, beside what an allocator held.
-#include "brrr/napkin/published.h"
-#include "brrr/napkin/run_question.h"
+#include "brrr/napkin/published_toml.h"
 
 namespace brrr {
 namespace {
@@ -84,37 +83,19 @@ TorchtitanMemory torchtitan_memory(int64_t ranks, bool compiled) {
 
 std::vector<PublishedCase> memory_cases() {
   std::vector<PublishedCase> cases;
-  const auto add = [&](const char* id, const char* what, const char* unit, double published,
-                       double ours, const char* source, CaseClass kind, const char* reason) {
-    cases.push_back({.id = id,
-                     .what = what,
-                     .unit = unit,
-                     .published = published,
-                     .predicted = ours,
-                     .kind = kind,
-                     .band = usual_band(kind),
-                     .source = source,
-                     .reason = reason,
-                     .side = Side::least});
+  const auto add = [&](std::string_view key, double ours) {
+    cases.push_back(number_case("memory", key, ours));
   };
-  const auto torchtitan = [&](const char* what, int64_t ranks, bool compiled, double published) {
-    add("A22", what, "GiB", published, torchtitan_memory(ranks, compiled).total() / kGiB,
-        "torchtitan", CaseClass::formula, "");
+  const auto torchtitan = [](int64_t ranks, bool compiled) {
+    return torchtitan_memory(ranks, compiled).total() / kGiB;
   };
-  torchtitan("torchtitan, Llama-3.1-8B, FSDP, compiled: memory", 8, true, 77.0);
-  torchtitan("eager: memory", 8, false, 82.4);
-  torchtitan("the same over 128 ranks, compiled", 128, true, 62.0);
-  torchtitan("over 128 ranks, eager", 128, false, 67.0);
-  const char* other =
-      "brrr's own plan of the run and not torchtitan's: logits in chunks (1 GB for 29), but more "
-      "of "
-      "every layer kept (50 GB for 29 and 33)";
-  add("A22", "our own plan, compiled", "GiB", 77.0, planned_gib(true), "torchtitan",
-      CaseClass::bound, other);
-  add("A22", "our own plan, eager", "GiB", 82.4, planned_gib(false), "torchtitan", CaseClass::bound,
-      other);
-  add("A28", "Qwen2.5-0.5B, recomputed, 8 x 1024 tokens: activations", "MiB", 4505,
-      llmq_activations_mib(), "llmq", CaseClass::formula, "");
+  add("A22.compiled_8", torchtitan(8, true));
+  add("A22.eager_8", torchtitan(8, false));
+  add("A22.compiled_128", torchtitan(128, true));
+  add("A22.eager_128", torchtitan(128, false));
+  add("A22.own_compiled", planned_gib(true));
+  add("A22.own_eager", planned_gib(false));
+  add("A28.activations", llmq_activations_mib());
   return cases;
 }
 

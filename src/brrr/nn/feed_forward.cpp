@@ -16,11 +16,6 @@ Tensor activate(const Tensor& x, Activation activation) {
   fail("activate: an unknown activation");
 }
 
-std::string_view activation_name(Activation activation) {
-  constexpr std::string_view kNames[] = {"relu", "gelu", "gelu_tanh", "silu", "tanh"};
-  return kNames[static_cast<size_t>(activation)];
-}
-
 SwiGlu::SwiGlu(int64_t width, int64_t hidden, Random& random, const FeedForwardOptions& options)
     : gate_(width, hidden, random, {.bias = options.bias, .init = options.init}),
       up_(width, hidden, random, {.bias = options.bias, .init = options.init}),

@@ -7,7 +7,6 @@ namespace brrr {
 
 enum class Activation : uint8_t { relu, gelu, gelu_tanh, silu, tanh };
 Tensor activate(const Tensor& x, Activation activation);
-std::string_view activation_name(Activation activation);
 
 struct FeedForwardOptions {
   bool bias = false;

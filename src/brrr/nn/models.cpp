@@ -114,14 +114,6 @@ int64_t vocab_of(const ModelConfig& config) {
 int64_t context_of(const ModelConfig& config) {
   return std::visit([](const auto& c) { return c.context; }, config);
 }
-ModelConfig with_vocab(ModelConfig config, int64_t vocab) {
-  std::visit([&](auto& c) { c.vocab = vocab; }, config);
-  return config;
-}
-ModelConfig with_context(ModelConfig config, int64_t context) {
-  std::visit([&](auto& c) { c.context = context; }, config);
-  return config;
-}
 
 std::string to_json(const ModelConfig& config) {
   Json json{{"family", family_of(config)}};

@@ -21,9 +21,6 @@ std::string_view family_of(const ModelConfig& config);
 int64_t parameter_count(const ModelConfig& config);  // exact, by formula
 int64_t vocab_of(const ModelConfig& config);
 int64_t context_of(const ModelConfig& config);
-// The same model for another vocabulary or context.
-ModelConfig with_vocab(ModelConfig config, int64_t vocab);
-ModelConfig with_context(ModelConfig config, int64_t context);
 
 // {"family": "gpt2", "vocab": 50257, ...}: every field. Fields left out keep their defaults; an unknown
 // family or field is an Error that lists those there are.

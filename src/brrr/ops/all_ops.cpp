@@ -1,4 +1,5 @@
 // The list of ops. What is not here does not exist for the sweep, the compiler or the documentation.
+#include "brrr/graph/basic_ops.h"
 #include "brrr/ops/fp8.h"
 #include "brrr/ops/op_list.h"
 
@@ -148,6 +149,17 @@ std::span<const OpDef* const> builtin_ops() {
                                           &gelu_tanh_backward_op,
                                           &silu_backward_op};
   return kOps;
+}
+
+const BasicOps& basic_ops() {
+  static constexpr BasicOps kBasic{.cast = cast_op,
+                                   .copy = copy_op,
+                                   .full = full_op,
+                                   .number = number_op,
+                                   .select = select_op,
+                                   .strided_view = strided_view_op,
+                                   .update_view = update_view_op};
+  return kBasic;
 }
 
 }  // namespace brrr

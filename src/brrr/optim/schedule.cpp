@@ -2,6 +2,7 @@
 
 #include <numbers>
 
+#include "brrr/base/join_names.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
@@ -24,12 +25,10 @@ Tensor progress(const Tensor& step, int64_t start, int64_t length) {
 std::string_view schedule_name(ScheduleShape shape) { return kNames[static_cast<size_t>(shape)]; }
 
 ScheduleShape parse_schedule(std::string_view name) {
-  std::string known;
   for (size_t i = 0; i < std::size(kNames); ++i) {
     if (kNames[i] == name) return static_cast<ScheduleShape>(i);
-    known += join_text(known.empty() ? "" : ", ", kNames[i]);
   }
-  fail("there is no schedule \"", name, "\"; use one of ", known);
+  fail("there is no schedule \"", name, "\"; use one of ", join_names(kNames));
 }
 
 Schedule::Schedule(const ScheduleOptions& options) : options_(options) {

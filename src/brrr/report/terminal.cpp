@@ -3,19 +3,23 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <atomic>
 
 #include "brrr/report/table.h"
 
 namespace brrr {
 
+namespace {
+std::atomic<int> set_columns = 0;
+}  // namespace
+
+void set_terminal_columns(int64_t columns) {
+  constexpr int64_t kFewest = 20, kMost = 10'000;  // what is believed
+  set_columns = columns >= kFewest && columns <= kMost ? static_cast<int>(columns) : 0;
+}
+
 int terminal_columns(std::FILE* out, int otherwise) {
-  constexpr int kFewest = 20, kMost = 10'000;  // what $COLUMNS is believed to be
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here sets the environment
-  if (const char* given = std::getenv("COLUMNS")) {
-    const long columns = std::strtol(given, nullptr, 10);
-    if (columns >= kFewest && columns <= kMost) return static_cast<int>(columns);
-  }
+  if (const int columns = set_columns; columns > 0) return columns;
   winsize size{};
   const bool known = ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : otherwise;

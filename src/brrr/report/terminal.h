@@ -1,6 +1,7 @@
 // How wide a terminal is, and text that fits it.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -8,7 +9,9 @@
 
 namespace brrr {
 
-// $COLUMNS where it is set, else the terminal's width, else `otherwise` (a pipe, a file).
+// The width of all output, 20 to 10,000 columns, whatever the terminal says. Any other number: ask the terminal again.
+void set_terminal_columns(int64_t columns);
+// What was set, else the terminal's width, else `otherwise` (a pipe, a file).
 int terminal_columns(std::FILE* out, int otherwise);
 
 // Lines of at most `width` columns, broken between words; a longer word has a line of its own.

@@ -199,12 +199,6 @@ Tensor make_husk(const TensorType& type) {
 
 bool shares_storage(const Tensor& a, const Tensor& b) { return &a.storage() == &b.storage(); }
 
-Tensor expect_device(const Tensor& x, Device device) {
-  check(x.device() == device, "expected a tensor on ", device, ", got ", describe(x), " on ",
-        x.device(), "; move it with to(x, device)");
-  return x;
-}
-
 bool grad_enabled() { return recording; }
 NoGrad::NoGrad(bool record) : outer_(std::exchange(recording, record)) {}
 NoGrad::~NoGrad() { recording = outer_; }

@@ -89,7 +89,7 @@ class Tensor {
   // x[i]: the i-th slice along the first axis, a view. Defined in ops/views.cpp.
   Tensor operator[](int64_t index) const;
 
-  // Writes into the elements, seen through every view. Defined in ops/write.cpp.
+  // Writes into the elements, seen through every view. Defined in ops/copy.cpp.
   void copy_from(const Tensor& source) const;  // broadcasts and converts
   void fill(double value) const;
 
@@ -101,7 +101,7 @@ class Tensor {
   Tensor grad() const;       // undefined when there is none
   void clear_grad() const;   // drops the gradient and frees its bytes
   Tensor detach() const;     // the same elements, cut off from the tape
-  void backward() const;     // defined in autodiff/backward.cpp
+  void backward() const;     // defined in autodiff/grad.cpp
 
   void set_category(Category category) const { storage().set_category(category); }
 
@@ -137,9 +137,6 @@ Tensor make_view(const Tensor& x, const Layout& layout);
 Tensor make_husk(const TensorType& type);
 
 bool shares_storage(const Tensor& a, const Tensor& b);
-
-// Throws Error unless x lives on `device`.
-Tensor expect_device(const Tensor& x, Device device);
 
 // Gradient recording is on by default, per thread.
 bool grad_enabled();

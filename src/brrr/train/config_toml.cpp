@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "brrr/base/error.h"
+#include "brrr/base/join_names.h"
 #include "brrr/train/config.h"
 #include "brrr/train/config_settings.h"
 
@@ -25,9 +26,7 @@ constexpr bool kIsNumber<std::optional<Value>> = kIsNumber<Value>;
 template <typename Field>
 std::string toml_of(const TrainConfig& config, std::string_view key, const Field& field) {
   if constexpr (std::is_same_v<Field, std::vector<std::string>>) {
-    std::string list;
-    for (const std::string& each : field) list += join_text(list.empty() ? "" : ", ", quoted(each));
-    return join_text("[", list, "]");
+    return join_text("[", join_names(field, [](const auto& each) { return quoted(each); }), "]");
   } else if constexpr (std::is_same_v<Field, std::vector<double>>) {
     return join_text("[", get_setting(config, key), "]");
   } else {

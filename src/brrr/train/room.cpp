@@ -110,10 +110,4 @@ std::string lack_of_room(const TrainConfig& config, const ModelConfig& model, co
   return {};
 }
 
-void require_room(const TrainConfig& config, const ModelConfig& model, const TrainPlan& plan,
-                  const Room& room) {
-  const std::string lack = lack_of_room(config, model, plan, room);
-  check(lack.empty(), lack);
-}
-
 }  // namespace brrr

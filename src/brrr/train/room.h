@@ -16,8 +16,4 @@ struct Room {
 std::string lack_of_room(const TrainConfig& config, const ModelConfig& model, const TrainPlan& plan,
                          const Room& room);
 
-// Throws Error with those words, before anything is made.
-void require_room(const TrainConfig& config, const ModelConfig& model, const TrainPlan& plan,
-                  const Room& room);
-
 }  // namespace brrr

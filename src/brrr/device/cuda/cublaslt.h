@@ -25,8 +25,8 @@ struct CublasLt {
   decltype(cublasLtGetStatusString)* status_string;
 };
 
-const CublasLt* cublaslt();  // null: see cublaslt_reason()
-const std::string& cublaslt_reason();
+// Null where the library of this version of CUDA, or one of the functions, is missing.
+const CublasLt* cublaslt();
 cublasLtHandle_t cublaslt_handle(int device);
 
 }  // namespace brrr::cuda

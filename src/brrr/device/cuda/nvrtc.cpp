@@ -146,6 +146,7 @@ Memory& memory() {
 }  // namespace
 
 bool has_compiler() { return nvrtc_library().is_loaded(); }
+void switch_compiler_off(std::string reason) { refuse_nvrtc_library(std::move(reason)); }
 
 const std::string& compiler_name() {
   const NvrtcLibrary& library = nvrtc_library();

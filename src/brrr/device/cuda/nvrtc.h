@@ -8,8 +8,10 @@
 
 namespace brrr::cuda {
 
-// Whether the compiler was found. BRRR_NVRTC=off in the environment hides it.
+// Whether the compiler was found.
 bool has_compiler();
+// As if it had not been found, for this reason. To be said before anything else here is called.
+void switch_compiler_off(std::string reason);
 // "NVRTC 13.0", or why there is none.
 const std::string& compiler_name();
 

@@ -27,6 +27,11 @@ std::vector<std::string> candidates() {
   return paths;
 }
 
+std::string& refusal() {
+  static std::string reason;
+  return reason;
+}
+
 void* open_library() {
   for (const std::string& path : candidates()) {
     if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
@@ -43,11 +48,8 @@ void find(void* handle, const char* symbol, Function& function, std::string& pro
 
 NvrtcLibrary load() {
   NvrtcLibrary library;
-  const char* wish = std::getenv("BRRR_NVRTC");
-  if (wish && std::string_view(wish) == "off") {
-    library.problem = "BRRR_NVRTC=off";
-    return library;
-  }
+  library.problem = refusal();
+  if (!library.is_loaded()) return library;
   void* const handle = open_library();
   if (!handle) {
     library.problem =
@@ -76,5 +78,7 @@ const NvrtcLibrary& nvrtc_library() {
   static const NvrtcLibrary library = load();
   return library;
 }
+
+void refuse_nvrtc_library(std::string reason) { refusal() = std::move(reason); }
 
 }  // namespace brrr::cuda

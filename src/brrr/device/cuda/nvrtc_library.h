@@ -25,5 +25,7 @@ struct NvrtcLibrary {
 };
 
 const NvrtcLibrary& nvrtc_library();
+// Before the first use: there is no library, for this reason.
+void refuse_nvrtc_library(std::string reason);
 
 }  // namespace brrr::cuda

@@ -1,5 +1,5 @@
-// Values and gradients against PyTorch's of the ops whose cases are in tests/fixtures/more.json, first
-// and for some second derivatives. Here is how each op is called; torch_values_test.cpp has the rest.
+// Values and gradients against PyTorch's of the ops whose cases are in tests/fixtures/rounding_norms_losses.json,
+// first and for some second derivatives. Here is how each op is called; torch_values_test.cpp has the rest.
 #include <gtest/gtest.h>
 
 #include "brrr/brrr.h"
@@ -82,20 +82,21 @@ const Calls& calls() {
 }
 
 const std::vector<Json>& cases() {
-  static const std::vector<Json> all = fixture::load_cases({"more"});
+  static const std::vector<Json> all = fixture::load_cases({"rounding_norms_losses"});
   return all;
 }
 
-class TorchMore : public testing::TestWithParam<std::string> {};
+class TorchRoundingNormsLosses : public testing::TestWithParam<std::string> {};
 
-TEST_P(TorchMore, ValuesAndGradientsAgree) {
+TEST_P(TorchRoundingNormsLosses, ValuesAndGradientsAgree) {
   fixture::expect_agreement(GetParam(), cases(), calls());
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, TorchMore, testing::ValuesIn(fixture::names_of(calls())),
+INSTANTIATE_TEST_SUITE_P(Ops, TorchRoundingNormsLosses,
+                         testing::ValuesIn(fixture::names_of(calls())),
                          [](const auto& test) { return test.param; });
 
-TEST(TorchMoreFixture, EveryCaseNamesAnOpThatTheTestCalls) {
+TEST(TorchRoundingNormsLossesFixture, EveryCaseNamesAnOpThatTheTestCalls) {
   fixture::expect_all_called(cases(), calls());
 }
 

@@ -1,14 +1,18 @@
-#include "brrr/io/sha256.h"
+// SHA-256 (FIPS 180-4), by which files that other programs wrote are named.
+#pragma once
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <bit>
+#include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace brrr {
-namespace {
+namespace sha256_detail {
 
-constexpr std::array<uint32_t, 64> kRoundConstants = {
+inline constexpr std::array<uint32_t, 64> kRoundConstants = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -18,11 +22,12 @@ constexpr std::array<uint32_t, 64> kRoundConstants = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-std::array<uint32_t, 64> message_schedule(const std::byte* block) {
+// The 16 words of a block, big endian, and the 48 that follow from them.
+inline std::array<uint32_t, 64> message_schedule(const char* block) {
   std::array<uint32_t, 64> w{};
   for (size_t i = 0; i < 16; ++i) {
     for (size_t k = 0; k < 4; ++k)
-      w[i] = (w[i] << 8) | static_cast<uint32_t>(block[4 * i + k]);  // big endian
+      w[i] = (w[i] << 8) | static_cast<uint8_t>(block[4 * i + k]);  // big endian
   }
   for (size_t i = 16; i < 64; ++i) {
     const uint32_t a = w[i - 15], b = w[i - 2];
@@ -32,11 +37,9 @@ std::array<uint32_t, 64> message_schedule(const std::byte* block) {
   return w;
 }
 
-}  // namespace
-
-void Sha256::take_block(const std::byte* block) {
+inline void take_block(std::array<uint32_t, 8>& state, const char* block) {
   const std::array<uint32_t, 64> w = message_schedule(block);
-  auto [a, b, c, d, e, f, g, h] = state_;
+  auto [a, b, c, d, e, f, g, h] = state;
   for (size_t i = 0; i < 64; ++i) {
     const uint32_t sum1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
     const uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + kRoundConstants[i] + w[i];
@@ -45,40 +48,25 @@ void Sha256::take_block(const std::byte* block) {
     h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
   }
   const std::array<uint32_t, 8> mixed = {a, b, c, d, e, f, g, h};
-  for (size_t i = 0; i < 8; ++i) state_[i] += mixed[i];
+  for (size_t i = 0; i < 8; ++i) state[i] += mixed[i];
 }
 
-Sha256& Sha256::add(std::span<const std::byte> bytes) {
-  size_t held = total_bytes_ % 64;
-  total_bytes_ += bytes.size();
-  if (held > 0) {
-    const size_t taken = std::min(bytes.size(), 64 - held);
-    std::ranges::copy(bytes.first(taken), rest_.begin() + static_cast<std::ptrdiff_t>(held));
-    bytes = bytes.subspan(taken);
-    held += taken;
-    if (held < 64) return *this;
-    take_block(rest_.data());
-  }
-  for (; bytes.size() >= 64; bytes = bytes.subspan(64)) take_block(bytes.data());
-  std::ranges::copy(bytes, rest_.begin());
-  return *this;
-}
+}  // namespace sha256_detail
 
-std::string Sha256::hex() {
+inline std::string sha256_hex(std::string_view text) {
   // A one bit, zeros, and the length in bits (big endian) fill the last block.
-  const uint64_t bits = total_bytes_ * 8;
-  const size_t held = total_bytes_ % 64;
-  std::array<std::byte, 72> padding{std::byte{0x80}};
-  const size_t zeros_end = (held < 56 ? 56 : 120) - held;
-  for (size_t i = 0; i < 8; ++i)
-    padding[zeros_end + i] = static_cast<std::byte>(bits >> (56 - 8 * i));
-  add(std::span<const std::byte>(padding).first(zeros_end + 8));
-  std::string text;
-  for (uint32_t word : state_) text += fmt::format("{:08x}", word);
-  return text;
+  std::string padded(text);
+  padded += '\x80';
+  padded.resize((padded.size() + 8 + 63) / 64 * 64 - 8);
+  for (int shift = 56; shift >= 0; shift -= 8)
+    padded += static_cast<char>(uint64_t{text.size()} * 8 >> shift);
+  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  for (size_t at = 0; at < padded.size(); at += 64)
+    sha256_detail::take_block(state, padded.data() + at);
+  std::string hex;
+  for (uint32_t word : state) hex += fmt::format("{:08x}", word);
+  return hex;
 }
-
-std::string sha256_hex(std::span<const std::byte> bytes) { return Sha256().add(bytes).hex(); }
-std::string sha256_hex(std::string_view text) { return Sha256().add(text).hex(); }
 
 }  // namespace brrr

@@ -15,7 +15,7 @@ struct Row {
 };
 
 double error_of(const Row& row, const char* gpu, double software) {
-  PublishedRun run{.id = "sister",
+  PublishedRun run{.id = "calibration",
                    .what = "MPT",
                    .source = "llm-foundry",
                    .model = gpt_shape(row.width, row.layers, row.heads, 50368, row.seq),
@@ -26,7 +26,7 @@ double error_of(const Row& row, const char* gpu, double software) {
                    .micro_batch = row.micro,
                    .layout = {.zero = 3},
                    .recompute = row.recomputed ? RematPolicy::full : RematPolicy::none,
-                   .system = mosaic_system(),
+                   .system = published_system("mosaic"),
                    .claim = {.shown = Shown::tokens, .value = row.tokens, .software = software}};
   return case_of(run).error();
 }
@@ -38,14 +38,15 @@ void expect_inside(std::initializer_list<Row> rows, const char* gpu, double soft
         << 100 * error_of(row, gpu, software) << " %";
 }
 
-TEST(PublishedSisters, AttentionInTritonFollowsFromThem) {
-  const SisterRuns runs = sister_runs();
-  EXPECT_NEAR(reached_share(runs.mpt_a100), 1, 0.01);
+TEST(PublishedCalibration, AttentionInTritonFollowsFromThem) {
+  EXPECT_NEAR(reached_share(calibration_run("mpt_a100")), 1, 0.01);
   // On Hopper all of the step has the share of that year, attention included.
-  EXPECT_NEAR(reached_share(runs.mpt_h100) / reached_share(runs.mpt_2023), 1, 0.015);
+  EXPECT_NEAR(
+      reached_share(calibration_run("mpt_h100")) / reached_share(calibration_run("mpt_2023")), 1,
+      0.015);
 }
 
-TEST(PublishedSisters, OneDescriptionHasTheTableOnA100s) {
+TEST(PublishedCalibration, OneDescriptionHasTheTableOnA100s) {
   expect_inside({{768, 12, 12, 512, 8, 128, 2, false, 165681},
                  {768, 12, 12, 8192, 8, 8, 2, false, 90392},
                  {768, 12, 12, 65536, 8, 1, 2, false, 20368},
@@ -63,8 +64,8 @@ TEST(PublishedSisters, OneDescriptionHasTheTableOnA100s) {
                 "a100-80", 1, 0.10);
 }
 
-TEST(PublishedSisters, OneDescriptionAndOneShareHaveTheTableOnH100s) {
-  const double share = reached_share(sister_runs().mpt_2023);
+TEST(PublishedCalibration, OneDescriptionAndOneShareHaveTheTableOnH100s) {
+  const double share = reached_share(calibration_run("mpt_2023"));
   EXPECT_NEAR(share, 0.90, 0.01);
   expect_inside({{1536, 24, 12, 512, 8, 96, 2, false, 83749},
                  {1536, 24, 12, 2048, 8, 24, 2, false, 63147},
@@ -88,10 +89,9 @@ TEST(PublishedSisters, OneDescriptionAndOneShareHaveTheTableOnH100s) {
 
 // The 13B on eight A100-40 is slower than its kernels: the share of the 7B there does not explain it, and the same
 // model on sixteen of them, with room, is as that share says.
-TEST(PublishedSisters, OneModelIsHeldBackByMoreThanItsKernels) {
-  const SisterRuns runs = sister_runs();
-  const double share = reached_share(runs.mpt_pure);
-  PublishedRun large = runs.mpt_pure;
+TEST(PublishedCalibration, OneModelIsHeldBackByMoreThanItsKernels) {
+  const double share = reached_share(calibration_run("mpt_pure"));
+  PublishedRun large = calibration_run("mpt_pure");
   large.model = gpt_shape(5120, 40, 40, 50368, 2048);
   large.micro_batch = 4, large.global_batch = 512;
   large.claim = {.shown = Shown::tokens, .value = 1668, .software = share};
@@ -104,8 +104,8 @@ TEST(PublishedSisters, OneModelIsHeldBackByMoreThanItsKernels) {
 
 // What holds it back is the same at every length: its run at 512 tokens says what those at 1024 to 8192 have, of as many
 // tokens at a time.
-TEST(PublishedSisters, AModelThatFillsItsDevicesHasOneShareAtAllLengths) {
-  PublishedRun run = sister_runs().mpt_full;
+TEST(PublishedCalibration, AModelThatFillsItsDevicesHasOneShareAtAllLengths) {
+  PublishedRun run = calibration_run("mpt_full");
   const double share = reached_share(run);
   EXPECT_LT(share, 0.8);
   for (const auto& [seq, tokens] : std::vector<std::pair<int64_t, double>>{

@@ -1,0 +1,11 @@
+// What the environment asks of the program, read once. Folders below cli/ are told by their options and read none of it.
+//   BRRR_CUDA_WAIT=1   every CUDA kernel is waited for, so that an error names its kernel
+//   BRRR_NVRTC=off     no kernels are generated, as on a machine without NVRTC
+//   COLUMNS            the width of tables and progress lines
+#pragma once
+
+namespace brrr::cli {
+
+void read_environment();
+
+}  // namespace brrr::cli
