@@ -10,6 +10,7 @@
 #include "brrr/graph/call.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/pool.h"
+#include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/views.h"
 #include "support/error_of.h"
@@ -36,6 +37,22 @@ TEST(Conv, KeepsGroupsApart) {
   const Tensor x = reshape(tensor({1, 2, 3, 4}), {1, 2, 2}),
                w = reshape(tensor({1, 10}), {2, 1, 1});
   EXPECT_THAT(values(conv1d(x, w, {}, {.groups = 2})), ElementsAre(1, 2, 30, 40));
+}
+
+// Both factors are 1 + 2^-7: the product is 1 + 2^-6 + 2^-14, and with the bias 2^-8 it lies just above the
+// middle of two bf16 numbers. Rounded before the bias is added it would lie in the middle, and go down.
+TEST(Conv, RoundsABf16ResultOnceWithItsBias) {
+  const Tensor x = full({1, 1, 1}, 1.0078125, {.dtype = DType::bf16});
+  const Tensor bias = full({1}, 0.00390625, {.dtype = DType::bf16});
+  EXPECT_THAT(values(conv1d(x, x, bias)), ElementsAre(1.0234375));
+  EXPECT_EQ(conv1d(x, x, bias).dtype(), DType::bf16);
+  x.require_grad();
+  bias.require_grad();
+  const std::vector<Tensor> grads =
+      grad(sum(conv1d(x, full({1, 1, 1}, 3, {.dtype = DType::bf16}), bias)), {x, bias});
+  EXPECT_THAT(values(grads[0]), ElementsAre(3));
+  EXPECT_THAT(values(grads[1]), ElementsAre(1));
+  EXPECT_EQ(grads[0].dtype(), DType::bf16);
 }
 
 TEST(Conv, CountsItsFlopsOnTheNullDevice) {

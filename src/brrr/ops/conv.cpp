@@ -4,6 +4,7 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/matmul.h"
 #include "brrr/ops/op_list.h"
@@ -68,9 +69,16 @@ Tensors conv2d_compose(const ComposeCall& call) {
   const int64_t terms = channels * kernel_h * kernel_w;
   const Tensor columns =
       reshape(permute(windows, {0, 1, 2, 5, 6, 3, 4}), {n, groups, terms, rows * cols});
-  const Tensor product = matmul(reshape(weight, {groups, out / groups, terms}), columns);
-  const Tensor y = reshape(product, {n, out, rows, cols});
-  return {call.inputs.size() == 3 ? y + reshape(call.input(2), {out, 1, 1}) : y};
+  const Tensor filters = reshape(weight, {groups, out / groups, terms});
+  const Shape shape{n, out, rows, cols};
+  if (call.inputs.size() < 3) return {reshape(matmul(filters, columns), shape)};
+  // The bias is added to the f32 sums of low-precision factors, so that the result is rounded once.
+  const DType dtype = x.dtype(),
+              wide = compute_type(dtype) == ComputeType::f32 ? DType::f32 : dtype;
+  const Tensor product = wide == dtype ? matmul(filters, columns)
+                                       : call_one(matmul_op, {filters, columns}, {{"dtype", wide}});
+  const Tensor bias = reshape(cast(call.input(2), wide), {out, 1, 1});
+  return {cast(reshape(product, shape) + bias, dtype)};
 }
 
 Tensors conv1d_compose(const ComposeCall& call) {  // images of one row
