@@ -69,6 +69,22 @@ TEST(Attention, OfAQueryThatSeesNothingIsZeroAndHasNoGradient) {
   for (const Tensor& g : grads) EXPECT_TRUE(all(isfinite(g)).item<bool>());
 }
 
+TEST(Attention, ProbabilitiesOfAQueryThatSeesNothingAreZeroAndHaveNoGradient) {
+  const Inputs in = random_inputs({1, 2, 4, 8}, {1, 2, 2, 8});
+  in.q.require_grad(), in.k.require_grad();
+  const Tensor p = attention_probabilities(in.q, in.k, {.causal = true});
+  EXPECT_THAT(slice(p, 2, {0, 2}).to_vector<float>(), Each(0));
+  const std::vector<float> totals = sum(slice(p, 2, {2, 4}), {-1}).to_vector<float>();
+  EXPECT_THAT(totals, Each(testing::FloatNear(1, 1e-6)));
+  const std::vector<Tensor> grads = grad(sum(square(p)), {in.q, in.k});
+  EXPECT_THAT(slice(grads[0], 2, {0, 2}).to_vector<float>(), Each(0));
+  for (const Tensor& g : grads) EXPECT_TRUE(all(isfinite(g)).item<bool>());
+  const Tensor none = attention_probabilities(in.q, in.k, {.lengths = tensor({0}, DType::i64)});
+  EXPECT_THAT(none.to_vector<float>(), Each(0));
+  EXPECT_TRUE(largest_difference(mix_values(p, in.v),
+                                 attention(in.q, in.k, in.v, {.causal = true})) < 1e-6);
+}
+
 TEST(Attention, StaysInsideADocument) {
   const Inputs in = random_inputs({1, 2, 200, 16}, {1, 2, 200, 16});
   std::vector<int64_t> ids(200, 0);

@@ -184,10 +184,12 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 
 Tensor attention_probabilities(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
   const AttentionSizes sizes = attention_sizes(q.shape(), k.shape(), k.shape());
+  const AttentionRule rule = attention_rule(attrs_of(options, sizes.head_dim));
   const Tensor extra = options.documents.defined() ? options.documents : options.lengths;
-  const Tensor scores = attention_scores(split_heads(q, sizes), split_heads(k, sizes), extra,
-                                         attention_rule(attrs_of(options, sizes.head_dim)));
-  return reshape(softmax(scores), {sizes.batch, sizes.heads, sizes.queries, sizes.keys});
+  const Tensor scores = attention_scores(split_heads(q, sizes), split_heads(k, sizes), extra, rule);
+  return reshape(
+      may_see_no_key(rule, sizes) ? softmax_visible(scores).probabilities : softmax(scores),
+      {sizes.batch, sizes.heads, sizes.queries, sizes.keys});
 }
 
 Tensor mix_values(const Tensor& probabilities, const Tensor& v) {

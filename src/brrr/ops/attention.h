@@ -43,7 +43,7 @@ AttentionResult attention_with_logsumexp(const Tensor& q, const Tensor& k, const
 
 // The matrix that attention never makes, in plain ops: softmax(scale * q k^T over the visible keys),
 // [batch, heads, queries, keys]. To look at, or to drop parts of; memory grows with the product of the
-// lengths. Every query must see a key.
+// lengths. Zeros for a query that sees no key.
 Tensor attention_probabilities(const Tensor& q, const Tensor& k,
                                const AttentionOptions& options = {});
 // What they make of the values: [batch, heads, queries, value_dim].

@@ -7,6 +7,8 @@
 #include "brrr/ops/creation.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/matmul.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/softmax.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
 
@@ -125,6 +127,26 @@ Tensor split_heads(const Tensor& x, const AttentionSizes& sizes) {
   shape[1] = sizes.kv_heads;
   shape.insert(2, sizes.kv_heads == 0 ? 1 : x.dim(1) / sizes.kv_heads);
   return reshape(x, shape);
+}
+
+VisibleSoftmax softmax_visible(const Tensor& scores) {
+  const double hidden = -std::numeric_limits<double>::infinity();
+  if (scores.numel() == 0) {
+    Shape rows = scores.shape();
+    rows.pop_back();
+    return {scores, full(rows, hidden, {scores.dtype(), scores.device()})};
+  }
+  // Zeros in place of such rows: -inf - -inf would be NaN, in the result and in the gradient.
+  const Tensor blind = equal(max(scores.detach(), {-1}, KeepDims::yes), hidden);
+  const Tensor seen = where(blind, 0.0, scores);
+  return {where(blind, 0.0, softmax(seen)),
+          where(squeeze(blind, -1), hidden, logsumexp(seen, {-1}))};
+}
+
+// Causal queries that begin before the first key, and lengths, which may be 0. A query sees its own document
+// and its own place in a window.
+bool may_see_no_key(const AttentionRule& rule, const AttentionSizes& sizes) {
+  return sizes.keys == 0 || rule.lengths || (rule.causal && sizes.queries > sizes.keys);
 }
 
 Tensor attention_scores(const Tensor& q, const Tensor& k, const Tensor& extra,

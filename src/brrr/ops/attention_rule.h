@@ -62,4 +62,14 @@ Tensor split_heads(const Tensor& x, const AttentionSizes& sizes);
 Tensor attention_scores(const Tensor& q, const Tensor& k, const Tensor& extra,
                         const AttentionRule& rule);
 
+// Softmax and logsumexp over the keys. A query that sees no key has probabilities of 0 and a logsumexp of
+// -inf, and passes no gradient on.
+struct VisibleSoftmax {
+  Tensor probabilities, logsumexp;
+};
+VisibleSoftmax softmax_visible(const Tensor& scores);
+
+// Whether the settings alone can hide every key from a query.
+bool may_see_no_key(const AttentionRule& rule, const AttentionSizes& sizes);
+
 }  // namespace brrr
