@@ -308,11 +308,9 @@ Tensor logsumexp(const Tensor& x, const Axes& axes, KeepDims keep) {
 Tensor argmax(const Tensor& x, const Axes& axes, KeepDims keep) {
   return call_one(argmax_op, {x}, reduce_attrs(x, axes, keep, "argmax"));
 }
-Tensor argmax(const Tensor& x, int64_t axis, KeepDims keep) { return argmax(x, Axes{axis}, keep); }
 Tensor argmin(const Tensor& x, const Axes& axes, KeepDims keep) {
   return call_one(argmin_op, {x}, reduce_attrs(x, axes, keep, "argmin"));
 }
-Tensor argmin(const Tensor& x, int64_t axis, KeepDims keep) { return argmin(x, Axes{axis}, keep); }
 
 Tensor any(const Tensor& x, const Axes& axes, KeepDims keep) {
   return call_one(any_op, {x}, reduce_attrs(x, axes, keep, "any"));

@@ -1,6 +1,9 @@
-// Reductions over any axes. No axes given means all of them. Low-precision floats accumulate in f32,
-// integers in i64; the order of additions depends on the shape alone, never on threads.
+// Reductions over any axes: sum(x), sum(x, 1), sum(x, {0, -1}, KeepDims::yes). No axes given means all of
+// them. Low-precision floats accumulate in f32, integers in i64; the order of additions depends on the
+// shape alone, never on threads.
 #pragma once
+
+#include <concepts>
 
 #include "brrr/tensor/tensor.h"
 
@@ -21,10 +24,8 @@ Tensor logsumexp(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDim
 // Position of the largest element along the axes, counted in row-major order among them; the first of
 // equals, and NaN is the largest. i64.
 Tensor argmax(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
-Tensor argmax(const Tensor& x, int64_t axis, KeepDims keep = KeepDims::no);
 // The same for the smallest; NaN is the smallest.
 Tensor argmin(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
-Tensor argmin(const Tensor& x, int64_t axis, KeepDims keep = KeepDims::no);
 // Whether an element, or every one, is not 0; NaN is not. Of nothing: any is false, all is true.
 Tensor any(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
 Tensor all(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no);
@@ -37,6 +38,51 @@ Tensor norm(const Tensor& x, double p = 2, const Axes& axes = {}, KeepDims keep 
 // where all elements are equal.
 Tensor stddev(const Tensor& x, const Axes& axes = {}, KeepDims keep = KeepDims::no,
               int64_t correction = 1);
+
+// The same for one axis given as a number. Templates, so that {} means all axes and never axis 0.
+template <typename T>
+concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
+Tensor sum(const Tensor& x, AxisNumber auto axis, KeepDims keep = KeepDims::no) {
+  return sum(x, Axes{static_cast<int64_t>(axis)}, keep);
+}
+Tensor mean(const Tensor& x, AxisNumber auto axis, KeepDims keep = KeepDims::no) {
+  return mean(x, Axes{static_cast<int64_t>(axis)}, keep);
+}
+Tensor max(const Tensor& x, AxisNumber auto axis, KeepDims keep = KeepDims::no) {
+  return max(x, Axes{static_cast<int64_t>(axis)}, keep);
+}
+Tensor min(const Tensor& x, AxisNumber auto axis, KeepDims keep = KeepDims::no) {
+  return min(x, Axes{static_cast<int64_t>(axis)}, keep);
+}
+Tensor logsumexp(const Tensor& x, AxisNumber auto axis, KeepDims keep = KeepDims::no) {
+  return logsumexp(x, Axes{static_cast<int64_t>(axis)}, keep);
+}
+Tensor argmax(const Tensor& x, AxisNumber auto axis, KeepDims keep = KeepDims::no) {
+  return argmax(x, Axes{static_cast<int64_t>(axis)}, keep);
+}
+Tensor argmin(const Tensor& x, AxisNumber auto axis, KeepDims keep = KeepDims::no) {
+  return argmin(x, Axes{static_cast<int64_t>(axis)}, keep);
+}
+Tensor any(const Tensor& x, AxisNumber auto axis, KeepDims keep = KeepDims::no) {
+  return any(x, Axes{static_cast<int64_t>(axis)}, keep);
+}
+Tensor all(const Tensor& x, AxisNumber auto axis, KeepDims keep = KeepDims::no) {
+  return all(x, Axes{static_cast<int64_t>(axis)}, keep);
+}
+Tensor prod(const Tensor& x, AxisNumber auto axis, KeepDims keep = KeepDims::no) {
+  return prod(x, Axes{static_cast<int64_t>(axis)}, keep);
+}
+Tensor var(const Tensor& x, AxisNumber auto axis, KeepDims keep = KeepDims::no,
+           int64_t correction = 1) {
+  return var(x, Axes{static_cast<int64_t>(axis)}, keep, correction);
+}
+Tensor stddev(const Tensor& x, AxisNumber auto axis, KeepDims keep = KeepDims::no,
+              int64_t correction = 1) {
+  return stddev(x, Axes{static_cast<int64_t>(axis)}, keep, correction);
+}
+Tensor norm(const Tensor& x, double p, AxisNumber auto axis, KeepDims keep = KeepDims::no) {
+  return norm(x, p, Axes{static_cast<int64_t>(axis)}, keep);
+}
 
 // y[i] = x[0] + ... + x[i] along an axis; from the end: y[i] = x[i] + ... + x[last]. Integers and bools
 // become i64. Floats accumulate in f64, element after element; rows run in parallel.
