@@ -93,6 +93,8 @@ const Calls& calls() {
       {"topk_indices", [](auto& x, auto& args) { return topk_of(x, args).indices; }},
       {"update_slice",
        [](auto& x, auto& args) { return update_slice(x[0], integer(args, "axis"), x[1], x[2]); }},
+      {"scatter",
+       [](auto& x, auto& args) { return scatter(x[0], integer(args, "axis"), x[1], x[2]); }},
       {"conv1d", conv1d_of},
       {"conv2d", conv2d_of},
       {"max_pool2d", [](auto& x, auto& args) { return max_pool2d(x[0], pool_of(args)); }},
