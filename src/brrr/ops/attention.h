@@ -26,6 +26,10 @@ struct AttentionOptions {
   Tensor documents = {};
   // i64 [batch]: how many keys are valid. The last query stands at the last valid key.
   Tensor lengths = {};
+  // Broadcasts to [batch, heads, queries, keys]. Bools: true where a query may see a key. Floats: added to
+  // the scores (after scale and soft cap), -inf hides a key; their gradient flows. A key must pass the mask
+  // and the rules above. With a mask the scores are a matrix in memory: prefer the rules where they do.
+  Tensor mask = {};
 };
 
 // softmax(scale * q k^T over the visible keys) v, of shape [batch, heads, queries, value_dim]. A query
