@@ -69,6 +69,88 @@ TEST(Attention, OfAQueryThatSeesNothingIsZeroAndHasNoGradient) {
   for (const Tensor& g : grads) EXPECT_TRUE(all(isfinite(g)).item<bool>());
 }
 
+TEST(Attention, ProbabilitiesOfAQueryThatSeesNothingAreZeroAndHaveNoGradient) {
+  const Inputs in = random_inputs({1, 2, 4, 8}, {1, 2, 2, 8});
+  in.q.require_grad(), in.k.require_grad();
+  const Tensor p = attention_probabilities(in.q, in.k, {.causal = true});
+  EXPECT_THAT(slice(p, 2, {0, 2}).to_vector<float>(), Each(0));
+  const std::vector<float> totals = sum(slice(p, 2, {2, 4}), {-1}).to_vector<float>();
+  EXPECT_THAT(totals, Each(testing::FloatNear(1, 1e-6)));
+  const std::vector<Tensor> grads = grad(sum(square(p)), {in.q, in.k});
+  EXPECT_THAT(slice(grads[0], 2, {0, 2}).to_vector<float>(), Each(0));
+  for (const Tensor& g : grads) EXPECT_TRUE(all(isfinite(g)).item<bool>());
+  const Tensor none = attention_probabilities(in.q, in.k, {.lengths = tensor({0}, DType::i64)});
+  EXPECT_THAT(none.to_vector<float>(), Each(0));
+  EXPECT_TRUE(largest_difference(mix_values(p, in.v),
+                                 attention(in.q, in.k, in.v, {.causal = true})) < 1e-6);
+}
+
+TEST(AttentionMask, HidesWhatBoolsSay) {
+  const Tensor q = zeros({1, 1, 3, 2}), k = ones({1, 1, 3, 2});
+  const Tensor v = reshape(tensor({1, 3, 8}), {1, 1, 3, 1});
+  const Tensor mask = tensor({{1, 0, 1}, {0, 0, 0}, {1, 1, 0}}, DType::boolean);
+  EXPECT_THAT(attention(q, k, v, {.mask = mask}).to_vector<float>(), ElementsAre(4.5, 0, 2));
+  // A key must pass the mask and the rule.
+  EXPECT_THAT(attention(q, k, v, {.causal = true, .mask = mask}).to_vector<float>(),
+              ElementsAre(1, 0, 2));
+  const Tensor total = attention_with_logsumexp(q, k, v, {.mask = mask}).logsumexp;
+  EXPECT_NEAR(total.to_vector<float>()[0], std::log(2.0), 1e-6);
+  EXPECT_EQ(total.to_vector<float>()[1], -std::numeric_limits<float>::infinity());
+  EXPECT_THAT(attention_probabilities(q, k, {.mask = mask}).to_vector<float>(),
+              ElementsAre(0.5, 0, 0.5, 0, 0, 0, 0.5, 0.5, 0));
+}
+
+TEST(AttentionMask, OfARuleGivesTheRule) {
+  const Inputs in = random_inputs({2, 4, 9, 8}, {2, 2, 9, 8});
+  const Tensor all_pairs = ones({9, 9}, DType::boolean);
+  const Tensor lower = tril(cast(all_pairs, DType::i32)) > 0;
+  for (const Tensor& mask : {lower, where(lower, 0.0f, -std::numeric_limits<float>::infinity())}) {
+    const Tensor masked = attention(
+        in.q, in.k, in.v,
+        {.mask = cast(mask, mask.dtype() == DType::boolean ? DType::boolean : DType::f32)});
+    EXPECT_LT(largest_difference(masked, attention(in.q, in.k, in.v, {.causal = true})), 1e-6);
+  }
+}
+
+TEST(AttentionMask, GradientsAreFiniteWhereNothingIsSeen) {
+  const Inputs in = random_inputs({1, 2, 3, 4}, {1, 2, 5, 4});
+  const double hidden = -std::numeric_limits<double>::infinity();
+  const Tensor mask = where(tensor({{1, 0, 1, 0, 0}, {0, 0, 0, 0, 0}, {1, 1, 1, 1, 1}}) > 0.5,
+                            zeros({3, 5}), hidden);
+  in.q.require_grad(), in.k.require_grad(), in.v.require_grad(), mask.require_grad();
+  const Tensor out = attention(in.q, in.k, in.v, {.mask = mask});
+  EXPECT_THAT(slice(out, 2, {1, 2}).to_vector<float>(), Each(0));
+  for (const Tensor& g : grad(sum(square(out)), {in.q, in.k, in.v, mask}))
+    EXPECT_TRUE(all(isfinite(g)).item<bool>());
+}
+
+TEST(AttentionMask, CompiledIsWhatEagerIs) {
+  const Inputs in = random_inputs({1, 2, 6, 8}, {1, 1, 6, 8});
+  const Tensor mask = uniform({2, 6, 6}, RandomKey{.seed = 3}) > 0.4;
+  auto f = compile([&](Tensor q, Tensor seen) { return attention(q, in.k, in.v, {.mask = seen}); });
+  EXPECT_EQ(f(in.q, mask).to_vector<float>(),
+            attention(in.q, in.k, in.v, {.mask = mask}).to_vector<float>());
+}
+
+TEST(AttentionMask, SaysWhyItDoesNotFit) {
+  const Inputs in = random_inputs({2, 2, 3, 4}, {2, 2, 5, 4});
+  const auto refusal = [&](const Tensor& mask) {
+    return error_of([&] { attention(in.q, in.k, in.v, {.mask = mask}); });
+  };
+  EXPECT_EQ(
+      refusal(ones({3, 4}, DType::boolean)),
+      "masked_attention: the mask of shape [3, 4] must broadcast to [batch, heads, queries, keys] "
+      "= [2, 2, 3, 5]");
+  EXPECT_EQ(
+      refusal(ones({3, 5}, DType::i64)),
+      "masked_attention: the mask is i64; it must be bool (true: may be seen) or f32 to add to the "
+      "scores");
+  EXPECT_THAT(error_of([&] {
+                attention_probabilities(in.q, in.k, {.mask = ones({4, 5})});
+              }),
+              HasSubstr("attention_probabilities: the mask of shape [4, 5]"));
+}
+
 TEST(Attention, StaysInsideADocument) {
   const Inputs in = random_inputs({1, 2, 200, 16}, {1, 2, 200, 16});
   std::vector<int64_t> ids(200, 0);

@@ -10,6 +10,7 @@
 #include "brrr/graph/call.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/pool.h"
+#include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/views.h"
 #include "support/error_of.h"
@@ -36,6 +37,41 @@ TEST(Conv, KeepsGroupsApart) {
   const Tensor x = reshape(tensor({1, 2, 3, 4}), {1, 2, 2}),
                w = reshape(tensor({1, 10}), {2, 1, 1});
   EXPECT_THAT(values(conv1d(x, w, {}, {.groups = 2})), ElementsAre(1, 2, 30, 40));
+}
+
+// Both factors are 1 + 2^-7: the product is 1 + 2^-6 + 2^-14, and with the bias 2^-8 it lies just above the
+// middle of two bf16 numbers. Rounded before the bias is added it would lie in the middle, and go down.
+TEST(Conv, RoundsABf16ResultOnceWithItsBias) {
+  const Tensor x = full({1, 1, 1}, 1.0078125, {.dtype = DType::bf16});
+  const Tensor bias = full({1}, 0.00390625, {.dtype = DType::bf16});
+  EXPECT_THAT(values(conv1d(x, x, bias)), ElementsAre(1.0234375));
+  EXPECT_EQ(conv1d(x, x, bias).dtype(), DType::bf16);
+  x.require_grad();
+  bias.require_grad();
+  const std::vector<Tensor> grads =
+      grad(sum(conv1d(x, full({1, 1, 1}, 3, {.dtype = DType::bf16}), bias)), {x, bias});
+  EXPECT_THAT(values(grads[0]), ElementsAre(3));
+  EXPECT_THAT(values(grads[1]), ElementsAre(1));
+  EXPECT_EQ(grads[0].dtype(), DType::bf16);
+}
+
+TEST(Conv, PadsEachSideForItself) {
+  const Tensor x = reshape(tensor({1, 2, 3}), {1, 1, 3}), w = reshape(tensor({10, 1}), {1, 1, 2});
+  EXPECT_THAT(values(conv1d(x, w, {}, {.padding = {0, 1}})), ElementsAre(12, 23, 30));
+  EXPECT_THAT(values(conv1d(x, w, {}, {.padding = AutoPad::same_upper})), ElementsAre(12, 23, 30));
+  EXPECT_THAT(values(conv1d(x, w, {}, {.padding = AutoPad::same_lower})), ElementsAre(1, 12, 23));
+  const Tensor image = reshape(x, {1, 1, 1, 3}), one = ones({1, 1, 1, 1});
+  EXPECT_THAT(values(conv2d(image, one, {}, {.padding = {0, 2, 1, 0}})),
+              ElementsAre(0, 0, 1, 2, 3, 0, 0, 0, 0, 0));
+  const Conv2dOptions strided{.stride = 2, .padding = AutoPad::same_upper};
+  EXPECT_EQ(conv2d(ones({1, 1, 5, 4}), ones({1, 1, 3, 3}), {}, strided).shape(),
+            (Shape{1, 1, 3, 2}));
+  EXPECT_EQ(
+      error_of([&] {
+        conv1d(x, ones({1, 1, 6}), {}, {.padding = {0, 1}});
+      }),
+      "conv1d: a kernel of 6 elements, 1 apart, spans 6 and axis 2 has 3 with padding 0 before it "
+      "and 1 after it; use a smaller kernel or more padding");
 }
 
 TEST(Conv, CountsItsFlopsOnTheNullDevice) {
@@ -105,6 +141,22 @@ TEST(Pool, MeanCountsThePadding) {
   EXPECT_THAT(values(avg_pool2d(x, {.kernel = 2, .padding = 1})), ElementsAre(1, 2, 3, 4));
 }
 
+TEST(Pool, CeilModeSeesWhatIsLeftOver) {
+  const Tensor x = image({{1, 2, 3}});
+  EXPECT_THAT(values(max_pool2d(x, {.kernel = {1, 2}})), ElementsAre(2));
+  EXPECT_THAT(values(max_pool2d(x, {.kernel = {1, 2}, .ceil_mode = true})), ElementsAre(2, 3));
+  EXPECT_THAT(values(avg_pool2d(x, {.kernel = {1, 2}, .ceil_mode = true})), ElementsAre(1.5, 3));
+  // A third window would begin in the padding.
+  const Pool2dOptions padded{.kernel = {1, 2}, .stride = 2, .padding = {0, 1}, .ceil_mode = true};
+  EXPECT_THAT(values(max_pool2d(image({{1, 2, 3, 4}}), padded)), ElementsAre(1, 3, 4));
+}
+
+TEST(Pool, MeanMayLeaveThePaddingOut) {
+  const Tensor x = image({{4, 8}, {12, 16}});
+  EXPECT_THAT(values(avg_pool2d(x, {.kernel = 2, .padding = 1, .count_include_pad = false})),
+              ElementsAre(4, 8, 12, 16));
+}
+
 TEST(Pool, RefusesWithTheReason) {
   EXPECT_THAT(error_of([] {
                 max_pool2d(zeros({3, 3}), {});
@@ -114,6 +166,12 @@ TEST(Pool, RefusesWithTheReason) {
                 avg_pool2d(zeros({1, 4, 4}), {.kernel = 2, .padding = 2});
               }),
               HasSubstr("avg_pool2d: padding 2 on axis 1 is more than half of the kernel of 2"));
+  EXPECT_EQ(
+      error_of([] {
+        max_pool2d(zeros({1, 4, 4}), {.kernel = 2, .padding = {0, 0, 2, 0}});
+      }),
+      "max_pool2d: padding 0 before and 2 after axis 1 must be less than the kernel of 2, so that "
+      "no window is all padding");
   EXPECT_THAT(error_of([] {
                 max_pool2d(zeros({1, 0, 4}), {.kernel = 2, .padding = 1});
               }),

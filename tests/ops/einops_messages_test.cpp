@@ -118,6 +118,27 @@ TEST(Einops, PointsAtTheSizeThatDoesNotFit) {
                     EndsWith("\n             ^")));
 }
 
+TEST(Einsum, SaysHowToSeparateNames) {
+  const Tensor x = ones({2, 3}), y = ones({3, 4});
+  EXPECT_EQ(error_of([&] {
+              einsum("ij,jk->ik", {x, y});
+            }),
+            "einsum: the name \"ik\" is not on the left; separate names by blanks: "
+            "\"i j, j k -> i k\"\n  ij,jk->ik\n         ^~");
+  EXPECT_THAT(error_of([&] {
+                einsum("ij,ij->", {x, x});
+              }),
+              HasSubstr("operand 0 has 1 axis here, and 2 in its shape [2, 3]; separate names by "
+                        "blanks: \"i j, i j ->\""));
+  EXPECT_THAT(error_of([&] {
+                einsum("...ij,jk->...ik", {x, y});
+              }),
+              HasSubstr("\"... i j, j k -> ... i k\""));
+  // Names of several letters that are meant as they are.
+  EXPECT_THAT(error_of([&] { einsum("row col -> row colour", {x}); }),
+              testing::Not(HasSubstr("blanks")));
+}
+
 TEST(Einsum, PointsAtTheSizeThatDoesNotFit) {
   const Tensor x = ones({2, 6});
   EXPECT_THAT(error_of([&] {

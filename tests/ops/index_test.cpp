@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "brrr/autodiff/grad.h"
 #include "brrr/base/thread_pool.h"
 #include "brrr/graph/call.h"
@@ -133,6 +135,63 @@ TEST(ScatterAdd, RefusesWithTheReason) {
                 scatter_add(cast(x, DType::boolean), 1, index, zeros({1, 2}));
               }),
               HasSubstr("scatter_add: does not take bool operands"));
+}
+
+TEST(Scatter, ReplacesAndLeavesItsInputAlone) {
+  const Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
+  EXPECT_THAT(values(scatter(x, 1, integers({{2}, {0}}), tensor({{10}, {20}}))),
+              ElementsAre(1, 2, 10, 20, 5, 6));
+  EXPECT_THAT(values(scatter(x, 0, integers({{1, 0}}), tensor({{10, 20}}))),
+              ElementsAre(1, 20, 3, 10, 5, 6));
+  EXPECT_THAT(values(x), ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+// By the kernel and by the composition, which is what runs where there is no kernel.
+TEST(Scatter, TheLastWriterAlongTheAxisWins) {
+  const Tensor x = zeros({2, 3}), source = tensor({{1, 2, 3, 4}, {5, 6, 7, 8}});
+  const Tensor index = integers({{0, 2, 0, 2}, {1, 1, 1, 0}});
+  const Attrs along{{"axis", int64_t{1}}};
+  EXPECT_THAT(values(scatter(x, 1, index, source)), ElementsAre(3, 0, 4, 8, 7, 0));
+  EXPECT_THAT(values(scatter_op.compose({Tensors{x, index, source}, along})[0]),
+              ElementsAre(3, 0, 4, 8, 7, 0));
+}
+
+TEST(Scatter, OnlyTheWinnersHaveAGradient) {
+  const Tensor x = tensor({1, 2, 3}), source = tensor({4, 5, 6});
+  x.require_grad();
+  source.require_grad();
+  backward(scatter(x, 0, integers({2, 0, 2}), source), {.seed = tensor({10, 20, 30})});
+  EXPECT_THAT(values(x.grad()), ElementsAre(0, 20, 0));
+  EXPECT_THAT(values(source.grad()), ElementsAre(0, 10, 30));
+}
+
+TEST(Scatter, MovesElementsWithoutArithmetic) {
+  const Tensor source = tensor({-0.0, NAN, INFINITY}, DType::bf16);
+  const Attrs along{{"axis", int64_t{0}}};
+  const Tensor x = zeros({3}, DType::bf16), index = integers({0, 1, 2});
+  for (const Tensor& y :
+       {scatter(x, 0, index, source), scatter_op.compose({Tensors{x, index, source}, along})[0]}) {
+    EXPECT_TRUE(std::signbit(values(y)[0]));
+    EXPECT_TRUE(std::isnan(values(y)[1]));
+    EXPECT_EQ(values(y)[2], INFINITY);
+  }
+  const Tensor flags = tensor({0, 1, 1}, DType::boolean);
+  EXPECT_THAT(values(scatter(flags, 0, integers({2}), tensor({0}, DType::boolean))),
+              ElementsAre(0, 1, 0));
+}
+
+TEST(Scatter, RefusesWithTheReason) {
+  const Tensor x = zeros({2, 3}), index = integers({{0, 1}});
+  EXPECT_EQ(
+      error_of([&] {
+        scatter(x, 1, index, zeros({2, 2}));
+      }),
+      "scatter: the index has shape [1, 2] and the source [2, 2]; every source element needs one "
+      "index");
+  EXPECT_THAT(error_of([&] {
+                scatter(x, 1, integers({{0, 3}}), zeros({1, 2}));
+              }),
+              HasSubstr("index 3"));
 }
 
 TEST(Embedding, PicksRows) {

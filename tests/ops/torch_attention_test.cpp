@@ -43,6 +43,8 @@ Tensor call_attention(const std::vector<Tensor>& x, const Json& test) {
                         .documents = integers(options.at("documents")),
                         .lengths = integers(options.at("lengths"))};
   if (options.contains("scale")) with.scale = options["scale"].get<double>();
+  if (test.contains("mask"))
+    with.mask = x.size() > 3 ? x[3] : tensor_in(test["mask"], DType::boolean);
   return attention(x[0], x[1], x[2], with);
 }
 
@@ -60,6 +62,8 @@ void expect_agreement(const char* op, DType dtype, const Call& call) {
     std::vector<Tensor> leaves;
     for (const Json& input : test.at("inputs"))
       leaves.push_back(tensor_in(input, dtype).require_grad());
+    if (test.contains("mask") && !test["mask"].contains("dtype"))  // numbers have a gradient
+      leaves.push_back(tensor_in(test["mask"], dtype).require_grad());
     const Tensor out = call(leaves, test);
     EXPECT_EQ(out.shape(), fixture::sizes(test.at("out").at("shape")));
     const fixture::Tolerance tolerance = fixture::tolerance_of(dtype);
@@ -79,6 +83,11 @@ TEST(TorchAttention, ValuesAndGradientsAgreeInF64) {
 
 TEST(TorchAttention, ValuesAndGradientsAgreeInF32) {
   expect_agreement("attention", DType::f32, call_attention);
+}
+
+TEST(TorchAttention, MaskedValuesAndGradientsAgree) {
+  expect_agreement("masked", DType::f64, call_attention);
+  expect_agreement("masked", DType::f32, call_attention);
 }
 
 TEST(TorchRope, ValuesAndGradientsAgreeInF64) { expect_agreement("rope", DType::f64, call_rope); }

@@ -15,12 +15,19 @@ using fixture::Json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+Tensor class_weights_of(const Json& json) {
+  if (!json.contains("class_weights")) return {};
+  const Json& list = json["class_weights"];
+  return fixture::tensor_of({static_cast<int64_t>(list.size())}, list, DType::f64);
+}
+
 CrossEntropyOptions options_of(const Json& json) {
   CrossEntropyOptions options{.ignore_index = {},
                               .label_smoothing = json.value("label_smoothing", 0.0),
                               .soft_cap = json.value("soft_cap", 0.0),
                               .z_loss = json.value("z_loss", 0.0)};
   if (json.contains("ignore_index")) options.ignore_index = json["ignore_index"].get<int64_t>();
+  options.class_weights = class_weights_of(json);
   return options;
 }
 
@@ -56,6 +63,68 @@ TEST(TorchLosses, CrossEntropyOptions) {
       expect_case(test, dtype);
     }
   }
+}
+
+void expect_nll(const Json& test, DType dtype) {
+  const Shape shape = fixture::sizes(test.at("shape"));
+  const Tensor x = fixture::tensor_of(shape, test.at("x"), dtype);
+  const Tensor targets = fixture::tensor_of({shape[0]}, test.at("targets"), DType::i64);
+  const Json& how = test.at("options");
+  NllOptions options{.class_weights = class_weights_of(how)};
+  if (how.contains("ignore_index")) options.ignore_index = how["ignore_index"].get<int64_t>();
+  x.require_grad();
+  const Tensor loss = nll(x, targets, options);
+  const auto tolerance = fixture::tolerance_of(loss.dtype());
+  EXPECT_TRUE(fixture::near(nll_each(x, targets, options), test.at("each"), tolerance));
+  EXPECT_TRUE(fixture::near(loss, test.at("mean"), tolerance));
+  EXPECT_TRUE(
+      fixture::near(gradient_of(x, loss), test.at("mean_grad"), fixture::tolerance_of(dtype)));
+}
+
+TEST(TorchLosses, NllOptions) {
+  const Json losses = fixture::load("losses");
+  for (const Json& test : losses.at("nll")) {
+    for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+      SCOPED_TRACE(test.at("options").dump() + " " + to_text(dtype));
+      expect_nll(test, dtype);
+    }
+  }
+}
+
+TEST(ClassWeights, AreOnePerClassAndFloats) {
+  const Tensor logits = zeros({2, 3}), targets = tensor({0, 1}, DType::i64);
+  EXPECT_EQ(
+      fixture::error_of([&] { cross_entropy(logits, targets, {.class_weights = ones({2})}); }),
+      "cross_entropy: class weights are f32[2]; there must be one float for each of 3 classes");
+  EXPECT_EQ(
+      fixture::error_of([&] { nll(logits, targets, {.class_weights = ones({3}, DType::i64)}); }),
+      "nll: class weights are i64[3]; there must be one float for each of 3 classes");
+  EXPECT_THAT(fixture::error_of([&] {
+                cross_entropy(logits, targets, {.label_smoothing = 2, .class_weights = ones({3})});
+              }),
+              HasSubstr("label_smoothing 2"));
+}
+
+TEST(ClassWeights, OfOnesChangeNothing) {
+  const Tensor logits = tensor({{1, 2, -1}, {0, 3, 0.5}}, DType::f64);
+  const Tensor targets = tensor({2, 0}, DType::i64), equal_weights = ones({3}, DType::f64);
+  for (CrossEntropyOptions options : {CrossEntropyOptions{},
+                                      {.label_smoothing = 0.3, .z_loss = 0.1},
+                                      {.ignore_index = 0, .soft_cap = 2}}) {
+    const double plain = cross_entropy(logits, targets, options).item<double>();
+    options.class_weights = equal_weights;
+    EXPECT_NEAR(cross_entropy(logits, targets, options).item<double>(), plain, 1e-14);
+  }
+}
+
+TEST(ClassWeights, OfNothingThatCountsIsZero) {
+  const Tensor logits = tensor({{1, 2}, {3, 4}}), targets = tensor({0, 7}, DType::i64);
+  logits.require_grad();
+  const Tensor loss =
+      cross_entropy(logits, targets, {.ignore_index = 7, .class_weights = tensor({0, 1})});
+  loss.backward();
+  EXPECT_EQ(loss.item<float>(), 0);
+  EXPECT_EQ(logits.grad().to_vector<float>(), std::vector<float>(4, 0));
 }
 
 Tensor integers(const Literal& values) { return cast(tensor(values), DType::i64); }

@@ -27,24 +27,42 @@ Sorted topk_of(const Inputs& x, const Json& args) {
   return topk(x[0], integer(args, "k"), integer(args, "axis"),
               args.at("largest").get<bool>() ? Pick::largest : Pick::smallest);
 }
+std::optional<AutoPad> auto_pad_of(const Json& args) {
+  if (!args.contains("auto_pad")) return {};
+  return args["auto_pad"] == "same_upper" ? AutoPad::same_upper : AutoPad::same_lower;
+}
+Padding1 padding1_of(const Json& args) {
+  if (const auto automatic = auto_pad_of(args)) return *automatic;
+  if (!args.contains("pads")) return args.value("padding", int64_t{0});
+  const Axes pads = list(args, "pads");
+  return {pads[0], pads[1]};
+}
+Padding2 padding2_of(const Json& args) {
+  if (const auto automatic = auto_pad_of(args)) return *automatic;
+  if (!args.contains("pads")) return pair(args, "padding", 0);
+  const Axes pads = list(args, "pads");
+  return {pads[0], pads[1], pads[2], pads[3]};
+}
 Tensor conv1d_of(const Inputs& x, const Json& args) {
   return conv1d(x[0], x[1], optional_input(x, 2),
                 {.stride = args.value("stride", int64_t{1}),
-                 .padding = args.value("padding", int64_t{0}),
+                 .padding = padding1_of(args),
                  .dilation = args.value("dilation", int64_t{1}),
                  .groups = args.value("groups", int64_t{1})});
 }
 Tensor conv2d_of(const Inputs& x, const Json& args) {
   return conv2d(x[0], x[1], optional_input(x, 2),
                 {.stride = pair(args, "stride", 1),
-                 .padding = pair(args, "padding", 0),
+                 .padding = padding2_of(args),
                  .dilation = pair(args, "dilation", 1),
                  .groups = args.value("groups", int64_t{1})});
 }
 Pool2dOptions pool_of(const Json& args) {
   return {.kernel = pair(args, "kernel", 1),
           .stride = pair(args, "stride", 0),
-          .padding = pair(args, "padding", 0)};
+          .padding = padding2_of(args),
+          .ceil_mode = args.value("ceil_mode", false),
+          .count_include_pad = args.value("count_include_pad", true)};
 }
 
 const Calls& calls() {
@@ -75,6 +93,8 @@ const Calls& calls() {
       {"topk_indices", [](auto& x, auto& args) { return topk_of(x, args).indices; }},
       {"update_slice",
        [](auto& x, auto& args) { return update_slice(x[0], integer(args, "axis"), x[1], x[2]); }},
+      {"scatter",
+       [](auto& x, auto& args) { return scatter(x[0], integer(args, "axis"), x[1], x[2]); }},
       {"conv1d", conv1d_of},
       {"conv2d", conv2d_of},
       {"max_pool2d", [](auto& x, auto& args) { return max_pool2d(x[0], pool_of(args)); }},

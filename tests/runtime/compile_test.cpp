@@ -44,6 +44,15 @@ TEST(Compile, RunsWhatWasTraced) {
   EXPECT_EQ(program.kernels().kernels[1].name, "cos+cos+mul+sum");
 }
 
+TEST(Compile, TakesFunctionsThatNameTheirParameters) {
+  const auto named = [](Tensor x) { return x; };
+  const auto unnamed = [](auto x) { return x; };
+  static_assert(NamesItsParameters<decltype(named)>);
+  static_assert(!NamesItsParameters<decltype(unnamed)>);  // compile says so by a static_assert
+  Tensor (*plain)(const Tensor&) = +[](const Tensor& x) { return x * 2.0; };
+  EXPECT_EQ(compile(plain)(tensor({3})).item<float>(), 6);
+}
+
 TEST(Compile, TracesOncePerType) {
   int traces = 0;
   auto f = compile([&](const Tensor& x) {

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <sstream>
 
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/views.h"
+#include "brrr/tensor/stream.h"
 #include "brrr/tensor/tensor.h"
 
 namespace brrr {
@@ -116,6 +118,13 @@ TEST(Print, ViewsShowTheirOwnElements) {
   EXPECT_EQ(to_text(transpose(x)), "tensor([[1, 4], [2, 5], [3, 6]], f32[3, 2] on cpu)");
   EXPECT_EQ(to_text(expand(x[1], {2, 3})), "tensor([[4, 5, 6], [4, 5, 6]], f32[2, 3] on cpu)");
   EXPECT_EQ(to_text(slice(x, 1, {0, 3, 2})), "tensor([[1, 3], [4, 6]], f32[2, 2] on cpu)");
+}
+
+TEST(Print, StreamsTakeTheSameText) {
+  std::ostringstream out;
+  const Tensor x = tensor({{1, 2}, {3, 4}});
+  out << x << ' ' << x.shape() << ' ' << x.dtype() << ' ' << Tensor();
+  EXPECT_EQ(out.str(), "tensor([[1, 2], [3, 4]], f32[2, 2] on cpu) [2, 2] f32 tensor(undefined)");
 }
 
 TEST(Print, TakesPartInErrorMessages) {

@@ -136,6 +136,8 @@ std::span<const OpDef* const> builtin_ops() {
                                           &bernoulli_op,
                                           &permutation_op,
                                           &attention_op,
+                                          &masked_attention_op,
+                                          &scatter_op,
                                           &attention_backward_op,
                                           &rope_op,
                                           &rope_table_op,

@@ -22,12 +22,14 @@ namespace {
 
 // Outputs: the values, and the logsumexp of each query's scores, from which the gradient makes the
 // probabilities again.
-TensorTypes infer_attention(const InferCall& call) {
-  const AttentionSizes sizes = check_attention(call, 3);
+TensorTypes attention_types(const AttentionSizes& sizes, DType dtype) {
   const Shape rows{sizes.batch, sizes.heads, sizes.queries};
   Shape out = rows;
   out.push_back(sizes.value_dim);
-  return {{out, call.dtype(0)}, {rows, score_dtype(call.dtype(0))}};
+  return {{out, dtype}, {rows, score_dtype(dtype)}};
+}
+TensorTypes infer_attention(const InferCall& call) {
+  return attention_types(check_attention(call, 3), call.dtype(0));
 }
 
 // The two products for every visible pair; what the softmax does to a pair does not grow with the head.
@@ -78,6 +80,28 @@ Tensors attention_grad(const GradCall& call) {
   Tensors grads = call_op(attention_backward_op, inputs, call.attrs);
   if (has_extra) grads.push_back(Tensor());
   return grads;
+}
+
+// Inputs: q, k, v, the mask; then documents or lengths.
+TensorTypes infer_masked_attention(const InferCall& call) {
+  const AttentionSizes sizes = check_attention(call, 4);
+  check_mask({call.shape(3), call.dtype(3)}, sizes, call.dtype(0), call.op.name);
+  return attention_types(sizes, call.dtype(0));
+}
+
+// No kernel knows masks: the op runs as this, everywhere, and so does its gradient.
+Tensors masked_attention_compose(const ComposeCall& call) {
+  const Tensor &q = call.input(0), &k = call.input(1), &v = call.input(2);
+  const AttentionSizes sizes = attention_sizes(q.shape(), k.shape(), v.shape());
+  const DType wide = score_dtype(q.dtype());
+  const auto split = [&](const Tensor& x) { return split_heads(cast(x, wide), sizes); };
+  const Tensor extra = call.inputs.size() > 4 ? call.input(4) : Tensor();
+  const VisibleSoftmax of_keys = softmax_visible(
+      attention_scores(split(q), split(k), extra, attention_rule(call.attrs), call.input(3)));
+  const TensorTypes types = attention_types(sizes, q.dtype());
+  const Tensor out = matmul(of_keys.probabilities, split(v));
+  return {cast(reshape(out, types[0].shape), q.dtype()),
+          reshape(of_keys.logsumexp, types[1].shape)};
 }
 
 Attrs attrs_of(const AttentionOptions& options, int64_t head_dim) {
@@ -151,6 +175,32 @@ std::vector<Sample> attention_samples() {
   return samples;
 }
 
+// Bools and numbers, for every pair, every head or every key; some queries see nothing.
+std::vector<Sample> masked_attention_samples() {
+  std::vector<Sample> samples;
+  uint32_t seed = 450;
+  const auto add = [&](const Shape& q, const Shape& k, const Tensor& mask,
+                       const AttentionOptions& options) {
+    Tensors inputs{sample_values(q, seed, -1, 1), sample_values(k, seed + 1, -1, 1),
+                   sample_values(k, seed + 2, -1, 1), mask};
+    if (options.lengths.defined()) inputs.push_back(options.lengths);
+    samples.push_back({inputs, attrs_of(options, q.back())});
+    seed += 4;
+  };
+  const auto bools = [&](const Shape& shape) {
+    return sample_values(shape, seed + 3, -1, 1) > 0.2;
+  };
+  const auto numbers_of = [&](const Shape& shape) { return sample_values(shape, seed + 3, -2, 2); };
+  add({1, 1, 1, 1}, {1, 1, 1, 1}, bools({1, 1, 1, 1}), {});
+  add({2, 4, 3, 5}, {2, 2, 6, 5}, bools({2, 4, 3, 6}), {});
+  add({2, 4, 3, 5}, {2, 2, 6, 5}, numbers_of({4, 3, 6}), {.causal = true});
+  add({1, 2, 5, 4}, {1, 2, 5, 4}, bools({5, 5}), {.window = 3, .soft_cap = 1.5});
+  add({2, 2, 3, 4}, {2, 1, 5, 4}, numbers_of({2, 1, 1, 5}), {.lengths = numbers({5, 2}, {2})});
+  add({1, 2, 3, 4}, {1, 2, 0, 4}, bools({3, 0}), {});
+  add({2, 2, 60, 8}, {2, 2, 70, 8}, numbers_of({60, 70}), {});
+  return samples;
+}
+
 }  // namespace
 
 const OpDef attention_op{.name = "attention",
@@ -165,12 +215,22 @@ const OpDef attention_op{.name = "attention",
                          .workspace = attention_workspace,
                          .samples = attention_samples};
 
+const OpDef masked_attention_op{
+    .name = "masked_attention",
+    .formula = "softmax(scale * q k^T and mask over the visible keys) v",
+    .kind = OpKind::contraction,
+    .infer = infer_masked_attention,
+    .compose = masked_attention_compose,
+    .samples = masked_attention_samples};
+
 AttentionResult attention_with_logsumexp(const Tensor& q, const Tensor& k, const Tensor& v,
                                          const AttentionOptions& options) {
   Tensors inputs{q, k, v};
+  if (options.mask.defined()) inputs.push_back(options.mask);
   if (options.documents.defined()) inputs.push_back(options.documents);
   if (options.lengths.defined()) inputs.push_back(options.lengths);
-  Tensors outputs = call_op(attention_op, inputs, attrs_of(options, q.rank() > 0 ? q.dim(-1) : 1));
+  Tensors outputs = call_op(options.mask.defined() ? masked_attention_op : attention_op, inputs,
+                            attrs_of(options, q.rank() > 0 ? q.dim(-1) : 1));
   return {std::move(outputs[0]), std::move(outputs[1])};
 }
 
@@ -181,10 +241,15 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 
 Tensor attention_probabilities(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
   const AttentionSizes sizes = attention_sizes(q.shape(), k.shape(), k.shape());
+  const AttentionRule rule = attention_rule(attrs_of(options, sizes.head_dim));
   const Tensor extra = options.documents.defined() ? options.documents : options.lengths;
-  const Tensor scores = attention_scores(split_heads(q, sizes), split_heads(k, sizes), extra,
-                                         attention_rule(attrs_of(options, sizes.head_dim)));
-  return reshape(softmax(scores), {sizes.batch, sizes.heads, sizes.queries, sizes.keys});
+  if (options.mask.defined())
+    check_mask(options.mask.type(), sizes, q.dtype(), "attention_probabilities");
+  const Tensor scores =
+      attention_scores(split_heads(q, sizes), split_heads(k, sizes), extra, rule, options.mask);
+  const bool may_be_blind = options.mask.defined() || may_see_no_key(rule, sizes);
+  return reshape(may_be_blind ? softmax_visible(scores).probabilities : softmax(scores),
+                 {sizes.batch, sizes.heads, sizes.queries, sizes.keys});
 }
 
 Tensor mix_values(const Tensor& probabilities, const Tensor& v) {

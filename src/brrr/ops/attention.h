@@ -26,6 +26,10 @@ struct AttentionOptions {
   Tensor documents = {};
   // i64 [batch]: how many keys are valid. The last query stands at the last valid key.
   Tensor lengths = {};
+  // Broadcasts to [batch, heads, queries, keys]. Bools: true where a query may see a key. Floats: added to
+  // the scores (after scale and soft cap), -inf hides a key; their gradient flows. A key must pass the mask
+  // and the rules above. With a mask the scores are a matrix in memory: prefer the rules where they do.
+  Tensor mask = {};
 };
 
 // softmax(scale * q k^T over the visible keys) v, of shape [batch, heads, queries, value_dim]. A query
@@ -43,7 +47,7 @@ AttentionResult attention_with_logsumexp(const Tensor& q, const Tensor& k, const
 
 // The matrix that attention never makes, in plain ops: softmax(scale * q k^T over the visible keys),
 // [batch, heads, queries, keys]. To look at, or to drop parts of; memory grows with the product of the
-// lengths. Every query must see a key.
+// lengths. Zeros for a query that sees no key.
 Tensor attention_probabilities(const Tensor& q, const Tensor& k,
                                const AttentionOptions& options = {});
 // What they make of the values: [batch, heads, queries, value_dim].

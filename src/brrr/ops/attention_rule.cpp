@@ -4,9 +4,12 @@
 #include <limits>
 
 #include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/matmul.h"
+#include "brrr/ops/reduce.h"
+#include "brrr/ops/softmax.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
 
@@ -127,10 +130,60 @@ Tensor split_heads(const Tensor& x, const AttentionSizes& sizes) {
   return reshape(x, shape);
 }
 
+void check_mask(const TensorType& mask, const AttentionSizes& sizes, DType q, std::string_view op) {
+  check(mask.dtype == DType::boolean || mask.dtype == q || mask.dtype == score_dtype(q), op,
+        ": the mask is ", mask.dtype, "; it must be bool (true: may be seen) or ", score_dtype(q),
+        " to add to the scores");
+  const Shape scores{sizes.batch, sizes.heads, sizes.queries, sizes.keys};
+  const int missing = scores.size() - mask.shape.size();
+  bool fits = missing >= 0;
+  for (int axis = 0; fits && axis < mask.shape.size(); ++axis)
+    fits = mask.shape[axis] == 1 || mask.shape[axis] == scores[axis + missing];
+  check(fits, op, ": the mask of shape ", mask.shape,
+        " must broadcast to [batch, heads, queries, keys] = ", scores);
+}
+
+namespace {
+
+// [..., heads or 1, queries, keys] as [batch, kv_heads, group, queries, keys], 1 where it broadcasts.
+Tensor split_mask(const Tensor& mask, int64_t kv_heads) {
+  Shape shape = mask.shape();
+  while (shape.size() < 4) shape.insert(0, 1);
+  const int64_t heads = shape[1];
+  shape[1] = heads == 1 ? 1 : kv_heads;
+  shape.insert(2, heads == 1 || kv_heads == 0 ? 1 : heads / kv_heads);
+  return reshape(mask, shape);
+}
+
+}  // namespace
+
+VisibleSoftmax softmax_visible(const Tensor& scores) {
+  const double hidden = -std::numeric_limits<double>::infinity();
+  if (scores.numel() == 0) {
+    Shape rows = scores.shape();
+    rows.pop_back();
+    return {scores, full(rows, hidden, {scores.dtype(), scores.device()})};
+  }
+  // Zeros in place of such rows: -inf - -inf would be NaN, in the result and in the gradient.
+  const Tensor blind = equal(max(scores.detach(), {-1}, KeepDims::yes), hidden);
+  const Tensor seen = where(blind, 0.0, scores);
+  return {where(blind, 0.0, softmax(seen)),
+          where(squeeze(blind, -1), hidden, logsumexp(seen, {-1}))};
+}
+
+// Causal queries that begin before the first key, and lengths, which may be 0. A query sees its own document
+// and its own place in a window.
+bool may_see_no_key(const AttentionRule& rule, const AttentionSizes& sizes) {
+  return sizes.keys == 0 || rule.lengths || (rule.causal && sizes.queries > sizes.keys);
+}
+
 Tensor attention_scores(const Tensor& q, const Tensor& k, const Tensor& extra,
-                        const AttentionRule& rule) {
+                        const AttentionRule& rule, const Tensor& mask) {
   Tensor scores = matmul(q, transpose(k)) * rule.scale;
   if (rule.soft_cap > 0) scores = tanh(scores * (1 / rule.soft_cap)) * rule.soft_cap;
+  const bool is_rule = mask.defined() && mask.dtype() == DType::boolean;
+  if (mask.defined() && !is_rule)
+    scores = scores + cast(split_mask(mask, k.dim(1)), scores.dtype());
   const int64_t queries = q.dim(-2), keys = k.dim(-2), batch = q.dim(0);
   const TensorOptions options{DType::i64, q.device()};
   const Tensor key = arange(0, static_cast<double>(keys), 1, options);
@@ -145,6 +198,7 @@ Tensor attention_scores(const Tensor& q, const Tensor& k, const Tensor& extra,
     const Tensor of_query = reshape(extra, {batch, 1, 1, queries, 1});
     visible = logical_and(visible, equal(of_query, reshape(extra, {batch, 1, 1, 1, keys})));
   }
+  if (is_rule) visible = logical_and(visible, split_mask(mask, k.dim(1)));
   return where(visible, scores, -std::numeric_limits<double>::infinity());
 }
 

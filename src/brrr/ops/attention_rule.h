@@ -58,8 +58,22 @@ DType score_dtype(DType dtype);
 Tensor split_heads(const Tensor& x, const AttentionSizes& sizes);
 
 // The scores [batch, kv_heads, group, queries, keys] in plain ops, -inf where a key is hidden. Operands
-// have split heads; `extra` is the tensor of documents or lengths, or undefined.
+// have split heads; `extra` is the tensor of documents or lengths, `mask` one that check_mask accepts. Either
+// may be undefined.
 Tensor attention_scores(const Tensor& q, const Tensor& k, const Tensor& extra,
-                        const AttentionRule& rule);
+                        const AttentionRule& rule, const Tensor& mask = {});
+
+// Throws Error unless a mask is bool or float and broadcasts to the scores.
+void check_mask(const TensorType& mask, const AttentionSizes& sizes, DType q, std::string_view op);
+
+// Softmax and logsumexp over the keys. A query that sees no key has probabilities of 0 and a logsumexp of
+// -inf, and passes no gradient on.
+struct VisibleSoftmax {
+  Tensor probabilities, logsumexp;
+};
+VisibleSoftmax softmax_visible(const Tensor& scores);
+
+// Whether the settings alone can hide every key from a query.
+bool may_see_no_key(const AttentionRule& rule, const AttentionSizes& sizes);
 
 }  // namespace brrr

@@ -4,6 +4,7 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/matmul.h"
 #include "brrr/ops/op_list.h"
@@ -44,8 +45,12 @@ TensorTypes infer_conv(const InferCall& call) {
   require_dtype(call, call.dtype(0));
   Shape shape{x[0], weight[0]};
   for (int i = 0; i < stride.size(); ++i) {
-    const WindowRule rule{weight[i + 2], stride[i], call.attrs.list("padding")[i],
-                          call.attrs.list("dilation")[i]};
+    const Axes& padding = call.attrs.list("padding");
+    const WindowRule rule{.kernel = weight[i + 2],
+                          .stride = stride[i],
+                          .before = padding_before(padding, i),
+                          .after = padding_after(padding, i, stride.size()),
+                          .dilation = call.attrs.list("dilation")[i]};
     shape.push_back(window_count(x[i + 2], rule, i + 2, op));
   }
   return {{shape, call.dtype(0)}};
@@ -68,9 +73,16 @@ Tensors conv2d_compose(const ComposeCall& call) {
   const int64_t terms = channels * kernel_h * kernel_w;
   const Tensor columns =
       reshape(permute(windows, {0, 1, 2, 5, 6, 3, 4}), {n, groups, terms, rows * cols});
-  const Tensor product = matmul(reshape(weight, {groups, out / groups, terms}), columns);
-  const Tensor y = reshape(product, {n, out, rows, cols});
-  return {call.inputs.size() == 3 ? y + reshape(call.input(2), {out, 1, 1}) : y};
+  const Tensor filters = reshape(weight, {groups, out / groups, terms});
+  const Shape shape{n, out, rows, cols};
+  if (call.inputs.size() < 3) return {reshape(matmul(filters, columns), shape)};
+  // The bias is added to the f32 sums of low-precision factors, so that the result is rounded once.
+  const DType dtype = x.dtype(),
+              wide = compute_type(dtype) == ComputeType::f32 ? DType::f32 : dtype;
+  const Tensor product = wide == dtype ? matmul(filters, columns)
+                                       : call_one(matmul_op, {filters, columns}, {{"dtype", wide}});
+  const Tensor bias = reshape(cast(call.input(2), wide), {out, 1, 1});
+  return {cast(reshape(product, shape) + bias, dtype)};
 }
 
 Tensors conv1d_compose(const ComposeCall& call) {  // images of one row
@@ -79,8 +91,10 @@ Tensors conv1d_compose(const ComposeCall& call) {  // images of one row
   };
   Tensors inputs{unsqueeze(call.input(0), 2), unsqueeze(call.input(1), 2)};
   if (call.inputs.size() == 3) inputs.push_back(call.input(2));
-  const Attrs attrs = conv_attrs(of_row("stride", 1), of_row("padding", 0), of_row("dilation", 1),
-                                 call.attrs.integer("groups"));
+  const Axes& padding = call.attrs.list("padding");
+  const Attrs attrs = conv_attrs(of_row("stride", 1),
+                                 padding_list({0, padding[0]}, {0, padding_after(padding, 0, 1)}),
+                                 of_row("dilation", 1), call.attrs.integer("groups"));
   return {squeeze(call_op(conv2d_op, inputs, attrs)[0], 2)};
 }
 
@@ -97,6 +111,7 @@ std::vector<Sample> conv1d_samples() {
           conv_sample({1, 4, 9}, {2, 2, 2}, conv_attrs({2}, {0}, {3}, 2)),
           conv_sample({1, 1, 1}, {1, 1, 1}, conv_attrs({1}, {0}, {1}, 1)),
           conv_sample({0, 2, 5}, {3, 2, 2}, conv_attrs({1}, {0}, {1}, 1)),
+          conv_sample({2, 2, 6}, {3, 2, 4}, conv_attrs({1}, {1, 2}, {1}, 1)),
           conv_sample({3, 8, 1000}, {8, 1, 4}, conv_attrs({1}, {3}, {1}, 8))};
 }
 
@@ -106,10 +121,18 @@ std::vector<Sample> conv2d_samples() {
       with_bias(conv_sample({1, 4, 7, 6}, {6, 2, 2, 3}, conv_attrs({2, 1}, {0, 2}, {3, 2}, 2))),
       conv_sample({2, 3, 4, 4}, {3, 1, 3, 3}, conv_attrs({1, 1}, {1, 1}, {1, 1}, 3)),
       conv_sample({1, 2, 3, 3}, {5, 2, 1, 1}, conv_attrs({1, 1}, {0, 0}, {1, 1}, 1)),
+      with_bias(
+          conv_sample({1, 2, 4, 5}, {2, 2, 2, 3}, conv_attrs({2, 1}, {0, 1, 1, 3}, {1, 1}, 1))),
       conv_sample({1, 1, 1, 1}, {1, 1, 1, 1}, conv_attrs({1, 1}, {0, 0}, {1, 1}, 1)),
       conv_sample({0, 2, 4, 4}, {3, 2, 3, 3}, conv_attrs({1, 1}, {0, 0}, {1, 1}, 1)),
       conv_sample({2, 0, 3, 3}, {2, 0, 2, 2}, conv_attrs({1, 1}, {0, 0}, {1, 1}, 1)),
       with_bias(conv_sample({4, 6, 30, 28}, {8, 6, 3, 3}, conv_attrs({1, 1}, {1, 1}, {1, 1}, 1)))};
+}
+
+Padding1 automatic_axis(const Tensor& x, const Tensor& weight, int axis, AutoPad automatic,
+                        int64_t stride, int64_t dilation) {
+  return automatic_padding(automatic, x.dim(axis),
+                           {.kernel = weight.dim(axis), .stride = stride, .dilation = dilation});
 }
 
 Tensor call_conv(const OpDef& op, const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -137,15 +160,27 @@ const OpDef conv2d_op{.name = "conv2d",
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv1dOptions& options) {
-  return call_conv(
-      conv1d_op, x, weight, bias,
-      conv_attrs({options.stride}, {options.padding}, {options.dilation}, options.groups));
+  Padding1 padding = options.padding;
+  if (padding.automatic != AutoPad::none && x.rank() == 3 && weight.rank() == 3)
+    padding = automatic_axis(x, weight, 2, padding.automatic, options.stride, options.dilation);
+  return call_conv(conv1d_op, x, weight, bias,
+                   conv_attrs({options.stride}, padding_list({padding.before}, {padding.after}),
+                              {options.dilation}, options.groups));
 }
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
+  Padding1 rows(options.padding.top, options.padding.bottom);
+  Padding1 cols(options.padding.left, options.padding.right);
+  const Size2 &stride = options.stride, &dilation = options.dilation;
+  const AutoPad automatic = options.padding.automatic;
+  if (automatic != AutoPad::none && x.rank() == 4 && weight.rank() == 4) {
+    rows = automatic_axis(x, weight, 2, automatic, stride.height, dilation.height);
+    cols = automatic_axis(x, weight, 3, automatic, stride.width, dilation.width);
+  }
   return call_conv(conv2d_op, x, weight, bias,
-                   conv_attrs(axes_of(options.stride), axes_of(options.padding),
-                              axes_of(options.dilation), options.groups));
+                   conv_attrs(axes_of(stride),
+                              padding_list({rows.before, cols.before}, {rows.after, cols.after}),
+                              axes_of(dilation), options.groups));
 }
 
 }  // namespace brrr

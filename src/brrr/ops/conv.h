@@ -7,11 +7,17 @@
 
 namespace brrr {
 
+// Padding is zeros: .padding = 1, or more on one side (Padding1 and Padding2 of ops/windows.h), or
+// .padding = AutoPad::same_upper.
 struct Conv1dOptions {
-  int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+  int64_t stride = 1;
+  Padding1 padding = 0;
+  int64_t dilation = 1, groups = 1;
 };
 struct Conv2dOptions {
-  Size2 stride = 1, padding = 0, dilation = 1;  // padding with zeros, on both sides
+  Size2 stride = 1;
+  Padding2 padding = 0;
+  Size2 dilation = 1;
   int64_t groups = 1;
 };
 

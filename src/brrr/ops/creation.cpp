@@ -190,11 +190,11 @@ void Literal::append_values(std::vector<double>& values) const {
   for (const Literal& item : items_) item.append_values(values);
 }
 
-Tensor tensor(const Literal& values, DType dtype) {
+Tensor tensor(const Literal& values, TensorOptions options) {
   CategoryScope scope(Category::data);
   std::vector<double> flat;
   values.append_values(flat);
-  return cast(from_values(flat, values.shape()), dtype);
+  return to(cast(from_values(flat, values.shape()), options.dtype), options.device);
 }
 
 }  // namespace brrr

@@ -6,6 +6,7 @@
 #include "brrr/ops/creation.h"
 #include "brrr/ops/cross_entropy_call.h"
 #include "brrr/ops/index.h"
+#include "brrr/ops/loss_weights.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/rows_cpu.h"
@@ -24,14 +25,21 @@ TensorTypes infer_cross_entropy(const InferCall& call) {
   return {row, row};
 }
 
+// The logits l of the definition: f32 at least, without filling, 0 in rows that do not count.
+Tensor capped_logits(const Tensor& rows, const Tensor& counted,
+                     const CrossEntropyOptions& options) {
+  const Tensor classes = slice(rows, -1, {0, class_count(options, rows.dim(-1))});
+  const Tensor logits = where(unsqueeze(counted, -1), cast(classes, loss_dtype(rows.dtype())), 0);
+  if (options.soft_cap == 0) return logits;
+  return options.soft_cap * tanh(logits / options.soft_cap);
+}
+
 Tensors cross_entropy_compose(const ComposeCall& call) {
   const CrossEntropyOptions options = options_of(call.attrs);
   const Tensor counted = counted_rows(call.input(1), options);
   // Zeros in place of ignored logits: whatever these were, NaN too, must not reach a gradient.
-  const Tensor classes = slice(call.input(0), -1, {0, class_count(options, call.input(0).dim(-1))});
-  Tensor logits = where(unsqueeze(counted, -1), cast(classes, loss_dtype(classes.dtype())), 0);
+  const Tensor logits = capped_logits(call.input(0), counted, options);
   const Tensor targets = where(counted, cast(call.input(1), DType::i64), 0);
-  if (options.soft_cap != 0) logits = options.soft_cap * tanh(logits / options.soft_cap);
   const Tensor total = logsumexp(logits, {-1});
   const Tensor chosen = squeeze(gather(logits, -1, unsqueeze(targets, -1)), -1);
   Tensor loss = total - (1 - options.label_smoothing) * chosen;
@@ -94,6 +102,37 @@ Cost cross_entropy_cost(const CostCall& call) {
           .bytes_written = 2 * storage_bytes(call.outputs[0].dtype, logits[0])};
 }
 
+Tensor row_weights(const Tensor& logits, const Tensor& targets,
+                   const CrossEntropyOptions& options) {
+  const TensorType classes{{class_count(options, logits.dim(-1))}, logits.dtype()};
+  return target_weights(options.class_weights, targets, options.ignore_index, classes,
+                        "cross_entropy");
+}
+
+// w[target] ((1 - s) (t - l[target]) + z t^2) + s / classes * sum_c w[c] (t - l[c])
+// The op gives t - l[target] and t of each row.
+Tensor weighted_rows(const Tensor& rows, const Tensor& targets,
+                     const CrossEntropyOptions& options) {
+  check_bounds(options, "cross_entropy");
+  const Tensor weights = row_weights(rows, targets, options);
+  const double smoothing = options.label_smoothing;
+  // Two gradients meet in smoothed logits: they are added in f32 and rounded once.
+  const Tensor logits = smoothing == 0 ? rows : cast(rows, loss_dtype(rows.dtype()));
+  CrossEntropyOptions plain{.ignore_index = options.ignore_index, .soft_cap = options.soft_cap};
+  plain.classes = options.classes;
+  const Tensors results = call_op(cross_entropy_op, Tensors{logits, targets}, to_attrs(plain));
+  const Tensor &nll = results[0], &total = results[1];
+  Tensor loss = smoothing == 0 ? nll : (1 - smoothing) * nll;
+  if (options.z_loss != 0) loss = loss + options.z_loss * square(total);
+  loss = where(equal(weights, 0), 0, weights * loss);
+  if (smoothing == 0) return loss;
+  const Tensor counted = counted_rows(targets, options);
+  const Tensor of_class = cast(options.class_weights, total.dtype());
+  const Tensor apart = unsqueeze(total, -1) - capped_logits(logits, counted, options);
+  const double share = smoothing / static_cast<double>(of_class.numel());
+  return loss + share * where(counted, sum(of_class * apart, {-1}), 0);
+}
+
 std::vector<Sample> cross_entropy_samples() {
   std::vector<Sample> samples;
   for (const CrossEntropySample& sample : cross_entropy_cases())
@@ -119,14 +158,18 @@ Tensor cross_entropy_each(const Tensor& logits, const Tensor& targets,
   check(logits.rank() == targets.rank() + 1, "cross_entropy: logits ", logits.shape(),
         " need one axis more than targets ", targets.shape(), ": the classes");
   const Tensor rows = reshape(logits, {targets.numel(), logits.dim(-1)});
-  const Tensor losses =
-      call_one(cross_entropy_op, {rows, reshape(targets, {targets.numel()})}, to_attrs(options));
+  const Tensor flat = reshape(targets, {targets.numel()});
+  const Tensor losses = options.class_weights.defined()
+                            ? weighted_rows(rows, flat, options)
+                            : call_one(cross_entropy_op, {rows, flat}, to_attrs(options));
   return reshape(losses, targets.shape());
 }
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options) {
   const Tensor losses = cross_entropy_each(logits, targets, options);
+  if (options.class_weights.defined())
+    return weighted_mean(losses, row_weights(logits, targets, options));
   if (!options.ignore_index) return mean(losses);
   const Tensor counted = maximum(sum(counted_rows(targets, options)), 1);
   return sum(losses) / cast(counted, losses.dtype());

@@ -2,10 +2,9 @@
 
 #include <cmath>
 
-#include "brrr/ops/binary.h"
 #include "brrr/ops/convert_cpu.h"
-#include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
+#include "brrr/ops/loss_weights.h"
 #include "brrr/ops/samples.h"
 
 namespace brrr {
@@ -33,6 +32,15 @@ CrossEntropyOptions options_of(const Attrs& attrs) {
   return options;
 }
 
+void check_bounds(const CrossEntropyOptions& options, std::string_view op) {
+  check(options.label_smoothing >= 0 && options.label_smoothing <= 1, op, ": label_smoothing ",
+        options.label_smoothing, " must be between 0 and 1");
+  check(options.soft_cap >= 0 && std::isfinite(options.soft_cap), op, ": soft_cap ",
+        options.soft_cap, " must be a positive number, or 0 for none");
+  check(options.z_loss >= 0 && std::isfinite(options.z_loss), op, ": z_loss ", options.z_loss,
+        " must be a positive number, or 0 for none");
+}
+
 void require_rows(const InferCall& call, int logits_input, int targets_input) {
   const Shape &logits = call.shape(logits_input), &targets = call.shape(targets_input);
   check(logits.size() == 2 && targets.size() == 1 && logits[0] == targets[0], call.op.name,
@@ -43,12 +51,7 @@ void require_rows(const InferCall& call, int logits_input, int targets_input) {
         " have no classes to choose from");
   require_dtype(call, call.dtype(logits_input));
   const CrossEntropyOptions options = options_of(call.attrs);
-  check(options.label_smoothing >= 0 && options.label_smoothing <= 1, call.op.name,
-        ": label_smoothing ", options.label_smoothing, " must be between 0 and 1");
-  check(options.soft_cap >= 0 && std::isfinite(options.soft_cap), call.op.name, ": soft_cap ",
-        options.soft_cap, " must be a positive number, or 0 for none");
-  check(options.z_loss >= 0 && std::isfinite(options.z_loss), call.op.name, ": z_loss ",
-        options.z_loss, " must be a positive number, or 0 for none");
+  check_bounds(options, call.op.name);
   check(options.classes >= 0 && (options.classes <= logits[1] || logits[0] == 0), call.op.name,
         ": ", options.classes, " classes in logits ", logits,
         "; there must be a column for each, or 0 for all");
@@ -72,8 +75,7 @@ std::vector<int64_t> read_targets(const Operand& targets, int64_t classes,
 }
 
 Tensor counted_rows(const Tensor& targets, const CrossEntropyOptions& options) {
-  const Tensor wide = cast(targets, DType::i64);
-  return options.ignore_index ? not_equal(wide, *options.ignore_index) : equal(wide, wide);
+  return counted_targets(targets, options.ignore_index);
 }
 
 std::vector<CrossEntropySample> cross_entropy_cases() {

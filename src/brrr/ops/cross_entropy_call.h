@@ -19,6 +19,8 @@ inline int64_t class_count(const CrossEntropyOptions& options, int64_t columns) 
   return options.classes > 0 ? options.classes : columns;
 }
 
+// Throws Error unless smoothing, cap and z_loss are within bounds.
+void check_bounds(const CrossEntropyOptions& options, std::string_view op);
 // logits [rows, classes], targets [rows], options within bounds; throws Error naming the op.
 void require_rows(const InferCall& call, int logits, int targets);
 

@@ -260,7 +260,8 @@ class PatternRules {
     }
     fail_at(pattern_, axis.at,
             join_text("the name ", quoted(axis), " is not on the left",
-                      pattern_.use == PatternUse::einsum ? "" : "; repeat() makes new axes"));
+                      pattern_.use == PatternUse::einsum ? blanks_hint(pattern_)
+                                                         : "; repeat() makes new axes"));
   }
 
   const Pattern& pattern_;
@@ -285,6 +286,33 @@ PatternTable& table_of(PatternUse use) {
   return tables[static_cast<size_t>(use)];
 }
 
+// A side with each name taken apart into letters: "ij" is "i j".
+std::string letters_of(const PatternSide& side, const Pattern& pattern) {
+  std::string text;
+  const auto add = [&](std::string_view axis) { text += join_text(text.empty() ? "" : " ", axis); };
+  for (const PatternGroup& group : side) {
+    if (group.is_dots()) {
+      add("...");
+      continue;
+    }
+    for (const char& letter : pattern.names[static_cast<size_t>(group.axes[0].name)])
+      add({&letter, 1});
+  }
+  return text;
+}
+
+// At most one name, of at most as many letters as a tensor has axes: "ij", "...ij".
+bool looks_unspaced(const PatternSide& side, const Pattern& pattern) {
+  constexpr size_t kMostAxes = 8;
+  size_t names = 0;
+  for (const PatternGroup& group : side) {
+    if (group.is_dots()) continue;
+    const std::string& name = pattern.names[static_cast<size_t>(group.axes[0].name)];
+    if (++names > 1 || name.size() > kMostAxes) return false;
+  }
+  return true;
+}
+
 // Bytes that go on with a UTF-8 character take no column of their own.
 size_t columns(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(
@@ -294,6 +322,22 @@ size_t columns(std::string_view text) {
 }  // namespace
 
 bool has_dots(const PatternSide& side) { return find_dots(side) != nullptr; }
+
+std::string blanks_hint(const Pattern& pattern) {
+  const auto unspaced = [&](const PatternSide& side) { return looks_unspaced(side, pattern); };
+  const bool all = std::ranges::all_of(pattern.inputs, unspaced) && unspaced(pattern.output);
+  const bool any = std::ranges::any_of(pattern.names, [](auto& name) { return name.size() > 1; });
+  if (!all || !any) return "";
+  std::string inputs;
+  for (const PatternSide& side : pattern.inputs)
+    inputs += join_text(inputs.empty() ? "" : ", ", letters_of(side, pattern));
+  const std::string output = letters_of(pattern.output, pattern);
+  for (char letter : output) {
+    if (inputs.find(letter) == std::string::npos) return "";
+  }
+  return join_text("; separate names by blanks: \"", inputs, " ->", output.empty() ? "" : " ",
+                   output, "\"");
+}
 
 std::string_view to_text(PatternUse use) {
   switch (use) {

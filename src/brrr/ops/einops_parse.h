@@ -51,6 +51,10 @@ std::shared_ptr<const Pattern> find_pattern(PatternUse use, std::string_view tex
 
 std::string_view to_text(PatternUse use);
 
+// What to add to a message about a pattern whose names look like NumPy's, one letter an axis and no blanks
+// ("ij,jk->ik"): the rule, and the pattern as it should be written. Nothing for other patterns.
+std::string blanks_hint(const Pattern& pattern);
+
 // Throws Error: the message, the text, and a caret under a part of it.
 [[noreturn]] void fail_at(std::string_view op, std::string_view text, TextRange at,
                           const std::string& message);

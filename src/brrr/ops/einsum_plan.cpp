@@ -159,7 +159,7 @@ class Planner {
       fail_at(pattern_, at,
               join_text("operand ", operand, " has ", dots ? "at least " : "", named,
                         named == 1 ? " axis" : " axes", " here, and ", shape.size(),
-                        " in its shape ", shape));
+                        " in its shape ", shape, blanks_hint(pattern_)));
     }
     return shape.size() - named;
   }

@@ -3,13 +3,13 @@
 #include "brrr/graph/call.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/index_cpu.h"
+#include "brrr/ops/index_rules.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/views.h"
 
 namespace brrr {
-namespace {
 
 void require_index_dtype(const InferCall& call, int operand) {
   const DType dtype = call.dtype(operand);
@@ -17,7 +17,6 @@ void require_index_dtype(const InferCall& call, int operand) {
         ": indices must be i64 or i32, not ", dtype, "; cast them");
 }
 
-// x and index: same rank; off the axis an index may not be larger than x.
 void require_index_fits(const InferCall& call, const Shape& x, const Shape& index) {
   const std::string_view op = call.op.name;
   const int axis = normalize_axis(call.attrs.integer("axis"), x.size(), op);
@@ -30,22 +29,25 @@ void require_index_fits(const InferCall& call, const Shape& x, const Shape& inde
   }
 }
 
+TensorTypes infer_scatter(const InferCall& call) {
+  const std::string_view op = call.op.name;
+  require_dtype(call, call.dtype(0));
+  require_index_dtype(call, 1);
+  require_index_fits(call, call.shape(0), call.shape(1));
+  check(call.shape(2) == call.shape(1), op, ": the index has shape ", call.shape(1),
+        " and the source ", call.shape(2), "; every source element needs one index");
+  check(call.dtype(2) == call.dtype(0), op, ": x is ", call.dtype(0), " and the source ",
+        call.dtype(2), "; cast one of them");
+  return {{call.shape(0), call.dtype(0)}};
+}
+
+namespace {
+
 TensorTypes infer_gather(const InferCall& call) {
   require_dtype(call, call.dtype(0));
   require_index_dtype(call, 1);
   require_index_fits(call, call.shape(0), call.shape(1));
   return {{call.shape(1), call.dtype(0)}};
-}
-
-TensorTypes infer_scatter_add(const InferCall& call) {
-  require_dtype(call, call.dtype(0));
-  require_index_dtype(call, 1);
-  require_index_fits(call, call.shape(0), call.shape(1));
-  check(call.shape(2) == call.shape(1), "scatter_add: the index has shape ", call.shape(1),
-        " and the source ", call.shape(2), "; every source element needs one index");
-  check(call.dtype(2) == call.dtype(0), "scatter_add: x is ", call.dtype(0), " and the source ",
-        call.dtype(2), "; cast one of them");
-  return {{call.shape(0), call.dtype(0)}};
 }
 
 TensorTypes infer_embedding(const InferCall& call) {
@@ -186,15 +188,6 @@ std::vector<Sample> gather_samples() {
           {{sample_values({40, 50}, 92), sample_indices({40, 1000}, 93, 50)}, along(1)}};
 }
 
-std::vector<Sample> scatter_add_samples() {
-  std::vector<Sample> samples = gather_samples();
-  uint32_t seed = 94;
-  for (Sample& sample : samples) {
-    sample.inputs.push_back(sample_values(sample.inputs[1].shape(), seed++));
-  }
-  return samples;
-}
-
 std::vector<Sample> embedding_samples() {
   return {{{sample_values({5, 3}, 110), sample_indices({4}, 111, 5)}, {}},
           {{sample_values({6, 4}, 112), narrow_index(sample_indices({2, 3}, 113, 6))}, {}},
@@ -217,6 +210,15 @@ std::vector<Sample> embedding_grad_samples() {
 
 }  // namespace
 
+std::vector<Sample> scatter_samples() {
+  std::vector<Sample> samples = gather_samples();
+  uint32_t seed = 94;
+  for (Sample& sample : samples) {
+    sample.inputs.push_back(sample_values(sample.inputs[1].shape(), seed++));
+  }
+  return samples;
+}
+
 const OpDef gather_op{.name = "gather",
                       .formula = "x at the places that the index names along an axis",
                       .kind = OpKind::gather,
@@ -234,14 +236,14 @@ const OpDef scatter_add_op{.name = "scatter_add",
                            .formula = "x, and source added at the places that the index names",
                            .kind = OpKind::other,
                            .dtypes = kNumbers,
-                           .infer = infer_scatter_add,
+                           .infer = infer_scatter,
                            .cost = adding_cost<2>,
                            .grad = scatter_add_grad,
                            .grad_reads = {.inputs = 0b10},
                            .reference = scatter_add_reference,
                            .cpu = scatter_add_cpu,
                            .workspace = scatter_add_workspace,
-                           .samples = scatter_add_samples};
+                           .samples = scatter_samples};
 
 const OpDef embedding_op{
     .name = "embedding",

@@ -1,4 +1,4 @@
-// Reading and adding at places that a tensor names. Indices are i64 or i32; one that is negative or
+// Reading, adding and writing at places that a tensor names. Indices are i64 or i32; one that is negative or
 // too large is an Error, found before anything is written.
 #pragma once
 
@@ -13,6 +13,11 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& index);
 // A copy y of x, then y[i, index[i, j, k], k] += source[i, j, k]   (for axis 1).
 // Repeated places add up in the order of the index, low-precision floats in f32, rounded once.
 Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source);
+
+// A copy y of x, then y[i, index[i, j, k], k] = source[i, j, k]   (for axis 1).
+// Where a place is named more than once, the last element of the index along `axis` wins; the others
+// have no gradient.
+Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source);
 
 // Rows of a table [rows, dim] for ids of any shape: ids.shape + [dim].
 Tensor embedding(const Tensor& table, const Tensor& ids);

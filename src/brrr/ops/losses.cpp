@@ -7,6 +7,7 @@
 #include "brrr/ops/index.h"
 #include "brrr/ops/index_cpu.h"
 #include "brrr/ops/infer.h"
+#include "brrr/ops/loss_weights.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"
@@ -70,6 +71,12 @@ Tensors nll_grad(const GradCall& call) {
   return {scatter_add(zeros(x.shape(), {x.dtype(), dy.device()}), -1, index, source), Tensor()};
 }
 
+Tensor nll_weights(const Tensor& log_probabilities, const Tensor& targets,
+                   const NllOptions& options) {
+  return target_weights(options.class_weights, targets, options.ignore_index,
+                        log_probabilities.type(), "nll");
+}
+
 std::vector<Sample> nll_samples() {
   std::vector<Sample> samples;
   for (const Shape& shape :
@@ -103,16 +110,29 @@ Tensor mse(const Tensor& prediction, const Tensor& target) {
   return call_one(mse_op, {prediction, target});
 }
 
-Tensor nll_each(const Tensor& log_probabilities, const Tensor& targets) {
+Tensor nll_each(const Tensor& log_probabilities, const Tensor& targets, const NllOptions& options) {
   check(log_probabilities.rank() == targets.rank() + 1, "nll: log-probabilities ",
         log_probabilities.shape(), " need one axis more than targets ", targets.shape(),
         ": the classes");
+  const std::optional<int64_t> ignored = options.ignore_index;
   const Tensor rows = reshape(log_probabilities, {targets.numel(), log_probabilities.dim(-1)});
-  return reshape(call_one(nll_op, {rows, reshape(targets, {targets.numel()})}), targets.shape());
+  const Tensor chosen = ignored ? safe_targets(targets, ignored) : targets;
+  const Tensor losses =
+      reshape(call_one(nll_op, {rows, reshape(chosen, {targets.numel()})}), targets.shape());
+  if (!options.class_weights.defined())
+    return ignored ? where(counted_targets(targets, ignored), losses, 0) : losses;
+  const Tensor weights = nll_weights(log_probabilities, targets, options);
+  // Not 0 times a loss: one of inf would become NaN.
+  return where(equal(weights, 0), 0, losses * weights);
 }
 
-Tensor nll(const Tensor& log_probabilities, const Tensor& targets) {
-  return mean(nll_each(log_probabilities, targets));
+Tensor nll(const Tensor& log_probabilities, const Tensor& targets, const NllOptions& options) {
+  const Tensor losses = nll_each(log_probabilities, targets, options);
+  if (!options.ignore_index && !options.class_weights.defined()) return mean(losses);
+  return weighted_mean(losses,
+                       options.class_weights.defined()
+                           ? nll_weights(log_probabilities, targets, options)
+                           : cast(counted_targets(targets, options.ignore_index), losses.dtype()));
 }
 
 }  // namespace brrr

@@ -49,6 +49,7 @@ extern const OpDef matmul_op, linear_op;
 extern const OpDef matmul_gelu_op, matmul_gelu_backward_op, matmul_sums_op, matmul_add_op;
 // attention.cpp, attention_backward.cpp, rope.cpp
 extern const OpDef attention_op, attention_backward_op, rope_op, rope_table_op;
+extern const OpDef masked_attention_op, scatter_op;
 // softmax.cpp, layer_norm.cpp, cross_entropy.cpp
 extern const OpDef softmax_op, layer_norm_op, cross_entropy_op;
 // log_softmax.cpp, rms_norm.cpp, losses.cpp, dropout.cpp

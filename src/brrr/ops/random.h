@@ -129,6 +129,19 @@ struct UniformRange {
 Tensor uniform(const Shape& shape, const KeyArg& key, UniformRange range = {},
                TensorOptions options = {});
 Tensor uniform(const Shape& shape, UniformRange range = {}, TensorOptions options = {});
+Tensor uniform(const Shape& shape, const KeyArg& key, UniformRange range,
+               TensorSetting auto setting) {
+  return uniform(shape, key, range, with_setting(setting));
+}
+Tensor uniform(const Shape& shape, UniformRange range, TensorSetting auto setting) {
+  return uniform(shape, range, with_setting(setting));
+}
+Tensor uniform(const Shape& shape, const KeyArg& key, TensorSetting auto setting) {
+  return uniform(shape, key, UniformRange{}, setting);
+}
+Tensor uniform(const Shape& shape, TensorSetting auto setting) {
+  return uniform(shape, UniformRange{}, setting);
+}
 
 // Box-Muller: elements 2k and 2k + 1 are r cos and r sin of one pair of uniforms, |z| <= 8.6.
 struct Gaussian {
@@ -137,6 +150,19 @@ struct Gaussian {
 Tensor normal(const Shape& shape, const KeyArg& key, Gaussian gaussian = {},
               TensorOptions options = {});
 Tensor normal(const Shape& shape, Gaussian gaussian = {}, TensorOptions options = {});
+Tensor normal(const Shape& shape, const KeyArg& key, Gaussian gaussian,
+              TensorSetting auto setting) {
+  return normal(shape, key, gaussian, with_setting(setting));
+}
+Tensor normal(const Shape& shape, Gaussian gaussian, TensorSetting auto setting) {
+  return normal(shape, gaussian, with_setting(setting));
+}
+Tensor normal(const Shape& shape, const KeyArg& key, TensorSetting auto setting) {
+  return normal(shape, key, Gaussian{}, setting);
+}
+Tensor normal(const Shape& shape, TensorSetting auto setting) {
+  return normal(shape, Gaussian{}, setting);
+}
 
 // Bounds of a truncated normal say what they count in; numbers alone have been read both ways.
 struct SigmaBounds {  // mean + low * std .. mean + high * std
@@ -154,16 +180,43 @@ Tensor truncated_normal(const Shape& shape, const KeyArg& key, TruncatedGaussian
                         TensorOptions options = {});
 Tensor truncated_normal(const Shape& shape, TruncatedGaussian gaussian = {},
                         TensorOptions options = {});
+Tensor truncated_normal(const Shape& shape, const KeyArg& key, TruncatedGaussian gaussian,
+                        TensorSetting auto setting) {
+  return truncated_normal(shape, key, gaussian, with_setting(setting));
+}
+Tensor truncated_normal(const Shape& shape, TruncatedGaussian gaussian,
+                        TensorSetting auto setting) {
+  return truncated_normal(shape, gaussian, with_setting(setting));
+}
+Tensor truncated_normal(const Shape& shape, const KeyArg& key, TensorSetting auto setting) {
+  return truncated_normal(shape, key, TruncatedGaussian{}, setting);
+}
+Tensor truncated_normal(const Shape& shape, TensorSetting auto setting) {
+  return truncated_normal(shape, TruncatedGaussian{}, setting);
+}
 
 // Integers in [low, high). The bias is below (high - low) / 2^64.
 Tensor randint(const Shape& shape, const KeyArg& key, int64_t low, int64_t high,
                TensorOptions options = {.dtype = DType::i64});
 Tensor randint(const Shape& shape, int64_t low, int64_t high,
                TensorOptions options = {.dtype = DType::i64});
+Tensor randint(const Shape& shape, const KeyArg& key, int64_t low, int64_t high,
+               TensorSetting auto setting) {
+  return randint(shape, key, low, high, with_setting(setting, {.dtype = DType::i64}));
+}
+Tensor randint(const Shape& shape, int64_t low, int64_t high, TensorSetting auto setting) {
+  return randint(shape, low, high, with_setting(setting, {.dtype = DType::i64}));
+}
 
 // 1 with probability p, else 0: where uniform(shape, key) < p. Floats and bools.
 Tensor bernoulli(const Shape& shape, const KeyArg& key, double p, TensorOptions options = {});
 Tensor bernoulli(const Shape& shape, double p, TensorOptions options = {});
+Tensor bernoulli(const Shape& shape, const KeyArg& key, double p, TensorSetting auto setting) {
+  return bernoulli(shape, key, p, with_setting(setting));
+}
+Tensor bernoulli(const Shape& shape, double p, TensorSetting auto setting) {
+  return bernoulli(shape, p, with_setting(setting));
+}
 
 // 0 .. count - 1 in a random order, every order equally likely: sorted by random bits. i64.
 Tensor permutation(int64_t count, const KeyArg& key, Device device = Device::cpu());

@@ -271,42 +271,40 @@ const OpDef logsumexp_op{.name = "logsumexp",
                          .compose = logsumexp_compose,
                          .samples = [] { return reduce_samples_with({}, false); }};
 
-Tensor sum(const Tensor& x, const Axes& axes, KeepDims keep) {
+Tensor sum(const Tensor& x, const ReduceAxes& axes, KeepDims keep) {
   return call_one(sum_op, {x}, reduce_attrs(x, axes, keep, "sum"));
 }
-Tensor mean(const Tensor& x, const Axes& axes, KeepDims keep) {
+Tensor mean(const Tensor& x, const ReduceAxes& axes, KeepDims keep) {
   return call_one(mean_op, {x}, reduce_attrs(x, axes, keep, "mean"));
 }
-Tensor max(const Tensor& x, const Axes& axes, KeepDims keep) {
+Tensor max(const Tensor& x, const ReduceAxes& axes, KeepDims keep) {
   return call_one(max_op, {x}, reduce_attrs(x, axes, keep, "max"));
 }
-Tensor min(const Tensor& x, const Axes& axes, KeepDims keep) {
+Tensor min(const Tensor& x, const ReduceAxes& axes, KeepDims keep) {
   return call_one(min_op, {x}, reduce_attrs(x, axes, keep, "min"));
 }
 
-Tensor var(const Tensor& x, const Axes& axes, KeepDims keep, int64_t correction) {
+Tensor var(const Tensor& x, const ReduceAxes& axes, KeepDims keep, int64_t correction) {
   Attrs attrs = reduce_attrs(x, axes, keep, "var");
   attrs.add({"correction", correction});
   return call_one(var_op, {x}, attrs);
 }
 
-Tensor logsumexp(const Tensor& x, const Axes& axes, KeepDims keep) {
+Tensor logsumexp(const Tensor& x, const ReduceAxes& axes, KeepDims keep) {
   return call_one(logsumexp_op, {x}, reduce_attrs(x, axes, keep, "logsumexp"));
 }
 
-Tensor argmax(const Tensor& x, const Axes& axes, KeepDims keep) {
+Tensor argmax(const Tensor& x, const ReduceAxes& axes, KeepDims keep) {
   return call_one(argmax_op, {x}, reduce_attrs(x, axes, keep, "argmax"));
 }
-Tensor argmax(const Tensor& x, int64_t axis, KeepDims keep) { return argmax(x, Axes{axis}, keep); }
-Tensor argmin(const Tensor& x, const Axes& axes, KeepDims keep) {
+Tensor argmin(const Tensor& x, const ReduceAxes& axes, KeepDims keep) {
   return call_one(argmin_op, {x}, reduce_attrs(x, axes, keep, "argmin"));
 }
-Tensor argmin(const Tensor& x, int64_t axis, KeepDims keep) { return argmin(x, Axes{axis}, keep); }
 
-Tensor any(const Tensor& x, const Axes& axes, KeepDims keep) {
+Tensor any(const Tensor& x, const ReduceAxes& axes, KeepDims keep) {
   return call_one(any_op, {x}, reduce_attrs(x, axes, keep, "any"));
 }
-Tensor all(const Tensor& x, const Axes& axes, KeepDims keep) {
+Tensor all(const Tensor& x, const ReduceAxes& axes, KeepDims keep) {
   return call_one(all_op, {x}, reduce_attrs(x, axes, keep, "all"));
 }
 

@@ -131,13 +131,13 @@ const OpDef std_op{.name = "std",
                    .compose = std_compose,
                    .samples = std_samples};
 
-Tensor norm(const Tensor& x, double p, const Axes& axes, KeepDims keep) {
+Tensor norm(const Tensor& x, double p, const ReduceAxes& axes, KeepDims keep) {
   Attrs attrs = reduce_attrs(x, axes, keep, "norm");
   attrs.add({"p", p});
   return call_one(norm_op, {x}, attrs);
 }
 
-Tensor stddev(const Tensor& x, const Axes& axes, KeepDims keep, int64_t correction) {
+Tensor stddev(const Tensor& x, const ReduceAxes& axes, KeepDims keep, int64_t correction) {
   Attrs attrs = reduce_attrs(x, axes, keep, "std");
   attrs.add({"correction", correction});
   return call_one(std_op, {x}, attrs);

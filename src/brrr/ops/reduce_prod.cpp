@@ -114,7 +114,7 @@ const OpDef prod_op{
     .samples = prod_samples,
     .tolerance = 8};  // every factor rounds relatively: 40000 of them walk 200 half units
 
-Tensor prod(const Tensor& x, const Axes& axes, KeepDims keep) {
+Tensor prod(const Tensor& x, const ReduceAxes& axes, KeepDims keep) {
   return call_one(prod_op, {x}, reduce_attrs(x, axes, keep, "prod"));
 }
 

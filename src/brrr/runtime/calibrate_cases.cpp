@@ -278,7 +278,7 @@ class ListBuilder {
   void add_reductions(const Tensor& x) {
     struct Reduction {
       const char* op;
-      Tensor (*call)(const Tensor&, const Axes&, KeepDims);
+      Tensor (*call)(const Tensor&, const ReduceAxes&, KeepDims);
     };
     constexpr Reduction kReductions[] = {{"sum", sum}, {"mean", mean}, {"max", max}};
     for (const Reduction& reduction : kReductions) {

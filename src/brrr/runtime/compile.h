@@ -70,12 +70,27 @@ struct Arity<Result (Class::*)(Args...) const> {
 template <typename Class, typename Result, typename... Args>
 struct Arity<Result (Class::*)(Args...)> : Arity<Result (Class::*)(Args...) const> {};
 
+template <typename Fn>
+struct FunctionArity : Arity<decltype(&Fn::operator())> {};
+template <typename Result, typename... Args>
+struct FunctionArity<Result (*)(Args...)> {
+  using ResultType = Result;
+  static constexpr size_t kCount = sizeof...(Args);
+};
+
 }  // namespace compile_detail
+
+// How many tensors a function takes is read off its type: a function, or one operator() whose parameters
+// have named types.
+template <typename Fn>
+concept NamesItsParameters = std::is_function_v<std::remove_pointer_t<Fn>> || requires {
+  &Fn::operator();
+};
 
 // A compiled function of tensors that returns what `fn` returns: a tensor, several, or nothing.
 template <typename Fn>
 class Compiled {
-  using Traits = compile_detail::Arity<decltype(&Fn::operator())>;
+  using Traits = compile_detail::FunctionArity<Fn>;
   using Result = typename Traits::ResultType;
 
  public:
@@ -112,8 +127,12 @@ class Compiled {
 };
 
 template <typename Fn>
-Compiled<Fn> compile(Fn fn, const PipelineOptions& options = {}) {
-  return Compiled<Fn>(std::move(fn), options);
+auto compile(Fn fn, const PipelineOptions& options = {}) {
+  static_assert(
+      NamesItsParameters<Fn>,
+      "compile: write the parameters of the function as Tensor, as in "
+      "compile([](Tensor x, Tensor y) { ... }); auto does not say how many tensors it takes");
+  if constexpr (NamesItsParameters<Fn>) return Compiled<Fn>(std::move(fn), options);
 }
 
 }  // namespace brrr
