@@ -25,14 +25,23 @@ Device with_kept_choices(Device device) {
   return device;
 }
 
+// "cuda:h200", and not "cuda:0".
+bool names_table_entry(std::string_view name) {
+  constexpr std::string_view kPrefix = "cuda:";
+  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
+         std::isdigit(static_cast<unsigned char>(name[kPrefix.size()])) == 0;
+}
+
 }  // namespace
 
 Device DeviceOption::device() const {
   if (name == "auto")
     return cuda::gpu_count() > 0 ? with_kept_choices(Device::cuda(0)) : Device::cpu();
+  check(!names_table_entry(name), "--device ", name, ": a GPU of the hardware table can be planned ",
+        "for (brrr train --dry-run, explain), and not run on; use cpu, cuda or cuda:0");
   const Device device = parse_device(name);
   check(device.has_data(), "--device null has no data; use cpu or cuda");
-  if (device.kind != DeviceKind::cuda) return device;
+  if (!device.is_accelerator()) return device;
   check(cuda::is_built(), "--device ", name,
         ": this build has no CUDA; configure with BRRR_CUDA=ON");
   check(device.index < cuda::gpu_count(), "--device ", name, ": the driver shows ",
@@ -40,9 +49,13 @@ Device DeviceOption::device() const {
   return with_kept_choices(device);
 }
 
+Target DeviceOption::target() const {
+  return names_table_entry(name) ? parse_target(name) : target_of(device());
+}
+
 void add_device_option(CLI::App& command, DeviceOption& option) {
   command
-      .add_option("--device", option.name, "cpu, cuda, cuda:1, ...; auto: a GPU where there is one")
+      .add_option("--device", option.name, "cpu, cuda, cuda:1; auto: a GPU where there is one; to plan: cuda:h200, ...")
       ->capture_default_str();
 }
 

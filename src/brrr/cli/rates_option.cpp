@@ -15,7 +15,7 @@ namespace brrr::cli {
 
 namespace {
 
-bool is_gpu() { return default_device().kind == DeviceKind::cuda; }
+bool is_gpu() { return default_device().is_accelerator(); }
 
 std::string gpu_name() { return list_gpus().gpus[default_device().index].name; }
 
@@ -45,20 +45,22 @@ std::string machine_rates_path() {
   return join_text(folder, "/brrr/rates-", machine, ".json");
 }
 
-Rates find_rates(const RatesOption& option) {
+Rates find_rates(const RatesOption& option, const Target& target) {
   if (!option.hardware.empty()) return own_gpu_rates(find_gpu(option.hardware));
   if (!option.file.empty()) return load_rates(option.file);
+  if (is_planned_only(target)) return own_gpu_rates(find_gpu(target.gpu));
   const std::string path = machine_rates_path();
   if (std::filesystem::exists(path)) return load_rates(path);
   return is_gpu() ? rates_of_gpu() : rough_rates();
 }
 
-Rates find_rates_quickly(const RatesOption& option) {
+Rates find_rates_quickly(const RatesOption& option, const Target& target) {
   constexpr Bytes kPerThread = 16_MiB;
   constexpr double kLaunchSeconds = 3e-7;
   const bool is_given = !option.hardware.empty() || !option.file.empty();
-  if (is_given || is_gpu() || std::filesystem::exists(machine_rates_path()))
-    return find_rates(option);
+  if (is_given || is_planned_only(target) || is_gpu() ||
+      std::filesystem::exists(machine_rates_path()))
+    return find_rates(option, target);
   Rates rates =
       rates_from_peaks(cpu_name(), {.flops_per_second = measure_peak().value(),
                                     .bytes_per_second = measure_cache(kPerThread).copy.value(),

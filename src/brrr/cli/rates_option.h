@@ -6,6 +6,7 @@
 #include <string>
 
 #include "brrr/account/rates.h"
+#include "brrr/compiler/target.h"
 
 namespace brrr::cli {
 
@@ -15,10 +16,11 @@ struct RatesOption {
 };
 void add_rates_option(CLI::App& command, RatesOption& option);
 
-Rates find_rates(const RatesOption& option);
+// Of the target: a GPU that is not here has the rates of the hardware table.
+Rates find_rates(const RatesOption& option, const Target& target);
 // The same for a command that has other things to do: without a file, peaks over little memory, measured in
 // a fraction of a second.
-Rates find_rates_quickly(const RatesOption& option);
+Rates find_rates_quickly(const RatesOption& option, const Target& target);
 // $XDG_CACHE_HOME/brrr or ~/.cache/brrr, one file for each machine and number of threads, or for each GPU:
 // those of the default device.
 std::string machine_rates_path();
