@@ -5,47 +5,17 @@
 
 namespace brrr {
 
-// What is left open is as each rule's own options have it, but for the memory of AdamW's second moment, which
-// is shorter here: runs are.
+OptimizerSettings optimizer_settings(const OptimizerConfig& config) {
+  return {.weight_decay = config.weight_decay,
+          .beta1 = config.beta1,
+          .beta2 = config.beta2,
+          .eps = config.eps,
+          .bf16_state = config.bf16_state};
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                           std::vector<NamedTensor> parameters) {
-  const auto set_up = [&](auto options) {
-    options.weight_decay = config.weight_decay;
-    options.state_precision =
-        config.bf16_state ? StatePrecision::bf16 : StatePrecision::as_parameter;
-    if constexpr (requires { options.groups; }) options.groups = no_decay_of_vectors();
-    if constexpr (requires { options.beta1; }) options.beta1 = config.beta1.value_or(options.beta1);
-    if constexpr (requires { options.beta2; }) options.beta2 = config.beta2.value_or(options.beta2);
-    if constexpr (requires { options.eps; }) options.eps = config.eps.value_or(options.eps);
-    return options;
-  };
-  const std::string& name = config.name;
-  if (name == "adamw")
-    return std::make_unique<AdamW>(std::move(parameters), set_up(AdamWOptions{.beta2 = 0.99}));
-  if (name == "adam")
-    return std::make_unique<Adam>(std::move(parameters), set_up(AdamOptions{.beta2 = 0.99}));
-  if (name == "lion") return std::make_unique<Lion>(std::move(parameters), set_up(LionOptions{}));
-  if (name == "adagrad")
-    return std::make_unique<AdaGrad>(std::move(parameters), set_up(AdaGradOptions{}));
-  if (name == "sgd" || name == "nesterov") {
-    SgdOptions options = set_up(SgdOptions{.nesterov = name == "nesterov"});
-    options.momentum = config.beta1.value_or(0.9);
-    return std::make_unique<Sgd>(std::move(parameters), options);
-  }
-  if (name == "rmsprop") {
-    RmsPropOptions options = set_up(RmsPropOptions{});
-    options.alpha = config.beta2.value_or(options.alpha);
-    return std::make_unique<RmsProp>(std::move(parameters), options);
-  }
-  if (name == "muon") {
-    MuonOptions options = set_up(MuonOptions{});
-    options.momentum = config.beta1.value_or(options.momentum);
-    options.adam.beta2 = config.beta2.value_or(options.adam.beta2);
-    options.adam.eps = config.eps.value_or(options.adam.eps);
-    return std::make_unique<Muon>(std::move(parameters), options);
-  }
-  fail("there is no optimizer \"", name,
-       "\"; use adamw, adam, sgd, nesterov, lion, muon, rmsprop or adagrad");
+  return make_optimizer(config.name, std::move(parameters), optimizer_settings(config));
 }
 
 Schedule make_schedule(const TrainConfig& config) {

@@ -21,6 +21,7 @@ struct TrainingParts {
 TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model,
                          Device target = default_device());
 
+OptimizerSettings optimizer_settings(const OptimizerConfig& config);
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                           std::vector<NamedTensor> parameters);
 Schedule make_schedule(const TrainConfig& config);
