@@ -10,6 +10,7 @@
 
 #include "brrr/napkin/gpu_rates.h"
 #include "brrr/napkin/lint.h"
+#include "brrr/napkin/model_cost.h"
 #include "brrr/napkin/model_source.h"
 #include "brrr/train/parts.h"
 #include "support/error_of.h"
@@ -237,6 +238,16 @@ TEST(ModelSource, FreeShapesAndRefusals) {
               HasSubstr("--layers -1 makes no sense; use 1 to 10000"));
   EXPECT_THAT(error_of([] { find_model("llama3-9b"); }), HasSubstr("did you mean"));
   EXPECT_THAT(error_of([] { find_model(""); }), HasSubstr("--family"));
+}
+
+TEST(Lint, PricesTheMatmulsOfTheTracedStep) {
+  for (const char* name : {"gpt2-124m", "llama3-8b", "qwen2.5-0.5b", "llama2-70b"}) {
+    const ModelConfig config = model_preset(name);
+    const Rates rates = gpu_rates(find_gpu("h100"), Precision::bf16_mixed);
+    EXPECT_EQ(linted_flops(config, 128),
+              model_cost(config, {.batch = 1, .seq = 128}, rates).total().products)
+        << name;
+  }
 }
 
 TEST(Lint, FindsTheVocabularyOfGpt2) {
