@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "brrr/compiler/codegen_cuda.h"
+#include "brrr/graph/repeat.h"
 #include "brrr/runtime/kernel_family.h"
 #include "brrr/runtime/traffic.h"
 
@@ -168,12 +169,37 @@ WhatIf parse_what_if(std::string_view text) {
   return what_if;
 }
 
+namespace {
+
+// A loop takes all runs of its body. What bounds each kernel of the body stays apart, so that the sum is exact.
+KernelPrediction price_loop(const Kernel& kernel, const Rates& rates, const WhatIf& what_if) {
+  const Prediction body = predict(kernel.body->list, kernel.body->plan, rates, what_if);
+  const auto runs = static_cast<double>(repeat_node(kernel.attrs).most);
+  KernelPrediction price{.overlaps = false};
+  double longest = -1;
+  for (const KernelPrediction& part : body.kernels) {
+    const double work = part.seconds() - part.overhead;
+    (part.memory > part.compute ? price.memory : price.compute) += runs * work;
+    price.overhead += runs * part.overhead;
+    price.is_measured = price.is_measured && part.is_measured;
+    if (part.seconds() > longest) price.family = part.family;
+    longest = std::max(longest, part.seconds());
+  }
+  return price;
+}
+
+}  // namespace
+
 Prediction predict(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
                    const WhatIf& what_if) {
   const std::vector<std::vector<Touch>> traffic = trace_traffic(list, plan);
   const bool are_kernels_known = has_kernels(rates);
   Prediction prediction{.kernels = {}, .calibrated = rates.calibrated};
   for (size_t k = 0; k < list.kernels.size(); ++k) {
+    if (list.kernels[k].body) {
+      prediction.kernels.push_back(price_loop(list.kernels[k], rates, what_if));
+      continue;
+    }
     KernelPrediction price;
     price_arithmetic(list.kernels[k], rates, price);
     price_memory(list.kernels[k], traffic[k], rates, price);
