@@ -13,7 +13,6 @@
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
 #include "brrr/graph/verify.h"
-#include "brrr/napkin/model_step.h"
 #include "brrr/nn/gpt2.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -29,6 +28,7 @@
 #include "brrr/runtime/compile.h"
 #include "brrr/runtime/stages.h"
 #include "support/cuda_build.h"
+#include "support/plain_step.h"
 #include "support/square_tokens.h"
 
 namespace brrr {
@@ -56,15 +56,6 @@ int64_t largest_with(const Graph& graph, int64_t columns) {
     }
   }
   return largest;
-}
-
-StepOptions step_on_paper(int64_t batch, int64_t seq, int64_t layers) {
-  StepOptions options;
-  options.batch = batch;
-  options.seq = seq;
-  options.layers = layers;
-  options.device = Device::null();
-  return options;
 }
 
 // All results of a run, and the graph that made them.
@@ -239,15 +230,13 @@ TEST(ChunkHead, NothingOfItRunsAgain) {
 
 // Where logits are most of the memory, a quarter of it is enough, and no product of the head runs again.
 TEST(ChunkHead, MakesRoomWithinABudget) {
-  StepOptions options = step_on_paper(16, 64, 2);
-  options.vocab = 4096;
-  options.pipeline.head = chunks_of(128);
-  const Graph joint = ModelStep("gpt2-tiny", options).trace_step();
-  const int64_t whole =
-      plan_program(joint, without(options.pipeline, "chunk_head")).plan.arena_bytes;
+  PipelineOptions pipeline{.head = chunks_of(128)};
+  const Graph joint = trace_step(
+      plain_step("gpt2-tiny", {.batch = 16, .seq = 64, .layers = 2, .vocab = 4096}, pipeline));
+  const int64_t whole = plan_program(joint, without(pipeline, "chunk_head")).plan.arena_bytes;
   EXPECT_GE(whole, 1024 * 4096 * 4);
-  options.pipeline.remat.memory_budget = Bytes(whole / 4);
-  const PlannedProgram fitted = plan_program(joint, options.pipeline);
+  pipeline.remat.memory_budget = Bytes(whole / 4);
+  const PlannedProgram fitted = plan_program(joint, pipeline);
   EXPECT_LE(fitted.plan.arena_bytes, whole / 4);
   int recomputed = 0;
   for (const Node& node : fitted.graph().nodes) {
@@ -261,8 +250,8 @@ TEST(ChunkHead, MakesRoomWithinABudget) {
 
 TEST(ChunkHead, LeavesSmallHeadsAlone) {
   for (const char* model : {"gpt2-tiny", "char-gpt", "gpt2-124m"}) {
-    const StepOptions options = step_on_paper(4, 64, 1);
-    const PlannedProgram plan = plan_program(ModelStep(model, options).trace_step());
+    const PlannedProgram plan =
+        plan_program(trace_step(plain_step(model, {.batch = 4, .seq = 64, .layers = 1})));
     const Graph *before = plan.find("simplify"), *after = plan.find("chunk_head");
     ASSERT_TRUE(before && after);
     EXPECT_EQ(to_text(*after), to_text(*before)) << model;
@@ -275,13 +264,12 @@ struct Plan {
   PlannedProgram with, without_it;
 };
 Plan plan_of(Precision policy, std::optional<Device> device) {
-  StepOptions options = step_on_paper(64, 1024, 1);
-  options.vocab = 50304;
-  options.pipeline.device = device;
-  options.pipeline.precision.policy = policy;
-  const Graph joint = ModelStep("gpt2-124m", options).trace_step();
-  return {plan_program(joint, options.pipeline),
-          plan_program(joint, without(options.pipeline, "chunk_head"))};
+  PipelineOptions pipeline;
+  pipeline.device = device;
+  pipeline.precision.policy = policy;
+  const Graph joint = trace_step(
+      plain_step("gpt2-124m", {.batch = 64, .seq = 1024, .layers = 1, .vocab = 50304}, pipeline));
+  return {plan_program(joint, pipeline), plan_program(joint, without(pipeline, "chunk_head"))};
 }
 
 int64_t traffic(const PlannedProgram& plan) {

@@ -11,7 +11,6 @@
 #include "brrr/compiler/codegen_cuda.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/graph/trace.h"
-#include "brrr/napkin/model_step.h"
 #include "brrr/nn/module.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -23,6 +22,7 @@
 #include "brrr/ops/views.h"
 #include "brrr/runtime/stages.h"
 #include "support/cuda_build.h"
+#include "support/plain_step.h"
 
 namespace brrr {
 namespace {
@@ -119,11 +119,10 @@ TEST_F(Codegen, TheStepOfGpt2Compiles) {
   SKIP_WITHOUT_COMPILER();
   for (const Precision precision :
        {Precision::f32, Precision::bf16_mixed, Precision::f16_mixed, Precision::fp8_mixed}) {
-    StepOptions options{.device = Device::null(), .pipeline = on_gpu()};
-    options.layers = 2;  // the others are the same kernels
-    options.pipeline.precision.policy = precision;
-    const ModelStep step("gpt2-124m", options);
-    const PlannedProgram program = plan_program(step.trace_step(), options.pipeline);
+    StepSpec spec = named_step("gpt2-124m", {.layers = 2}, *on_gpu().device);  // the others: alike
+    spec.pipeline = on_gpu();
+    spec.pipeline.precision.policy = precision;
+    const PlannedProgram program = plan_step(on_paper(spec));
     int generated = 0;
     for (const Kernel& kernel : program.kernels.kernels) {
       generated += kernel.generated != nullptr;
@@ -139,10 +138,10 @@ TEST_F(Codegen, TheStepsOfEveryFamilyCompile) {
   SKIP_WITHOUT_COMPILER();
   for (const char* model : {"llama-tiny", "llama-moe-tiny", "llama-mla-tiny", "rnn-tiny",
                             "gru-tiny", "lstm-tiny", "mlp", "cnn"}) {
-    StepOptions options{.batch = 2, .seq = 16, .device = Device::null(), .pipeline = on_gpu()};
-    options.pipeline.precision.policy = Precision::bf16_mixed;
-    const PlannedProgram program =
-        plan_program(ModelStep(model, options).trace_step(), options.pipeline);
+    StepSpec spec = named_step(model, {.batch = 2, .seq = 16}, *on_gpu().device);
+    spec.pipeline = on_gpu();
+    spec.pipeline.precision.policy = Precision::bf16_mixed;
+    const PlannedProgram program = plan_step(on_paper(spec));
     for (const Kernel& kernel : program.kernels.kernels)
       EXPECT_TRUE(kernel.generated || kernel.body || kernel.op->cuda) << model << kernel.name;
     compile_all(program.kernels);
@@ -152,11 +151,8 @@ TEST_F(Codegen, TheStepsOfEveryFamilyCompile) {
 // Parameters, gradients and moments in bf16, without a policy.
 TEST_F(Codegen, AStepInPureBf16Compiles) {
   SKIP_WITHOUT_COMPILER();
-  StepOptions options{.device = Device::null(), .pipeline = on_gpu()};
-  options.layers = 1;
   const ParameterScope low({.dtype = DType::bf16, .device = Device::null()});
-  const ModelStep step("gpt2-124m", options);
-  const PlannedProgram program = plan_program(step.trace_step(), options.pipeline);
+  const PlannedProgram program = plan_step(plain_step("gpt2-124m", {.layers = 1}, on_gpu()));
   int products = 0;
   for (const Kernel& kernel : program.kernels.kernels) {
     EXPECT_TRUE(kernel.generated || kernel.body || kernel.op->cuda) << kernel.name;

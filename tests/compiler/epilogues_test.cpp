@@ -15,7 +15,6 @@
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
 #include "brrr/graph/verify.h"
-#include "brrr/napkin/model_step.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
@@ -27,6 +26,7 @@
 #include "brrr/ops/unary.h"
 #include "brrr/runtime/stages.h"
 #include "support/cuda_build.h"
+#include "support/plain_step.h"
 
 namespace brrr {
 namespace {
@@ -53,26 +53,24 @@ Cost total_cost(const KernelList& list) {
 constexpr int kLayers = 2;
 PlannedProgram gpt2_step(Precision precision, std::string_view left_out = "",
                          MatmulPrecision products = MatmulPrecision::ieee) {
-  StepOptions options;
-  options.batch = 8, options.seq = 128, options.layers = kLayers;
-  options.device = Device::null();
-  options.pipeline.device = kSomeGpu;
-  options.pipeline.epilogues = kAnySize;
-  options.pipeline.precision.policy = precision;
-  options.pipeline.precision.matmul = products;
-  options.pipeline = without(options.pipeline, left_out);
-  return plan_program(ModelStep("gpt2-124m", options).trace_step(), options.pipeline);
+  PipelineOptions pipeline;
+  pipeline.device = kSomeGpu;
+  pipeline.epilogues = kAnySize;
+  pipeline.precision.policy = precision;
+  pipeline.precision.matmul = products;
+  return plan_step(plain_step("gpt2-124m", {.batch = 8, .seq = 128, .layers = kLayers},
+                              without(pipeline, left_out)));
 }
 
 TEST(Epilogues, AreTakenForSizesThatGain) {
   BRRR_NEEDS_CUDA_BUILD();
   const auto counts = [](int64_t batch, int64_t seq) {
-    StepOptions options;
-    options.batch = batch, options.seq = seq, options.layers = 1, options.device = Device::null();
-    options.pipeline.device = kSomeGpu;
-    options.pipeline.precision.policy = Precision::bf16_mixed;
+    PipelineOptions pipeline;
+    pipeline.device = kSomeGpu;
+    pipeline.precision.policy = Precision::bf16_mixed;
     return kernel_counts(
-        plan_program(ModelStep("gpt2-124m", options).trace_step(), options.pipeline).kernels);
+        plan_step(plain_step("gpt2-124m", {.batch = batch, .seq = seq, .layers = 1}, pipeline))
+            .kernels);
   };
   Counts large = counts(64, 1024), small = counts(12, 256);
   EXPECT_EQ(large["matmul_gelu"] + large["matmul_gelu_backward"], 2);
@@ -87,12 +85,10 @@ TEST(Epilogues, EveryFamilyCompilesForAGpu) {
   for (const char* model : {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "llama-mla-tiny",
                             "rnn-tiny", "gru-tiny", "lstm-tiny", "mlp", "cnn"}) {
     for (const Precision precision : {Precision::f32, Precision::bf16_mixed}) {
-      StepOptions options;
-      options.batch = 2, options.seq = 32, options.device = Device::null();
-      options.pipeline.device = kSomeGpu;
-      options.pipeline.precision.policy = precision;
-      EXPECT_NO_THROW(plan_program(ModelStep(model, options).trace_step(), options.pipeline))
-          << model;
+      PipelineOptions pipeline;
+      pipeline.device = kSomeGpu;
+      pipeline.precision.policy = precision;
+      EXPECT_NO_THROW(plan_step(plain_step(model, {.batch = 2, .seq = 32}, pipeline))) << model;
     }
   }
 }
@@ -164,16 +160,13 @@ TEST(Epilogues, EveryLowPrecisionOfGptTinyHasThem) {
   for (const auto& [policy, products] : {std::pair{Precision::f32, MatmulPrecision::tf32},
                                          std::pair{Precision::bf16_mixed, MatmulPrecision::ieee},
                                          std::pair{Precision::f16_mixed, MatmulPrecision::ieee}}) {
-    StepOptions options;
-    options.batch = 4;
-    options.seq = 32;
-    options.device = Device::null();
-    options.pipeline.device = kSomeGpu;
-    options.pipeline.epilogues = kAnySize;
-    options.pipeline.precision.policy = policy;
-    options.pipeline.precision.matmul = products;
+    PipelineOptions pipeline;
+    pipeline.device = kSomeGpu;
+    pipeline.epilogues = kAnySize;
+    pipeline.precision.policy = policy;
+    pipeline.precision.matmul = products;
     const PlannedProgram plan =
-        plan_program(ModelStep("gpt2-tiny", options).trace_step(), options.pipeline);
+        plan_step(plain_step("gpt2-tiny", {.batch = 4, .seq = 32}, pipeline));
     Counts counts = kernel_counts(plan.kernels);
     for (const char* name : {"matmul_gelu", "matmul_gelu_backward", "matmul_sums", "matmul_add"})
       EXPECT_GT(counts[name], 0) << name << " " << precision_name(policy);
@@ -259,14 +252,9 @@ TEST(Epilogues, TheGradientOfGeluReadsWhatTheForwardPartKept) {
 }
 
 TEST(Epilogues, AreNoneOnTheCpu) {
-  StepOptions options;
-  options.batch = 2;
-  options.seq = 16;
-  options.layers = 1;
-  options.device = Device::null();
-  const ModelStep step("gpt2-tiny", options);
-  const PlannedProgram with = plan_program(step.trace_step());
-  const PlannedProgram bare = plan_program(step.trace_step(), without({}, kAllEpilogues));
+  const Graph step = trace_step(plain_step("gpt2-tiny", {.batch = 2, .seq = 16, .layers = 1}));
+  const PlannedProgram with = plan_program(step);
+  const PlannedProgram bare = plan_program(step, without({}, kAllEpilogues));
   EXPECT_EQ(to_text(with.graph()), to_text(bare.graph()));
   EXPECT_EQ(kernel_counts(with.kernels), kernel_counts(bare.kernels));
   EXPECT_EQ(with.find("gelu_epilogue"), nullptr);
@@ -369,19 +357,15 @@ TEST(Epilogues, Gpt2HasTheSameGradients) {
   BRRR_NEEDS_CUDA_BUILD();
   for (const auto& [policy, tolerance] :
        {std::pair{Precision::f32, 2e-5}, std::pair{Precision::bf16_mixed, 3e-2}}) {
-    StepOptions options;
-    options.batch = 2;
-    options.seq = 16;
-    options.layers = 2;
-    ModelStep step("gpt2-tiny", options);
     PipelineOptions pipeline;
     pipeline.device = kSomeGpu;
     pipeline.epilogues = kAnySize;
     pipeline.precision.policy = policy;
-    const PlannedProgram plan = plan_program(step.trace_step(), pipeline);
+    const HostStep step(plain_step("gpt2-tiny", {.batch = 2, .seq = 16, .layers = 2}, pipeline));
+    const PlannedProgram plan = plan_program(step.trace(), pipeline);
     ASSERT_NE(plan.find("rematerialize"), nullptr);
-    const Interpreted expected = interpret(*plan.find("rematerialize"), step.inputs()),
-                      got = interpret(plan.graph(), step.inputs());
+    const Interpreted expected = interpret(*plan.find("rematerialize"), step.inputs),
+                      got = interpret(plan.graph(), step.inputs);
     EXPECT_LT(relative_error(got.outputs[0], expected.outputs[0]), tolerance);
     int gradients = 0;
     for (size_t i = 0; i < got.states.size(); ++i) {

@@ -15,7 +15,6 @@
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
 #include "brrr/graph/verify.h"
-#include "brrr/napkin/model_step.h"
 #include "brrr/nn/gpt2.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -27,6 +26,7 @@
 #include "brrr/runtime/stages.h"
 #include "brrr/runtime/tensor_core_mark.h"
 #include "support/cuda_build.h"
+#include "support/plain_step.h"
 
 namespace brrr {
 namespace {
@@ -40,17 +40,12 @@ std::map<std::string, int> op_counts(const Graph& graph) {
   return counts;
 }
 
-StepOptions step_options(int64_t seq, Device device, RematPolicy recompute) {
-  StepOptions options{.batch = 2, .seq = seq, .layers = 2, .device = device};
-  options.vocab = 64;
-  options.pipeline.device = kSomeGpu;
-  options.pipeline.precision.policy = Precision::fp8_mixed;
-  options.pipeline.remat.policy = recompute;
-  return options;
-}
-
-PlannedProgram planned_step(const StepOptions& options) {
-  return plan_program(ModelStep("gpt2-tiny", options).trace_step(), options.pipeline);
+StepSpec tiny_step(int64_t seq, RematPolicy recompute) {
+  PipelineOptions pipeline;
+  pipeline.device = kSomeGpu;
+  pipeline.precision.policy = Precision::fp8_mixed;
+  pipeline.remat.policy = recompute;
+  return plain_step("gpt2-tiny", {.batch = 2, .seq = seq, .layers = 2, .vocab = 64}, pipeline);
 }
 
 constexpr RematPolicy kPolicies[] = {RematPolicy::none, RematPolicy::selective, RematPolicy::full};
@@ -58,7 +53,7 @@ constexpr RematPolicy kPolicies[] = {RematPolicy::none, RematPolicy::selective, 
 TEST(Fp8Products, EveryProductOfTrainingLiesAlongK) {
   BRRR_NEEDS_CUDA_BUILD();
   for (const RematPolicy recompute : kPolicies) {
-    const PlannedProgram plan = planned_step(step_options(32, Device::null(), recompute));
+    const PlannedProgram plan = plan_step(tiny_step(32, recompute));
     int products = 0, scaled = 0, backward = 0;
     for (const Kernel& kernel : plan.kernels.kernels) {
       const std::optional<TensorCoreUse> use = tensor_cores_of(kernel, {.major = 9, .minor = 0});
@@ -116,8 +111,8 @@ TEST(Fp8Products, ProductsOfMicroBatchesDoToo) {
 TEST(Fp8Products, OneReadAnOperand) {
   BRRR_NEEDS_CUDA_BUILD();
   for (const RematPolicy recompute : kPolicies) {
-    const StepOptions options = step_options(32, Device::null(), recompute);
-    const PlannedProgram plan = planned_step(options);
+    const StepSpec spec = tiny_step(32, recompute);
+    const PlannedProgram plan = plan_step(spec);
     auto counts = op_counts(plan.graph());
     EXPECT_EQ(counts["abs"], 0);
     EXPECT_EQ(counts["matmul"] + counts["linear"], 0);
@@ -127,9 +122,9 @@ TEST(Fp8Products, OneReadAnOperand) {
     }
     EXPECT_EQ(amax, 3 * (4 * 2 + 1));  // x, w and dy of every product
 
-    StepOptions bare = options;
+    StepSpec bare = spec;
     bare.pipeline = without(bare.pipeline, "fp8_products");
-    const PlannedProgram before = planned_step(bare);
+    const PlannedProgram before = plan_step(bare);
     Cost with_cost, without_cost;
     for (const Kernel& kernel : plan.kernels.kernels) with_cost += kernel.cost;
     for (const Kernel& kernel : before.kernels.kernels) without_cost += kernel.cost;
@@ -150,12 +145,12 @@ double relative_error(const Tensor& got, const Tensor& expected) {
 TEST(Fp8Products, Gpt2HasTheSameGradientsAndScales) {
   BRRR_NEEDS_CUDA_BUILD();
   for (const RematPolicy recompute : kPolicies) {
-    const StepOptions options = step_options(32, Device::cpu(), recompute);
-    const ModelStep step("gpt2-tiny", options);
-    const PlannedProgram plan = plan_program(step.trace_step(), options.pipeline);
+    const StepSpec spec = tiny_step(32, recompute);
+    const HostStep step(spec);
+    const PlannedProgram plan = plan_program(step.trace(), spec.pipeline);
     ASSERT_NE(plan.find("add_epilogue"), nullptr);
-    const Interpreted expected = interpret(*plan.find("add_epilogue"), step.inputs()),
-                      got = interpret(plan.graph(), step.inputs());
+    const Interpreted expected = interpret(*plan.find("add_epilogue"), step.inputs),
+                      got = interpret(plan.graph(), step.inputs);
     EXPECT_LT(relative_error(got.outputs[0], expected.outputs[0]), 1e-4);
     int gradients = 0, scales = 0;
     for (size_t i = 0; i < got.states.size(); ++i) {
@@ -176,11 +171,11 @@ TEST(Fp8Products, Gpt2HasTheSameGradientsAndScales) {
 // Numbers that leave the range of 8 bits are counted as they are without the pass.
 TEST(Fp8Products, RangeLossesAreCounted) {
   BRRR_NEEDS_CUDA_BUILD();
-  const StepOptions options = step_options(32, Device::cpu(), RematPolicy::none);
-  const ModelStep step("gpt2-tiny", options);
-  const PlannedProgram plan = plan_program(step.trace_step(), options.pipeline);
-  const RangeLoss expected = count_range_losses(*plan.find("add_epilogue"), step.inputs()).all(),
-                  got = count_range_losses(plan.graph(), step.inputs()).all();
+  const StepSpec spec = tiny_step(32, RematPolicy::none);
+  const HostStep step(spec);
+  const PlannedProgram plan = plan_program(step.trace(), spec.pipeline);
+  const RangeLoss expected = count_range_losses(*plan.find("add_epilogue"), step.inputs).all(),
+                  got = count_range_losses(plan.graph(), step.inputs).all();
   EXPECT_GT(expected.underflows, 1000) << "scales are 1 in the first step";
   EXPECT_NEAR(static_cast<double>(got.underflows), static_cast<double>(expected.underflows),
               0.01 * static_cast<double>(expected.underflows));
@@ -191,7 +186,7 @@ TEST(Fp8Products, RangeLossesAreCounted) {
 // 17 rows a sequence: no multiple of 16 along k of dW, nor along m of dX.
 TEST(Fp8Products, LeaveOtherSizesAlone) {
   BRRR_NEEDS_CUDA_BUILD();
-  const PlannedProgram plan = planned_step(step_options(17, Device::null(), RematPolicy::none));
+  const PlannedProgram plan = plan_step(tiny_step(17, RematPolicy::none));
   auto counts = op_counts(plan.graph());
   EXPECT_EQ(counts["quantize"] + counts["matmul_scaled"], 0);
   EXPECT_EQ(to_text(plan.graph()), to_text(*plan.find("add_epilogue")));

@@ -12,7 +12,6 @@
 #include "brrr/compiler/pipeline.h"
 #include "brrr/compiler/verify_plan.h"
 #include "brrr/graph/trace.h"
-#include "brrr/napkin/model_step.h"
 #include "brrr/napkin/profile.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/creation.h"
@@ -23,6 +22,7 @@
 #include "brrr/runtime/cuda_program.h"
 #include "brrr/runtime/stages.h"
 #include "support/cuda_build.h"
+#include "support/plain_step.h"
 
 namespace brrr {
 namespace {
@@ -54,15 +54,11 @@ PlannedProgram planned(const std::vector<TensorType>& types, Fn fn,
 
 PlannedProgram step_of(std::string_view model, int64_t batch, int64_t seq,
                        std::string_view left_out = "") {
-  StepOptions options;
-  options.batch = batch;
-  options.seq = seq;
-  options.device = Device::null();
-  options.pipeline = on_gpu(left_out);
-  options.pipeline.precision.policy = Precision::bf16_mixed;
+  PipelineOptions pipeline = on_gpu(left_out);
+  pipeline.precision.policy = Precision::bf16_mixed;
   // With what else would be kernels of sums before the update.
-  options.pipeline.epilogues.most_summed_bytes = std::numeric_limits<int64_t>::max();
-  return plan_program(ModelStep(model, options).trace_step(), options.pipeline);
+  pipeline.epilogues.most_summed_bytes = std::numeric_limits<int64_t>::max();
+  return plan_step(plain_step(model, {.batch = batch, .seq = seq}, pipeline));
 }
 
 Cost cost_of(const KernelList& list) {

@@ -11,7 +11,6 @@
 #include "brrr/graph/interpret.h"
 #include "brrr/graph/trace.h"
 #include "brrr/graph/verify.h"
-#include "brrr/napkin/model_step.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/cross_entropy.h"
@@ -21,6 +20,7 @@
 #include "brrr/ops/samples.h"
 #include "brrr/runtime/stages.h"
 #include "support/cuda_build.h"
+#include "support/plain_step.h"
 
 namespace brrr {
 namespace {
@@ -81,20 +81,19 @@ TEST(JoinLosses, LeavesLossesThatAreReadBefore) {
 
 TEST(JoinLosses, IsAPassOfGpuPrograms) {
   BRRR_NEEDS_CUDA_BUILD();
-  StepOptions options;
-  options.batch = 4, options.seq = 32, options.device = Device::null();
-  options.pipeline.head = {.chunk_bytes = 0, .min_rows = 64, .row_multiple = 1};
-  options.pipeline.precision.policy = Precision::bf16_mixed;
-  options.pipeline.device = Device{.kind = DeviceKind::cuda, .index = 255};
+  PipelineOptions all;
+  all.head = {.chunk_bytes = 0, .min_rows = 64, .row_multiple = 1};
+  all.precision.policy = Precision::bf16_mixed;
+  all.device = Device{.kind = DeviceKind::cuda, .index = 255};
   const auto count = [&](const PipelineOptions& pipeline, std::string_view name) {
     const PlannedProgram program =
-        plan_program(ModelStep("gpt2-tiny", options).trace_step(), pipeline);
+        plan_step(plain_step("gpt2-tiny", {.batch = 4, .seq = 32}, pipeline));
     return std::count_if(program.kernels.kernels.begin(), program.kernels.kernels.end(),
                          [&](const Kernel& kernel) { return kernel.name == name; });
   };
-  EXPECT_EQ(count(options.pipeline, "classifier"), 2);
-  EXPECT_EQ(count(options.pipeline, "cross_entropy"), 0);
-  EXPECT_EQ(count(without(options.pipeline, "join_losses"), "cross_entropy"), 2);
+  EXPECT_EQ(count(all, "classifier"), 2);
+  EXPECT_EQ(count(all, "cross_entropy"), 0);
+  EXPECT_EQ(count(without(all, "join_losses"), "cross_entropy"), 2);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include "brrr/compiler/pipeline.h"
 #include "brrr/graph/trace.h"
-#include "brrr/napkin/model_step.h"
 #include "brrr/ops/attention.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -17,6 +16,7 @@
 #include "brrr/ops/views.h"
 #include "brrr/runtime/stages.h"
 #include "support/cuda_build.h"
+#include "support/plain_step.h"
 
 namespace brrr {
 namespace {
@@ -30,12 +30,13 @@ KernelList kernels_of(const Graph& graph, std::string_view left_out = "") {
 }
 
 KernelList step_kernels(const char* model, std::string_view left_out = "") {
-  StepOptions options{.batch = 4, .seq = 128, .layers = 2, .device = Device::null()};
-  options.pipeline.device = kSomeGpu;
-  options.pipeline.precision.policy = Precision::bf16_mixed;
-  options.pipeline.remat.policy = RematPolicy::none;
-  options.pipeline = without(options.pipeline, left_out);
-  return plan_program(ModelStep(model, options).trace_step(), options.pipeline).kernels;
+  PipelineOptions pipeline;
+  pipeline.device = kSomeGpu;
+  pipeline.precision.policy = Precision::bf16_mixed;
+  pipeline.remat.policy = RematPolicy::none;
+  return plan_step(
+             plain_step(model, {.batch = 4, .seq = 128, .layers = 2}, without(pipeline, left_out)))
+      .kernels;
 }
 
 // How often this op runs over so many elements, alone or in a fused kernel; over any number by default.

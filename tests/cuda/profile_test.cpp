@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "brrr/napkin/gpu_rates.h"
-#include "brrr/napkin/model_step.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
@@ -13,6 +12,7 @@
 #include "brrr/report/gpu_step.h"
 #include "brrr/runtime/calibrate_cuda.h"
 #include "brrr/runtime/kernel_alone.h"
+#include "brrr/train/parts.h"
 #include "cuda/gpu.h"
 
 namespace brrr {
@@ -20,28 +20,33 @@ namespace {
 
 const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
 
-StepOptions small_step(Precision precision) {
-  StepOptions options{.batch = 4, .seq = 256, .device = kGpu};
-  options.layers = 2;
-  options.pipeline.precision.policy = precision;
-  return options;
-}
+// A step of two layers on the GPU, with its batch on the host.
+struct SmallStep {
+  TrainingParts parts;
+  Batch batch;
+  std::vector<Tensor> inputs;
 
-std::vector<Tensor> on_host(std::span<const Tensor> tensors) {
-  std::vector<Tensor> moved;
-  for (const Tensor& x : tensors) moved.push_back(to(x, Device::cpu()));
-  return moved;
-}
+  explicit SmallStep(Precision precision,
+                     const StepSizes& sizes = {.batch = 4, .seq = 256, .layers = 2}) {
+    StepSpec spec = named_step("gpt2-124m", sizes, kGpu);
+    spec.pipeline.precision.policy = precision;
+    spec.pipeline.precision.matmul = MatmulPrecision::ieee;
+    parts = make_parts(spec);
+    batch = make_batch(spec);
+    inputs = parts.step->inputs_of(batch);
+  }
+  Executable& program() const { return parts.step->executable(batch); }
+};
 
 TEST(CudaProfile, SplitsTheStepIntoKernelsCopiesAndGaps) {
   BRRR_NEEDS_GPU();
-  ModelStep step("gpt2-124m", small_step(Precision::bf16_mixed));
-  Executable& program = step.executable();
-  const StepTimes times = measure_steps(program, on_host(step.inputs()), {.steps = 5});
+  const SmallStep step(Precision::bf16_mixed);
+  Executable& program = step.program();
+  const StepTimes times = measure_steps(program, step.inputs, {.steps = 5});
   ASSERT_TRUE(times.gpu.has_value());
   const Profile profile =
       make_profile(program.kernels(), program.plan(), times, own_gpu_rates(find_gpu("h200")));
-  ASSERT_EQ(profile.gpu->copies.size(), 2U) << "inputs in one block, the loss in another";
+  ASSERT_EQ(profile.gpu->copies.size(), 2U) << "inputs in one block, the results in another";
   const HostCopy &in = profile.gpu->copies[0], &out = profile.gpu->copies[1];
   EXPECT_TRUE(in.is_to_device && in.is_pinned && !out.is_to_device && out.is_pinned);
   EXPECT_GE(in.bytes, 2 * 4 * 256 * 8) << "tokens and targets";
@@ -73,9 +78,9 @@ TEST(CudaProfile, MarksProducts) {
   BRRR_NEEDS_GPU();
   if (cuda::device_facts(0).major < 8) GTEST_SKIP() << "tensor cores take bf16 since Ampere";
   for (const Precision precision : {Precision::f32, Precision::bf16_mixed}) {
-    ModelStep step("gpt2-124m", small_step(precision));
-    Executable& program = step.executable();
-    const StepTimes times = measure_steps(program, step.inputs(), {.steps = 1});
+    const SmallStep step(precision);
+    Executable& program = step.program();
+    const StepTimes times = measure_steps(program, step.inputs, {.steps = 1});
     const Profile profile =
         make_profile(program.kernels(), program.plan(), times, own_gpu_rates(find_gpu("h200")));
     int marked = 0, full = 0;
@@ -111,12 +116,10 @@ TEST(CudaCalibrate, TimesAKernelByItself) {
 // model is launched more than it is computed, so the band here is twice as wide.
 TEST(CudaCalibrate, PredictsAStep) {
   BRRR_NEEDS_GPU();
-  StepOptions options = small_step(Precision::bf16_mixed);
-  options.batch = 16, options.seq = 1024;
-  options.vocab = 50304;
-  ModelStep step("gpt2-124m", options);
-  Executable& program = step.executable();
-  const StepTimes times = measure_steps(program, step.inputs(), {.steps = 5});
+  const SmallStep step(Precision::bf16_mixed,
+                       {.batch = 16, .seq = 1024, .layers = 2, .vocab = 50304});
+  Executable& program = step.program();
+  const StepTimes times = measure_steps(program, step.inputs, {.steps = 5});
   const Rates rates = calibrate_cuda(
       kGpu, {.rounds = 3, .programs = {&program.kernels()}, .programs_name = "this step"});
   EXPECT_TRUE(rates.calibrated);

@@ -10,8 +10,9 @@
 
 #include "brrr/napkin/gpu_rates.h"
 #include "brrr/napkin/lint.h"
+#include "brrr/napkin/model_cost.h"
 #include "brrr/napkin/model_source.h"
-#include "brrr/napkin/model_step.h"
+#include "brrr/train/parts.h"
 #include "support/error_of.h"
 #include "support/temp_folder.h"
 
@@ -98,17 +99,15 @@ TEST(Conventions, AttentionOfAGraphIsCountedByConvention) {
 
 // 2 N a sample holds where every weight multiplies once: a convolution uses its weights at every place.
 TEST(Conventions, SixNFailsForConvolutions) {
-  StepOptions options;
-  options.batch = 1;
-  options.device = Device::null();
-  const ModelStep step("cnn", options);
-  const Graph forward = step.trace_forward();
+  const StepSpec spec = on_paper(named_step("cnn", {.batch = 1}));
+  const TrainingParts parts = make_parts(spec);
+  const Graph forward = parts.step->trace_forward(make_batch(spec));
   double flops = 0;
   for (const Node& node : forward.nodes) {
     if (node.op->kind == OpKind::contraction)
       flops += static_cast<double>(cost_of(forward, node).flops);
   }
-  EXPECT_GT(flops, 5 * 2 * static_cast<double>(step.parameter_count()));
+  EXPECT_GT(flops, 5 * 2 * static_cast<double>(parts.trained().parameter_count()));
   EXPECT_THAT(error_of([] { find_model("cnn"); }), HasSubstr("times 2 N, since a convolution"));
   EXPECT_THAT(error_of([] { find_model("mlp"); }), HasSubstr("images and not from tokens"));
 }
@@ -239,6 +238,16 @@ TEST(ModelSource, FreeShapesAndRefusals) {
               HasSubstr("--layers -1 makes no sense; use 1 to 10000"));
   EXPECT_THAT(error_of([] { find_model("llama3-9b"); }), HasSubstr("did you mean"));
   EXPECT_THAT(error_of([] { find_model(""); }), HasSubstr("--family"));
+}
+
+TEST(Lint, PricesTheMatmulsOfTheTracedStep) {
+  for (const char* name : {"gpt2-124m", "llama3-8b", "qwen2.5-0.5b", "llama2-70b"}) {
+    const ModelConfig config = model_preset(name);
+    const Rates rates = gpu_rates(find_gpu("h100"), Precision::bf16_mixed);
+    EXPECT_EQ(linted_flops(config, 128),
+              model_cost(config, {.batch = 1, .seq = 128}, rates).total().products)
+        << name;
+  }
 }
 
 TEST(Lint, FindsTheVocabularyOfGpt2) {

@@ -15,9 +15,10 @@ using testing::Not;
 constexpr double kExperts = 256.0 * 3 * 7168 * 2048;  // parameters of a layer of DeepSeek-V3
 
 StepCost mixed_layer(Precision precision, int64_t ep, bool fuse = true) {
-  const CostOptions options{.seq = 4096, .precision = precision, .fuse = fuse};
+  const CostOptions options{
+      .seq = 4096, .precision = precision, .fuse = fuse, .expert_devices = ep};
   const Rates rates = gpu_rates(find_gpu("h200"), precision);
-  return model_cost(expert_shard(model_preset("deepseek-v3"), ep), options, rates).layers[1].one;
+  return model_cost(model_preset("deepseek-v3"), options, rates).layers[1].one;
 }
 
 RunQuestion mixture_of(const char* model, const char* gpu, int64_t count, int64_t ep) {

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "brrr/infer/huggingface.h"
 #include "brrr/napkin/gpu_rates.h"
@@ -247,6 +248,78 @@ TEST(ConfigFields, AnyTwoTogetherAreExactOrRefused) {
   }
   EXPECT_GT(refused, 1000);
   EXPECT_GT(read, 1000);
+}
+
+// One of a few sizes, by a fixed sequence.
+class Sizes {
+ public:
+  template <typename T>
+  T one_of(std::initializer_list<T> sizes) {
+    return std::data(sizes)[random_() % sizes.size()];
+  }
+
+ private:
+  std::mt19937 random_{7};
+};
+
+ModelConfig random_llama(Sizes& sizes) {
+  LlamaConfig c{.vocab = sizes.one_of<int64_t>({17, 64, 1000}),
+                .context = 16,
+                .layers = sizes.one_of<int64_t>({1, 3, 5}),
+                .width = sizes.one_of<int64_t>({16, 48}),
+                .heads = 4,
+                .kv_heads = sizes.one_of<int64_t>({0, 1, 2, 4}),
+                .hidden = sizes.one_of<int64_t>({24, 40}),
+                .tied = sizes.one_of({false, true})};
+  c.head_dim = sizes.one_of<int64_t>({0, 8});
+  c.qkv_bias = sizes.one_of({false, true}), c.qk_norm = sizes.one_of({false, true});
+  if (sizes.one_of({false, true})) {
+    c.experts = sizes.one_of<int64_t>({2, 6}), c.top_k = 2;
+    c.expert_hidden = sizes.one_of<int64_t>({0, 12});
+    c.shared_expert_hidden = sizes.one_of<int64_t>({0, 20});
+    c.dense_layers = sizes.one_of<int64_t>({0, 1});
+  }
+  if (sizes.one_of({false, true})) {
+    c.kv_rank = 6, c.q_rank = sizes.one_of<int64_t>({0, 5});
+    c.nope_dim = 4, c.rope_dim = 2, c.value_dim = sizes.one_of<int64_t>({3, 8});
+    c.kv_heads = 0, c.head_dim = 0, c.qkv_bias = c.qk_norm = false;
+  }
+  return c;
+}
+
+ModelConfig random_model(Sizes& sizes) {
+  switch (sizes.one_of({0, 1, 1, 2})) {
+    case 0:
+      return Gpt2Config{.vocab = sizes.one_of<int64_t>({17, 64}),
+                        .context = sizes.one_of<int64_t>({8, 32}),
+                        .layers = sizes.one_of<int64_t>({1, 4}),
+                        .heads = 4,
+                        .width = sizes.one_of<int64_t>({16, 48}),
+                        .bias = sizes.one_of({false, true}),
+                        .head_dim = sizes.one_of<int64_t>({0, 6}),
+                        .hidden = sizes.one_of<int64_t>({0, 20})};
+    case 1: return random_llama(sizes);
+    default:
+      return RecurrentLmConfig{.cell = sizes.one_of({Cell::rnn, Cell::gru, Cell::lstm}),
+                               .vocab = sizes.one_of<int64_t>({17, 64}),
+                               .layers = sizes.one_of<int64_t>({1, 3}),
+                               .width = sizes.one_of<int64_t>({8, 24}),
+                               .tied = sizes.one_of({false, true})};
+  }
+}
+
+// The closed formula is what makes searches quick: it must be the model that is made.
+TEST(ModelLimits, CountByFormulaIsThatOfTheModel) {
+  const ParameterScope on_paper({.device = Device::null()});
+  Sizes sizes;
+  for (int i = 0; i < 300; ++i) {
+    const ModelConfig config = random_model(sizes);
+    check_model(config);
+    Random random(1);
+    EXPECT_EQ(parameters_of(config),
+              static_cast<double>(make_model(config, random)->parameter_count()))
+        << to_json(config);
+  }
 }
 
 TEST(ModelLimits, CountWithoutOverflowIsTheCount) {

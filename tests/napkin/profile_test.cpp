@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/napkin/advice.h"
-#include "brrr/napkin/model_step.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/unary.h"
 #include "brrr/report/profile_report.h"
 #include "brrr/runtime/stages.h"
+#include "brrr/train/parts.h"
 #include "support/synthetic_rates.h"
 
 namespace brrr {
@@ -19,18 +19,12 @@ namespace {
 
 using testing::HasSubstr;
 
-// Member by member: g++ 12 takes parts of a temporary with designated initialisers for uninitialised.
-StepOptions step_options(int64_t batch, int64_t seq) {
-  StepOptions options;
-  options.batch = batch;
-  options.seq = seq;
-  return options;
-}
-
 struct Profiled {
-  ModelStep step{"gpt2-tiny", step_options(2, 16)};
-  Executable& program = step.executable();
-  StepTimes times = measure_steps(program, step.inputs(), {.steps = 2});
+  StepSpec spec = named_step("gpt2-tiny", {.batch = 2, .seq = 16});
+  TrainingParts parts = make_parts(spec);
+  Batch batch = make_batch(spec);
+  Executable& program = parts.step->executable(batch);
+  StepTimes times = measure_steps(program, parts.step->inputs_of(batch), {.steps = 2});
   Profile profile = make_profile(program.kernels(), program.plan(), times, synthetic_rates());
 };
 
@@ -153,13 +147,10 @@ TEST(Advice, FusingSavesWhatItPromised) {
 }
 
 TEST(Advice, SaysWhenAResourceSavesNothing) {
-  StepOptions options = step_options(8, 64);
-  options.width = 64;
-  options.device = Device::null();
-  const ModelStep step("mlp", options);
   Rates rates = synthetic_rates();
   rates.grids["launch"] = constant_rate("s", 1.0);  // nothing but overhead
-  PlannedProgram program = plan_program(step.trace_step());
+  const PlannedProgram program =
+      plan_step(on_paper(named_step("mlp", {.batch = 8, .seq = 64, .width = 64})));
   const Advice advice = advise(program.kernels, program.plan, rates);
   EXPECT_GT(advice.share[static_cast<size_t>(Regime::overhead)], 0.99);
   const std::string text = to_text(advice);

@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "brrr/napkin/model_step.h"
 #include "brrr/napkin/run_question.h"
 #include "brrr/napkin/step_memory.h"
 #include "brrr/optim/muon.h"
 #include "brrr/runtime/stages.h"
+#include "brrr/train/parts.h"
 #include "support/error_of.h"
 
 namespace brrr {
@@ -35,7 +35,7 @@ double at_copy_rate(double bytes) { return bytes / copy_rate(find_gpu("h200")); 
 // 16 bits: 4 + 4 + 2 (4 + 8) + 2 = 34 bytes for AdamW, over eight devices.
 TEST(RunUpdate, IsPricedByTheBytesOfItsOptimizer) {
   const std::pair<const char*, double> bytes[] = {
-      {"adamw", 34}, {"adam", 34},      {"sgd", 18},        {"momentum", 26},    {"adagrad", 26},
+      {"adamw", 34}, {"adam", 34},      {"sgd", 26},        {"momentum", 26},    {"adagrad", 26},
       {"lion", 26},  {"adamw8bit", 22}, {"adamw-bf16", 20}, {"adafactor", 18.04}};
   const RunAnswer base = answer(small_step("adamw"));
   for (const auto& [name, each] : bytes) {
@@ -77,17 +77,17 @@ TEST(RunUpdate, OfExpertsIsThatOfTheirDevice) {
 TEST(RunUpdate, MuonsIsThatOfItsProducts) {
   LlamaConfig config = llama_preset("llama3-8b");
   config.layers = 1;
-  StepOptions options{.batch = 1, .seq = 128, .device = Device::null()};
-  options.optimizer = "muon";
-  const ModelStep step(config, options);
+  StepSpec spec = on_paper(default_step(config, 1, 128));
+  spec.optimizer = "muon";
+  const TrainingParts parts = make_parts(spec);
   double expected = 0, counted = 0;
-  for (const NamedTensor& p : step.named_parameters()) {
+  for (const NamedTensor& p : parts.model->named_parameters()) {
     if (!is_hidden_matrix(p)) continue;
     const double n = static_cast<double>(std::min(p.tensor.dim(0), p.tensor.dim(1))),
                  m = static_cast<double>(std::max(p.tensor.dim(0), p.tensor.dim(1)));
     expected += 5 * (4 * n * n * m + 2 * n * n * n);
   }
-  const Graph graph = step.trace_step();
+  const Graph graph = parts.step->trace(make_batch(spec));
   for (const Node& node : graph.nodes) {
     if (node.phase == Phase::update && node.op->kind == OpKind::contraction)
       counted += static_cast<double>(cost_of(graph, node).flops);
@@ -149,11 +149,10 @@ TEST(ModelCost, ManyChunksOfAHeadArePricedByFew) {
   config.context = 1 << 21;
   const Rates rates = gpu_rates(find_gpu("h100"), Precision::bf16_mixed);
   const StepCost few = traced_cost(config, {.seq = config.context}, rates);
-  StepOptions options{.batch = 1, .seq = config.context, .device = Device::null()};
-  options.pipeline.device = Device::null();
-  options.pipeline.precision.policy = Precision::bf16_mixed;
-  const PlannedProgram all =
-      plan_program(ModelStep(config, options).trace_step(), options.pipeline);
+  StepSpec spec = on_paper(default_step(config, 1, config.context));
+  spec.pipeline.precision.policy = Precision::bf16_mixed;
+  spec.pipeline.remat.policy = RematPolicy::none;
+  const PlannedProgram all = plan_step(spec);
   EXPECT_LT(few.kernels, 0.5 * static_cast<double>(all.kernels.kernels.size())) << "512 chunks";
   double seconds = 0;
   for (const KernelPrediction& kernel : predict(all.kernels, all.plan, rates).kernels)

@@ -18,9 +18,9 @@ TEST(Verify, MemoryIsExactToTheByteForUnlikeModels) {
   const Rates rates = synthetic_rates();
   for (const char* name : {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "mlp", "cnn"}) {
     for (Precision precision : {Precision::f32, Precision::bf16_mixed}) {
-      StepOptions options{.batch = 4, .seq = 32};
-      options.pipeline.precision.policy = precision;
-      const Verification v = verify_step(name, options, {.steps = 1, .rates = &rates});
+      StepSpec spec = named_step(name, {.batch = 4, .seq = 32});
+      spec.pipeline.precision.policy = precision;
+      const Verification v = verify_step(spec, {.steps = 1, .rates = &rates});
       for (const MemoryLine& line : v.memory)
         EXPECT_EQ(line.predicted, line.measured)
             << name << " " << precision_name(precision) << ": " << line.what;
@@ -40,10 +40,7 @@ TEST(Verify, CalibrationMeasuresEveryFamilyOfTheModels) {
     const bool is_classifier = name == "mlp" || name == "cnn" || name == "char-gpt";
     if (!is_classifier && parameter_count(model_preset(name)) > 20'000'000) continue;
     ++models;
-    StepOptions options{.batch = 4, .seq = 32, .device = Device::null()};
-    options.pipeline.device = Device::null();
-    const PlannedProgram program =
-        plan_program(ModelStep(name, options).trace_step(), options.pipeline);
+    const PlannedProgram program = plan_step(on_paper(named_step(name, {.batch = 4, .seq = 32})));
     for (const Kernel& kernel : program.kernels.kernels) {
       for (const FamilyWork& part : work_of(kernel).parts) {
         if (part.family.starts_with("tile.") || small.contains(part.family)) continue;
@@ -68,7 +65,7 @@ TEST(Verify, EveryCaseOfCalibrationRunsTheKernelThatItTimes) {
 TEST(Verify, EveryKernelHasAPredictionAndAMeasurement) {
   const Rates rates = synthetic_rates();
   const Verification v =
-      verify_step("gpt2-tiny", {.batch = 2, .seq = 16}, {.steps = 2, .rates = &rates});
+      verify_step(named_step("gpt2-tiny", {.batch = 2, .seq = 16}), {.steps = 2, .rates = &rates});
   EXPECT_GT(v.profile.kernels.size(), 10u);
   double predicted = 0;
   for (const KernelProfile& kernel : v.profile.kernels) predicted += kernel.predicted.seconds();

@@ -8,6 +8,7 @@
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
 #include "support/counter_values.h"
+#include "support/error_of.h"
 
 namespace brrr {
 namespace {
@@ -64,10 +65,8 @@ TEST(Experts, OfOneDeviceServeTheChoicesOfAll) {
   ParameterScope f64({.dtype = DType::f64});
   Random random(1);
   const ExpertsOptions all{.experts = 4, .top_k = 2, .hidden = 5, .shared_hidden = 3};
-  ExpertsOptions half = all;
-  half.devices = 2;
-  Experts mixture(6, random, all), device(6, random, half);
-  EXPECT_EQ(device.parameter_count(), Experts::count_for(6, half));
+  Experts mixture(6, random, all), device(6, random, all);
+  device.keep_share(2);
   EXPECT_EQ(mixture.parameter_count() - device.parameter_count(), 2 * 3 * 6 * 5);
   NoGrad values_only;
   const std::vector<NamedTensor> from = device.named_parameters(), to = mixture.named_parameters();
@@ -82,8 +81,7 @@ TEST(Experts, OfOneDeviceServeTheChoicesOfAll) {
   const std::vector<double> whole = mixture(x).to_vector<double>(),
                             share = device(x).to_vector<double>();
   for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(share[i], whole[i], 1e-14);
-  half.devices = 3;
-  EXPECT_THROW(Experts(6, random, half), Error);
+  EXPECT_EQ(error_of([&] { mixture.keep_share(3); }), "experts: 3 devices do not divide 4 experts");
 }
 
 TEST(Experts, RoomIsAMultipleOfAnEvenShare) {

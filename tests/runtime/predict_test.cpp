@@ -6,7 +6,6 @@
 
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
-#include "brrr/napkin/model_step.h"
 #include "brrr/ops/attention.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -19,6 +18,7 @@
 #include "brrr/runtime/stages.h"
 #include "brrr/runtime/traffic.h"
 #include "support/error_of.h"
+#include "support/plain_step.h"
 #include "support/synthetic_rates.h"
 
 namespace brrr {
@@ -152,11 +152,7 @@ TEST(KernelFamily, FusedChainsAreTheSumOfTheirPrimitives) {
 
 // As updates of parameters of many shapes are: no operand is spread over the shape of another.
 TEST(KernelFamily, ProgramsOfAGroupHaveShapesOfTheirOwn) {
-  StepOptions options;
-  options.batch = 1, options.seq = 8;
-  options.device = Device::null();
-  const ModelStep step("gpt2-tiny", options);
-  const PlannedProgram program = plan_program(step.trace_step(), {});
+  const PlannedProgram program = plan_step(plain_step("gpt2-tiny", {.batch = 1, .seq = 8}));
   size_t largest = 0;
   for (const Kernel& kernel : program.kernels.kernels) {
     if (kernel.op || kernel.attachments.empty()) continue;

@@ -14,6 +14,7 @@
 #include "brrr/cli/model_options.h"
 #include "brrr/napkin/profile.h"
 #include "brrr/report/table.h"
+#include "brrr/train/parts.h"
 
 namespace brrr::cli {
 namespace {
@@ -23,9 +24,6 @@ struct Options {
   int rounds = 7;
   DeviceOption device;
 };
-
-// AdamW reads weight, gradient and two moments and writes all but the gradient.
-constexpr double kUpdateBytes = 28;
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
@@ -54,9 +52,18 @@ struct StepSeconds {
   double copy_bandwidth;       // B/s
 };
 
-StepSeconds measure(const ModelStep& op_by_op, Executable& plain, Executable& fused,
-                    std::span<const Tensor> plain_inputs, std::span<const Tensor> fused_inputs,
-                    int rounds) {
+// A step with what it runs on.
+struct MadeStep {
+  TrainingParts parts;
+  Batch batch;
+  explicit MadeStep(const StepSpec& spec) : parts(make_parts(spec)), batch(make_batch(spec)) {}
+  Executable& program() const { return parts.step->executable(batch); }
+};
+
+StepSeconds measure(const MadeStep& plain_step, const MadeStep& fused_step, int rounds) {
+  Executable &plain = plain_step.program(), &fused = fused_step.program();
+  const std::vector<Tensor> plain_inputs = plain_step.parts.step->inputs_of(plain_step.batch),
+                            fused_inputs = fused_step.parts.step->inputs_of(fused_step.batch);
   std::vector<double> eager, plain_all, fused_all, contractions, update, bandwidth;
   const auto timed = [](std::vector<double>& all, const auto& work) {
     const Clock::time_point start = Clock::now();
@@ -68,7 +75,7 @@ StepSeconds measure(const ModelStep& op_by_op, Executable& plain, Executable& fu
     if (round == 0) {
       for (auto* all : {&eager, &plain_all, &fused_all, &contractions, &update}) all->clear();
     }
-    timed(eager, [&] { op_by_op.run_eager(); });
+    timed(eager, [&] { plain_step.parts.step->run_eager(plain_step.batch); });
     timed(plain_all, [&] { plain.run(plain_inputs); });
     timed(fused_all, [&] { fused.run(fused_inputs); });
     plain.run_timed(plain_inputs, times);
@@ -86,38 +93,39 @@ StepSeconds measure(const ModelStep& op_by_op, Executable& plain, Executable& fu
 }
 
 void run_step(const Options& options) {
-  StepOptions bare = options.model.on(options.device.device());
+  const StepSpec spec = options.model.on(options.device.device());
+  StepSpec bare = spec;
   for (std::string_view pass : optimising_passes()) bare.pipeline = without(bare.pipeline, pass);
-  ModelStep plain_step(options.model.model, bare);
-  ModelStep fused_step(options.model.model, options.model.on(options.device.device()));
-  Executable &plain = plain_step.executable(), &fused = fused_step.executable();
-  const StepSeconds s =
-      measure(plain_step, plain, fused, plain_step.inputs(), fused_step.inputs(), options.rounds);
+  const MadeStep plain(bare), fused(spec);
+  const StepSeconds s = measure(plain, fused, options.rounds);
 
-  Table table(
-      {"", "kernels", "ms", "contractions", "outside", "of eager's", "tokens/s"},
-      fmt::format("{}, batch {}, seq {}, {} threads", options.model.model, options.model.step.batch,
-                  options.model.step.seq, thread_pool().threads()));
+  Table table({"", "kernels", "ms", "contractions", "outside", "of eager's", "tokens/s"},
+              fmt::format("{}, {} threads", options.model.text(), thread_pool().threads()));
   const auto row = [&](const char* name, const Executable& program, double seconds) {
     const double outside = seconds - s.contractions;
-    table.row(name, program.kernels().kernels.size(), fmt::format("{:.1f}", 1e3 * seconds),
-              fmt::format("{:.1f}", 1e3 * s.contractions), fmt::format("{:.1f}", 1e3 * outside),
-              fmt::format("{:.2f}x", outside / (s.eager - s.contractions)),
-              fmt::format("{:.0f}",
-                          static_cast<double>(options.model.step.batch * options.model.step.seq) /
-                              seconds));
+    table.row(
+        name, program.kernels().kernels.size(), fmt::format("{:.1f}", 1e3 * seconds),
+        fmt::format("{:.1f}", 1e3 * s.contractions), fmt::format("{:.1f}", 1e3 * outside),
+        fmt::format("{:.2f}x", outside / (s.eager - s.contractions)),
+        fmt::format("{:.0f}",
+                    static_cast<double>(options.model.rows() * options.model.sizes.seq) / seconds));
   };
-  row("eager, op by op", plain, s.eager);
-  row("compiled, no passes", plain, s.plain);
-  row("compiled", fused, s.fused);
+  row("eager, op by op", plain.program(), s.eager);
+  row("compiled, no passes", plain.program(), s.plain);
+  row("compiled", fused.program(), s.fused);
   std::fputs(table.text().c_str(), stdout);
-  const double floor =
-      kUpdateBytes * static_cast<double>(fused_step.parameter_count()) / s.copy_bandwidth;
+  const TrainingParts& parts = fused.parts;
+  // Weights and states are read and written, gradients read.
+  const double bytes = 3 * static_cast<double>(parts.trained().counts().bytes.value()) +
+                       2 * static_cast<double>(parts.optimizer->state_bytes().value());
+  const double floor = bytes / s.copy_bandwidth;
   std::printf(
       "\ncontractions are timed once, as single ops; what a fused one does besides counts as "
       "outside\n"
       "update: %.1f ms, %.2fx the floor of %.0f B a parameter at %.1f GB/s (%.1f ms)\n",
-      1e3 * s.update, s.update / floor, kUpdateBytes, s.copy_bandwidth / 1e9, 1e3 * floor);
+      1e3 * s.update, s.update / floor,
+      bytes / static_cast<double>(parts.trained().parameter_count()), s.copy_bandwidth / 1e9,
+      1e3 * floor);
 }
 
 }  // namespace
@@ -127,7 +135,7 @@ void add_bench_step(CLI::App& bench) {
       bench.add_subcommand("step", "A training step: eager, compiled, and with every pass");
   const auto options = std::make_shared<Options>();
   options->model.model = "gpt2-124m";
-  options->model.step.vocab = 50304;
+  options->model.sizes.vocab = 50304;
   add_model_options(*command, options->model)->capture_default_str();
   command->add_option("--rounds", options->rounds, "Measurements; medians count")
       ->check(CLI::Range(1, 1000))

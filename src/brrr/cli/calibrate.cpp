@@ -65,14 +65,6 @@ void print_table(const Rates& rates) {
   std::printf("\n%s", tiles.text().c_str());
 }
 
-// The kernels of a model's step, planned and not run.
-PlannedProgram plan_model(const ModelOptions& model, Device device) {
-  StepOptions step = model.on(Device::null());
-  step.pipeline.device = device;
-  const DeviceScope scope(Device::null());
-  return plan_program(ModelStep(model.model, step).trace_step(), step.pipeline);
-}
-
 Rates measure_gpu(const Options& options, Device device) {
   std::unique_ptr<Progress> progress;
   CalibrateCudaOptions calibrate{.rounds = options.rounds, .on_case = [&](int number, int cases) {
@@ -82,11 +74,9 @@ Rates measure_gpu(const Options& options, Device device) {
                                  }};
   std::optional<PlannedProgram> program;
   if (!options.model.model.empty()) {
-    program = plan_model(options.model, device);
+    program = plan_step(on_paper(options.model.on(device)));
     calibrate.programs = {&program->kernels};
-    calibrate.programs_name =
-        fmt::format("{}, batch {}, seq {}, {}", options.model.model, options.model.step.batch,
-                    options.model.step.seq, options.model.precision);
+    calibrate.programs_name = fmt::format("{}, {}", options.model.text(), options.model.precision);
   }
   Rates rates = calibrate_cuda(device, calibrate);
   progress->finish();

@@ -17,6 +17,7 @@
 #include "brrr/report/memory_timeline.h"
 #include "brrr/report/table.h"
 #include "brrr/runtime/stages.h"
+#include "brrr/train/parts.h"
 
 namespace brrr::cli {
 namespace {
@@ -172,19 +173,17 @@ std::string show_stage(const Explained& explained, std::string_view name, Form f
        ", ", join_names(graph_stages(), &GraphStage::name));
 }
 
-// The model takes no memory, wherever its program would run.
-StepOptions step_options(const Options& options) {
-  StepOptions step = options.model.on(Device::null());
-  const Device device = parse_device(options.stage == "codegen" ? "cuda:0" : options.device);
-  if (device.kind == DeviceKind::cuda) step.pipeline.device = device;
-  return step;
+Device target_of(const Options& options) {
+  return parse_device(options.stage == "codegen" ? "cuda:0" : options.device);
 }
 
+// The model takes no memory, wherever its program would run.
 Explained explain_model(const Options& options) {
-  const StepOptions step = step_options(options);
-  const ModelStep model(options.model.model, step);
-  return {.forward = model.trace_forward(),
-          .program = plan_program(model.trace_step(), step.pipeline),
+  const StepSpec spec = on_paper(options.model.on(target_of(options)));
+  StepSpec micro_batch = spec;
+  micro_batch.accumulate = 1;
+  return {.forward = make_parts(micro_batch).step->trace_forward(make_batch(micro_batch)),
+          .program = plan_step(spec),
           .rates = options.rates,
           .svg = options.svg};
 }
@@ -193,9 +192,9 @@ Explained explain_graph(const Options& options) {
   const Graph graph = parse_graph(read_file(options.graph));
   verify(graph, "parse");
   const bool is_step = has_backward(graph) || graph.states.empty();
+  const StepSpec spec = on_paper(options.model.step_of(Gpt2Config{}, target_of(options)));
   return {.forward = graph,
-          .program =
-              plan_program(is_step ? graph : differentiate(graph), step_options(options).pipeline),
+          .program = plan_program(is_step ? graph : differentiate(graph), pipeline_of(spec)),
           .rates = options.rates,
           .svg = options.svg};
 }

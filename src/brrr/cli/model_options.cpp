@@ -19,13 +19,19 @@ std::vector<std::string> pass_names() {
 CLI::Option* add_model_options(CLI::App& command, ModelOptions& options) {
   CLI::Option* model =
       command.add_option("--model", options.model, join_text("One of ", join_names(step_models())));
-  command.add_option("--batch", options.step.batch, "Sequences (or rows) in a step")
+  command.add_option("--batch", options.sizes.batch, "Sequences (or images) of a micro-batch")
       ->capture_default_str();
-  command.add_option("--seq", options.step.seq, "Tokens in a sequence")->capture_default_str();
-  command.add_option("--layers", options.step.layers, "Instead of the model's own");
-  command.add_option("--heads", options.step.heads, "Instead of the model's own");
-  command.add_option("--width", options.step.width, "Instead of the model's own");
-  command.add_option("--vocab", options.step.vocab, "Instead of the model's own");
+  command.add_option("--seq", options.sizes.seq, "Tokens in a sequence")->capture_default_str();
+  command.add_option("--accumulate", options.accumulate, "Micro-batches of a step")
+      ->check(CLI::Range(int64_t{1}, kMostMicroBatches))
+      ->capture_default_str();
+  command.add_option("--optimizer", options.optimizer, optimizer_names())->capture_default_str();
+  command.add_flag("--document-mask", options.document_mask,
+                   "Tokens attend to their own document only, as in runs over many documents");
+  command.add_option("--layers", options.sizes.layers, "Instead of the model's own");
+  command.add_option("--heads", options.sizes.heads, "Instead of the model's own");
+  command.add_option("--width", options.sizes.width, "Instead of the model's own");
+  command.add_option("--vocab", options.sizes.vocab, "Instead of the model's own");
   command.add_option("--without", options.without, "Skip a pass")
       ->check(CLI::IsMember(pass_names()))
       ->delimiter(',');
@@ -33,7 +39,8 @@ CLI::Option* add_model_options(CLI::App& command, ModelOptions& options) {
       ->capture_default_str();
   command
       .add_option("--matmul-precision", options.matmul_precision,
-                  "How products of f32 operands are computed: ieee, tf32 or bf16")
+                  "How matmuls of f32 operands are computed: ieee, tf32 or bf16; auto: tf32 on a "
+                  "GPU, else ieee")
       ->capture_default_str();
   command.add_option("--precision-of", options.precision_overrides,
                      "Another precision for modules: 'h.*.attn=f32'");
@@ -49,19 +56,31 @@ CLI::Option* add_model_options(CLI::App& command, ModelOptions& options) {
   return model;
 }
 
-StepOptions ModelOptions::on(Device device) const {
-  StepOptions options = step;
-  options.device = device;
-  for (const std::string& pass : without) options.pipeline = brrr::without(options.pipeline, pass);
-  options.pipeline.precision.policy = parse_precision(precision);
-  options.pipeline.precision.matmul = parse_matmul_precision(matmul_precision);
-  for (const std::string& text : precision_overrides)
-    options.pipeline.precision.overrides.push_back(parse_precision_override(text));
-  options.pipeline.remat.policy = parse_policy(recompute);
+StepSpec ModelOptions::step_of(const StepModel& other, Device target) const {
+  TrainConfig config = default_step_settings(sizes.batch, sizes.seq);
+  config.train.accumulate = accumulate;
+  config.optimizer.name = optimizer;
+  config.data.document_mask = document_mask;
+  config.train.precision = parse_precision(precision);
+  if (matmul_precision != "auto")
+    config.train.matmul_precision = parse_matmul_precision(matmul_precision);
+  config.train.precision_of = precision_overrides;
+  config.train.recompute = parse_policy(recompute);
+  StepSpec spec = step_spec(config, other, target);
   if (memory_budget_mib > 0)
-    options.pipeline.remat.memory_budget =
+    spec.pipeline.remat.memory_budget =
         Bytes(static_cast<int64_t>(memory_budget_mib * 1024 * 1024));
-  return options;
+  for (const std::string& pass : without) spec.pipeline = brrr::without(spec.pipeline, pass);
+  return spec;
+}
+
+StepSpec ModelOptions::on(Device target) const {
+  return step_of(find_step_model(model, sizes), target);
+}
+
+std::string ModelOptions::text() const {
+  return join_text(model, ", batch ", sizes.batch, ", seq ", sizes.seq,
+                   accumulate > 1 ? join_text(", ", accumulate, " micro-batches") : "");
 }
 
 std::string read_file(const std::string& path) {

@@ -5,19 +5,26 @@
 #include <string>
 #include <vector>
 
-#include "brrr/napkin/model_step.h"
+#include "brrr/train/step_spec.h"
 
 namespace brrr::cli {
 
+// What is not given is as `brrr train` has it, so that a command is about the program that a run would have.
 struct ModelOptions {
   std::string model;
-  StepOptions step;
+  StepSizes sizes;
+  int64_t accumulate = 1;
+  std::string optimizer = "adamw";
+  bool document_mask = false;
   std::vector<std::string> without;  // passes to skip
-  std::string precision = "f32", matmul_precision = "ieee", recompute = "budget";
+  std::string precision = "f32", matmul_precision = "auto", recompute = "selective";
   std::vector<std::string> precision_overrides;  // "h.*.attn=f32"
   double memory_budget_mib = 0;                  // for the arena; 0: none
 
-  StepOptions on(Device device) const;
+  StepSpec on(Device target) const;
+  StepSpec step_of(const StepModel& other, Device target) const;  // the same of another model
+  int64_t rows() const { return sizes.batch * accumulate; }       // of a step
+  std::string text() const;                                       // "gpt2-124m, batch 64, seq 1024"
 };
 CLI::Option* add_model_options(CLI::App& command, ModelOptions& options);
 

@@ -65,8 +65,7 @@ void print_json(const Verification& v, const Options& options) {
 
 void print_tables(const Verification& v, const Options& options) {
   Table memory({"memory", "predicted B", "measured B", "residual B"},
-               fmt::format("{}, batch {}: {} parameters", options.model.model,
-                           options.model.step.batch, with_commas(v.parameters)));
+               fmt::format("{}: {} parameters", options.model.text(), with_commas(v.parameters)));
   for (const MemoryLine& line : v.memory)
     memory.row(line.what, with_commas(line.predicted), with_commas(line.measured),
                with_commas(line.measured - line.predicted));
@@ -115,7 +114,7 @@ void print_tables(const Verification& v, const Options& options) {
 void run(const Options& options) {
   std::optional<Rates> rates;
   if (!options.rates.empty()) rates = load_rates(options.rates);
-  const Verification v = verify_step(options.model.model, options.model.on(options.device.device()),
+  const Verification v = verify_step(options.model.on(options.device.device()),
                                      {.steps = options.steps, .rates = rates ? &*rates : nullptr});
   options.json ? print_json(v, options) : print_tables(v, options);
   if (!v.memory_is_exact()) throw CheckFailed("the memory of the step is not what was predicted");

@@ -10,11 +10,11 @@
 #include "brrr/cli/rates_option.h"
 #include "brrr/device/gpu_info.h"
 #include "brrr/device/gpu_watch.h"
-#include "brrr/ops/copy.h"
 #include "brrr/report/profile_report.h"
 #include "brrr/runtime/calibrate.h"
 #include "brrr/runtime/calibrate_cuda.h"
 #include "brrr/runtime/stages.h"
+#include "brrr/train/parts.h"
 
 namespace brrr::cli {
 namespace {
@@ -28,21 +28,15 @@ struct Options {
   std::string what_if, trace;
 };
 
-// As a data loader hands them over: on the host, so that a GPU has them copied in every step.
-std::vector<Tensor> host_inputs(const ModelStep& step) {
-  NoGrad nothing_is_recorded;
-  std::vector<Tensor> inputs;
-  for (const Tensor& x : step.inputs()) inputs.push_back(to(x, Device::cpu()));
-  return inputs;
-}
-
 BatchTest test_batch(const Options& options, Executable& once, std::span<const Tensor> inputs,
                      const Profile& profile) {
-  StepOptions doubled = options.model.on(options.device.device());
-  doubled.batch *= 2;
-  ModelStep twice(options.model.model, doubled);
-  Executable& program = twice.executable();
-  const std::vector<Tensor> twice_inputs = host_inputs(twice);
+  ModelOptions doubled = options.model;
+  doubled.sizes.batch *= 2;
+  const StepSpec spec = doubled.on(options.device.device());
+  const TrainingParts twice = make_parts(spec);
+  const Batch batch = make_batch(spec);
+  Executable& program = twice.step->executable(batch);
+  const std::vector<Tensor> twice_inputs = twice.step->inputs_of(batch);
   // In turn, so that both meet the same machine.
   std::vector<double> first, second;
   for (int i = 0; i < std::max(3, options.steps); ++i) {
@@ -53,7 +47,8 @@ BatchTest test_batch(const Options& options, Executable& once, std::span<const T
     std::sort(all.begin(), all.end());
     return all[all.size() / 2];
   };
-  BatchTest test{.batch = options.model.step.batch, .once = median(first), .twice = median(second)};
+  BatchTest test{
+      .batch = options.model.sizes.batch, .once = median(first), .twice = median(second)};
   for (const KernelProfile& kernel : profile.kernels) {
     if (kernel.phase == Phase::update) test.update_once += kernel.seconds;
   }
@@ -62,10 +57,9 @@ BatchTest test_batch(const Options& options, Executable& once, std::span<const T
 
 // The same step in another precision: another program, planned without memory.
 PlannedProgram plan_in(Precision precision, const ModelOptions& model) {
-  StepOptions step = model.on(Device::null());
-  step.pipeline.precision.policy = precision;
-  if (default_device().kind == DeviceKind::cuda) step.pipeline.device = default_device();
-  return plan_program(ModelStep(model.model, step).trace_step(), step.pipeline);
+  StepSpec spec = on_paper(model.on(default_device()));
+  spec.pipeline.precision.policy = precision;
+  return plan_step(spec);
 }
 
 double price(const WhatIf& what_if, const Executable& program, const ModelOptions& model,
@@ -79,8 +73,10 @@ double price(const WhatIf& what_if, const Executable& program, const ModelOption
 void run_profile(const Options& options) {
   const DeviceScope scope(options.device.device());
   const WhatIf what_if = parse_what_if(options.what_if);
-  ModelStep step(options.model.model, options.model.on(options.device.device()));
-  Executable& program = step.executable();
+  const StepSpec spec = options.model.on(options.device.device());
+  const TrainingParts parts = make_parts(spec);
+  const Batch batch = make_batch(spec);
+  Executable& program = parts.step->executable(batch);
   std::unique_ptr<Calibrator> calibrator;
   MeasureOptions measure{.steps = options.steps};
   const bool is_gpu = default_device().kind == DeviceKind::cuda;
@@ -92,7 +88,7 @@ void run_profile(const Options& options) {
   if (is_gpu)
     watch = std::make_unique<GpuWatch>(
         list_gpus().gpus[static_cast<size_t>(default_device().index)].bus_id);
-  const std::vector<Tensor> inputs = host_inputs(step);
+  const std::vector<Tensor> inputs = parts.step->inputs_of(batch);
   const StepTimes times = measure_steps(program, inputs, measure);
   const std::optional<GpuLoad> load = watch ? std::optional(watch->finish()) : std::nullopt;
   const Rates rates = calibrator ? calibrator->rates()
@@ -102,9 +98,9 @@ void run_profile(const Options& options) {
                           : find_rates(options.rates);
   const PlannedProgram in_bf16 = plan_in(Precision::bf16_mixed, options.model);
   ProfileReport report{
-      .title = fmt::format("{}, batch {}, seq {}: {} parameters, {} kernels", options.model.model,
-                           options.model.step.batch, options.model.step.seq,
-                           with_commas(step.parameter_count()), program.kernels().kernels.size()),
+      .title = fmt::format("{}: {} parameters, {} kernels", options.model.text(),
+                           with_commas(parts.trained().parameter_count()),
+                           program.kernels().kernels.size()),
       .profile = make_profile(program.kernels(), program.plan(), times, rates),
       .advice = advise(program.kernels(), program.plan(), rates, {.in_bf16 = &in_bf16}),
       .gpu_load = load,

@@ -1,5 +1,7 @@
 #include "brrr/cli/run_options.h"
 
+#include "brrr/napkin/planned_optimizer.h"
+
 namespace brrr::cli {
 
 void add_run_options(CLI::App& command, RunOptions& options) {
@@ -16,11 +18,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       ->capture_default_str();
   command.add_option("--precision", options.precision, "f32, bf16, f16 or fp8")
       ->capture_default_str();
-  command
-      .add_option("--optimizer", q.optimizer,
-                  "adamw, adam, sgd, momentum, adagrad, rmsprop, lion, muon, "
-                  "adamw8bit, adamw-bf16 or adafactor")
-      ->capture_default_str();
+  command.add_option("--optimizer", q.optimizer, planned_optimizer_names())->capture_default_str();
   command.add_option("--grads", options.grads, "Gradients of mixed precision: bf16 or f32")
       ->capture_default_str();
   command.add_option("--recompute", options.recompute, "none, selective, full or budget")

@@ -193,6 +193,14 @@ class Linter {
 
 }  // namespace
 
+double linted_flops(const ModelConfig& model, int64_t tokens) {
+  double flops = 0;
+  for (const Product& p : products_of(shape_of(model), std::holds_alternative<LlamaConfig>(model)))
+    flops += 2.0 * p.times * static_cast<double>(tokens) * static_cast<double>(p.n) *
+             static_cast<double>(p.k);
+  return flops;
+}
+
 int64_t whole_tiles_of_vocab(int64_t vocab) { return round_up(vocab, kVocabMultiple); }
 
 double alignment_share(int64_t elements) {

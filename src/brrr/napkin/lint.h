@@ -26,6 +26,10 @@ struct LintOptions {
 std::vector<LintFinding> lint(const ModelConfig& model, const GpuSpec& gpu,
                               const LintOptions& options = {});
 
+// Forward FLOPs of the matmuls that lint prices. They come from a closed list, so that sizes can be tried of which there
+// is no model; of dense transformers they are those of the traced step.
+double linted_flops(const ModelConfig& model, int64_t tokens);
+
 // The vocabulary rounded up to where products are quick: a multiple of 64.
 int64_t whole_tiles_of_vocab(int64_t vocab);
 

@@ -4,9 +4,9 @@
 #include <array>
 
 #include "brrr/napkin/model_limits.h"
-#include "brrr/napkin/model_step.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/runtime/stages.h"
+#include "brrr/train/parts.h"
 
 namespace brrr {
 namespace {
@@ -33,6 +33,12 @@ constexpr double StepCost::*kFields[] = {&StepCost::products,
                                          &StepCost::embedding,
                                          &StepCost::positions,
                                          &StepCost::head_table,
+                                         &StepCost::matrix_states,
+                                         &StepCost::expert_states,
+                                         &StepCost::vector_states,
+                                         &StepCost::embedding_states,
+                                         &StepCost::position_states,
+                                         &StepCost::head_states,
                                          &StepCost::forward_product_seconds,
                                          &StepCost::forward_attention_seconds,
                                          &StepCost::forward_other_seconds,
@@ -77,23 +83,34 @@ void add_flops(const Graph& graph, int64_t vocab, StepCost& cost) {
   }
 }
 
-void add_parameters(const std::vector<NamedTensor>& parameters, StepCost& cost) {
-  for (const NamedTensor& p : parameters) {
-    const auto count = static_cast<double>(p.tensor.numel());
-    const bool in_layer = p.name.starts_with("h.") || p.name.starts_with("model.layers.") ||
-                          p.name.starts_with("layers.");
-    if (in_layer) {
-      (p.tensor.rank() == 3   ? cost.experts
-       : p.tensor.rank() == 2 ? cost.matrices
-                              : cost.vectors) += count;
-    } else if (p.name == "wte.weight" || p.name == "wpe.weight" ||
-               p.name.find("embed") != std::string::npos) {
-      cost.embedding += count;
-      if (p.name == "wpe.weight") cost.positions += count;
-    } else {
-      cost.head_table += count;
-    }
+// Where a parameter belongs, by its name in the families and its rank.
+struct ParameterPart {
+  double StepCost::*count, StepCost::*states;
+};
+ParameterPart part_of(const NamedTensor& p) {
+  const bool in_layer = p.name.starts_with("h.") || p.name.starts_with("model.layers.") ||
+                        p.name.starts_with("layers.");
+  if (in_layer && p.tensor.rank() == 3) return {&StepCost::experts, &StepCost::expert_states};
+  if (in_layer && p.tensor.rank() == 2) return {&StepCost::matrices, &StepCost::matrix_states};
+  if (in_layer) return {&StepCost::vectors, &StepCost::vector_states};
+  if (p.name == "wte.weight" || p.name == "wpe.weight" || p.name.find("embed") != std::string::npos)
+    return {&StepCost::embedding, &StepCost::embedding_states};
+  return {&StepCost::head_table, &StepCost::head_states};
+}
+
+void add_parameters(const Optimizer& optimizer, StepCost& cost) {
+  const std::vector<NamedTensor>& parameters = optimizer.named_parameters();
+  double counters = static_cast<double>(optimizer.state_bytes().value());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const NamedTensor& p = parameters[i];
+    const auto count = static_cast<double>(p.tensor.numel()),
+               states = static_cast<double>(optimizer.state_bytes_of(i).value());
+    const ParameterPart part = part_of(p);
+    cost.*part.count += count, cost.*part.states += states;
+    if (p.name == "wpe.weight") cost.positions += count, cost.position_states += states;
+    counters -= states;
   }
+  cost.vector_states += counters;  // the number of the step, once a model
 }
 
 void add_seconds(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
@@ -173,28 +190,43 @@ struct TracedStep {
   StepMemory memory;
 };
 
+// The step that `brrr train` has of this model, with what the options say of it.
+StepSpec step_of(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
+  StepSpec spec = on_paper(default_step(config, options.batch, options.seq, Device::null()));
+  spec.optimizer = options.optimizer;
+  spec.expert_devices = options.expert_devices;
+  spec.guard = spec.activations = options.monitored;
+  if (!options.fuse) spec.pipeline.without.insert("fuse");
+  spec.pipeline.precision.policy = options.precision;
+  spec.pipeline.remat.policy = options.recompute;
+  spec.pipeline.remat.rates = remat_rates(rates);
+  return spec;
+}
+
 TracedStep traced(const ModelConfig& given, const CostOptions& options, const Rates& rates) {
   const ModelConfig config = with_even_experts(given, options);
-  StepOptions step;
-  step.batch = options.batch, step.seq = options.seq;
-  step.device = Device::null();
-  step.optimizer = options.optimizer;
-  if (!options.fuse) step.pipeline.without.insert("fuse");
-  step.pipeline.precision.policy = options.precision;
-  step.pipeline.remat.policy = options.recompute;
-  step.pipeline.remat.rates = remat_rates(rates);
+  StepSpec spec = step_of(config, options, rates);
   const HeadChunks chunks = head_chunks(config, options);
-  step.pipeline.head = chunks.options;
-  step.pipeline.device = Device::null();
-  const ModelStep model(config, step);
-  const PlannedProgram program = plan_program(model.trace_step(), step.pipeline);
+  spec.pipeline.head = chunks.options;
+  const TrainingParts parts = make_parts(spec);
+  const PlannedProgram program =
+      plan_program(parts.step->trace(make_batch(spec)), pipeline_of(spec));
   TracedStep made{.cost = {}, .memory = step_memory(program, vocab_of(config))};
   add_flops(program.graph(), vocab_of(config), made.cost);
-  add_parameters(model.named_parameters(), made.cost);
+  add_parameters(*parts.optimizer, made.cost);
   add_seconds(program.kernels, program.plan, rates, made.cost);
   made.cost.activations = static_cast<double>(made.memory.activations);
   made.cost.logits = static_cast<double>(made.memory.logits) * chunks.logits_share;
   return made;
+}
+
+void check_expert_devices(const ModelConfig& config, int64_t degree) {
+  check(degree >= 1, "an expert-parallel degree of ", degree, " is none; use 1 or more");
+  if (degree == 1) return;
+  const auto* llama = std::get_if<LlamaConfig>(&config);
+  if (!llama || llama->experts == 0) fail("ep ", degree, ": the model has no experts");
+  check(llama->experts % degree == 0, "ep ", degree, " does not divide ", llama->experts,
+        " experts");
 }
 
 }  // namespace
@@ -229,6 +261,7 @@ StepMemory traced_memory(const ModelConfig& config, const CostOptions& options,
 
 ModelCost model_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
   check_micro_batch(config, options.batch, options.seq);
+  check_expert_devices(config, options.expert_devices);
   if (std::holds_alternative<RecurrentLmConfig>(config)) {
     const TracedStep whole = traced(config, options, rates);
     const StepMemory& memory = whole.memory;

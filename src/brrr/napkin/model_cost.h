@@ -49,12 +49,18 @@ struct StepCost {
   double embedding = 0;   // tables that are looked up: tokens (also where tied) and positions
   double positions = 0;   // of those the learned positions
   double head_table = 0;  // a head of its own, and the last norm
+  // Bytes that the optimizer keeps for them, in f32.
+  double matrix_states = 0, expert_states = 0, vector_states = 0, embedding_states = 0,
+         position_states = 0, head_states = 0;
 
   StepCost& operator+=(const StepCost& other);
   StepCost operator*(double times) const;
   StepCost operator-(const StepCost& other) const;
 
   double parameters() const { return matrices + experts + vectors + embedding + head_table; }
+  double state_bytes() const {
+    return matrix_states + expert_states + vector_states + embedding_states + head_states;
+  }
   double forward_flops() const { return products + attention; }
   double seconds() const { return forward_seconds + backward_seconds; }
 };
@@ -63,8 +69,11 @@ struct CostOptions {
   int64_t batch = 1, seq = 1024;
   Precision precision = Precision::bf16_mixed;
   RematPolicy recompute = RematPolicy::none;
-  std::string optimizer = "adamw";
-  bool fuse = true;  // false: a system that launches elementwise ops one by one
+  std::string optimizer = "adamw";  // a registered one
+  bool fuse = true;                 // false: a system that launches elementwise ops one by one
+  bool monitored = true;            // guard and largest activations, as `brrr train` has them
+  // Expert parallelism: the part of one of so many devices (StepSpec::expert_devices).
+  int64_t expert_devices = 1;
 };
 
 struct ModelCost {
@@ -94,9 +103,6 @@ StepMemory traced_memory(const ModelConfig& config, const CostOptions& options, 
 // The part of a model that one of `degree` tensor-parallel devices holds: heads, hidden units and vocabulary
 // divided, the residual stream whole. Throws Error where something does not divide.
 ModelConfig tensor_shard(const ModelConfig& config, int64_t degree);
-// The part that one of `degree` expert-parallel devices has: its share of the experts of a layer, with the tokens that
-// all devices send them, as many as it sends itself. Copies of their weights are as few, and products as tall, as there.
-ModelConfig expert_shard(const ModelConfig& config, int64_t degree);
 // Whether tensor_shard takes the degree.
 bool splits_by(const ModelConfig& config, int64_t degree);
 

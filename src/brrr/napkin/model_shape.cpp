@@ -1,4 +1,4 @@
-// Sizes of models of all families under one set of names, and what of them one tensor- or expert-parallel device has.
+// Sizes of models of all families under one set of names, and what of them one tensor-parallel device has.
 #include "brrr/napkin/model_cost.h"
 
 namespace brrr {
@@ -82,18 +82,6 @@ ModelConfig tensor_shard(const ModelConfig& config, int64_t degree) {
   shard.hidden = shape.hidden / degree;
   shard.expert_hidden /= degree;
   shard.shared_expert_hidden /= degree;
-  return shard;
-}
-
-ModelConfig expert_shard(const ModelConfig& config, int64_t degree) {
-  check(degree >= 1, "an expert-parallel degree of ", degree, " is none; use 1 or more");
-  if (degree == 1) return config;
-  const auto* llama = std::get_if<LlamaConfig>(&config);
-  if (!llama || llama->experts == 0) fail("ep ", degree, ": the model has no experts");
-  check(llama->experts % degree == 0, "ep ", degree, " does not divide ", llama->experts,
-        " experts");
-  LlamaConfig shard = *llama;
-  shard.expert_devices = degree;
   return shard;
 }
 

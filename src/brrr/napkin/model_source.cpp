@@ -12,7 +12,7 @@
 #include "brrr/base/units.h"
 #include "brrr/infer/huggingface.h"
 #include "brrr/napkin/model_limits.h"
-#include "brrr/napkin/model_step.h"
+#include "brrr/train/parts.h"
 
 namespace brrr {
 namespace {
@@ -70,22 +70,21 @@ ModelConfig read_json(const fs::path& path) {
 
 // Classifiers of images have steps, but no tokens: 6 N D counts every weight once.
 [[noreturn]] void refuse_images(const std::string& model) {
-  StepOptions options;
-  options.batch = 1;
-  options.device = Device::null();
-  const ModelStep step(model, options);
-  const Graph forward = step.trace_forward();
+  const StepSpec spec = on_paper(named_step(model, {.batch = 1}));
+  const TrainingParts parts = make_parts(spec);
+  const Graph forward = parts.step->trace_forward(make_batch(spec));
   double flops = 0;
   for (const Node& node : forward.nodes) {
     if (node.op->kind == OpKind::contraction)
       flops += static_cast<double>(cost_of(forward, node).flops);
   }
-  const auto parameters = static_cast<double>(step.parameter_count());
+  const int64_t count = parts.trained().parameter_count();
+  const auto parameters = static_cast<double>(count);
   fail(fmt::format(
       "\"{}\" learns from images and not from tokens: its {} parameters take {:.3g} FLOPs an image "
       "forward, {:.3g} times 2 N{}; `brrr explain --model {}` and `brrr napkin verify --model {}` "
       "price its step",
-      model, with_commas(step.parameter_count()), flops, flops / (2 * parameters),
+      model, with_commas(count), flops, flops / (2 * parameters),
       model == "cnn" ? ", since a convolution uses its weights at every place" : "", model, model));
 }
 

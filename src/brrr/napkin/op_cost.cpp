@@ -4,6 +4,7 @@
 
 #include "brrr/base/join_names.h"
 #include "brrr/graph/call.h"
+#include "brrr/graph/trace.h"
 #include "brrr/ops/attention.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -13,6 +14,8 @@
 #include "brrr/ops/rms_norm.h"
 #include "brrr/ops/softmax.h"
 #include "brrr/ops/unary.h"
+#include "brrr/optim/registry.h"
+#include "brrr/runtime/stages.h"
 
 namespace brrr {
 namespace {
@@ -51,12 +54,43 @@ Cost attention_cost_of(std::span<const int64_t> n, DType dtype, const OpSettings
   return cost;
 }
 
-// Y = (silu(X Wg) * (X Wu)) Wd: three products, and memory for X, the weights, the hidden values there and back, and Y.
+// Y = (silu(X Wg) * (X Wu)) Wd: three matmuls by their own counts, where X is read once for two of them and of the two
+// halves only their product goes to memory.
 Cost swiglu_cost_of(int64_t rows, int64_t width, int64_t hidden, DType dtype) {
-  const auto bytes = [&](int64_t elements) { return storage_bytes(dtype, elements); };
-  return {.flops = 6 * rows * width * hidden,
-          .bytes_read = bytes(rows * width + 3 * width * hidden + rows * hidden),
-          .bytes_written = bytes(rows * hidden + rows * width)};
+  const auto of = [&](int64_t m, int64_t n) { return empty({m, n}, dtype, Device::null()); };
+  const Tensor x = of(rows, width), h = of(rows, hidden);
+  CostCounter counter;
+  matmul(x, of(width, hidden)), matmul(x, of(width, hidden)), matmul(h, of(hidden, width));
+  Cost cost = counter.total();
+  cost.bytes_read -= x.bytes().value();
+  cost.bytes_written -= h.bytes().value();
+  return cost;
+}
+
+// The kernels of AdamW's update of one matrix with so many elements.
+Cost adamw_kernels_of(int64_t elements) {
+  const TensorType type{.shape = {elements, 1}, .dtype = DType::f32};
+  const auto optimizer =
+      make_optimizer("adamw", {{"h.0.weight", empty(type.shape, type.dtype, Device::null())}});
+  Tracer tracer;
+  const Tensor gradient = tracer.add_input(type, Device::null(), "gradient");
+  optimizer->update({gradient}, 1e-4);
+  Cost cost;
+  for (const Kernel& kernel :
+       plan_program(tracer.finish({}), {.device = Device::null()}).kernels.kernels)
+    cost += kernel.cost;
+  return cost;
+}
+
+// Less what does not grow with the parameters: the number of the step, and what follows from it.
+Cost adamw_cost_of(int64_t parameters) {
+  constexpr int64_t kFew = 1024;
+  const Cost few = adamw_kernels_of(kFew), twice = adamw_kernels_of(2 * kFew);
+  Cost cost = adamw_kernels_of(parameters);
+  cost.flops -= 2 * few.flops - twice.flops;
+  cost.bytes_read -= 2 * few.bytes_read - twice.bytes_read;
+  cost.bytes_written -= 2 * few.bytes_written - twice.bytes_written;
+  return cost;
 }
 
 // What the op's own rule counts, without memory.
@@ -67,10 +101,7 @@ Cost cost_on_null(std::string_view op, std::span<const int64_t> n, DType dtype,
   };
   const auto of = [&](const Shape& shape) { return make(shape, dtype); };
   NoGrad forward_only;
-  if (op == "adamw") {
-    // p, g, m and v are read, p, m and v written, in f32; 12 FLOPs an element in the fused pass.
-    return {.flops = 12 * n[0], .bytes_read = 16 * n[0], .bytes_written = 12 * n[0]};
-  }
+  if (op == "adamw") return adamw_cost_of(n[0]);
   if (op == "copy") {
     const int64_t bytes = storage_bytes(dtype, n[0]);
     return {.flops = 0, .bytes_read = bytes, .bytes_written = bytes};
@@ -99,6 +130,10 @@ void describe_counts(std::span<const int64_t> n, DType dtype, const OpSettings& 
                       ? "4 B S T D: every query sees every key"
                       : "4 D for every pair that a causal mask leaves; --full: the whole square";
     a.bytes_how = "q, k, v and the result once";
+  }
+  if (a.op == "adamw") {
+    a.flops_how = "the kernels of AdamW's update";
+    a.bytes_how = "p, g, m and v read, p, m and v written, in f32";
   }
   if (a.op == "swiglu") {
     a.flops_how = "6 B T D F: three products";

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "brrr/account/mfu.h"
+#include "brrr/napkin/planned_optimizer.h"
 #include "brrr/napkin/run_question.h"
 
 namespace brrr {
@@ -141,12 +142,11 @@ const ModelCost& known_cost(const ModelConfig& config, const CostOptions& option
                             const Rates& rates) {
   constexpr size_t kMostKnown = 256;
   thread_local std::map<std::string, ModelCost> known;
-  const auto* llama = std::get_if<LlamaConfig>(&config);
-  const int64_t expert_devices = llama ? llama->expert_devices : 1;  // not in JSON
-  const std::string key = fmt::format(
-      "{} {} {} {} {} {} {} {} {} {}", to_json(config), expert_devices, options.batch, options.seq,
-      static_cast<int>(options.precision), static_cast<int>(options.recompute), options.fuse,
-      options.optimizer, rates.machine, rates.source);
+  const std::string key =
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {}", to_json(config), options.expert_devices,
+                  options.monitored, options.batch, options.seq,
+                  static_cast<int>(options.precision), static_cast<int>(options.recompute),
+                  options.fuse, options.optimizer, rates.machine, rates.source);
   if (const auto found = known.find(key); found != known.end()) return found->second;
   if (known.size() >= kMostKnown) known.clear();
   return known.emplace(key, model_cost(config, options, rates)).first->second;
@@ -243,10 +243,14 @@ RunCost run_cost(const RunQuestion& q) {
                             .seq = q.seq,
                             .precision = q.precision,
                             .recompute = q.recompute,
-                            .optimizer = update_graph(q.optimizer),
-                            .fuse = q.system.fuses()};
+                            .optimizer = std::string(planned_optimizer(q.optimizer).rule),
+                            .fuse = q.system.fuses(),
+                            // Frameworks and systems of single ops have no guard in their step.
+                            .monitored = q.system.fuse && q.system.framework == Framework::tuned};
   const auto cost_of = [&](int64_t tp, int64_t ep) -> const ModelCost& {
-    return known_cost(expert_shard(tensor_shard(*q.model, tp), ep), options, rates);
+    CostOptions shard = options;
+    shard.expert_devices = ep;
+    return known_cost(tensor_shard(*q.model, tp), shard, rates);
   };
   const int64_t tp = q.layout.tp, ep = q.layout.ep;
   RunCost cost{.whole = cost_of(1, ep), .shard = {}, .updated = {}};

@@ -3,6 +3,7 @@
 // than the end of the backward part: states and gradients.
 #include <algorithm>
 
+#include "brrr/napkin/planned_optimizer.h"
 #include "brrr/napkin/run_question.h"
 
 namespace brrr {
@@ -12,28 +13,13 @@ constexpr double kContextBytes = 1.0 * (1LL << 30);     // of the driver and its
 constexpr double kCollectiveBytes = 1.0 * (1LL << 30);  // buffers of collective communication
 constexpr double kBucketElements = 40e6;                // gradients that travel together
 
-double optimizer_bytes(std::string_view name) {
-  struct Row {
-    std::string_view name;
-    double bytes;
-  };
-  // States of a parameter in f32. Adafactor keeps a row and a column of a matrix: next to nothing.
-  constexpr Row kRows[] = {{"adamw", 8},     {"adam", 8},       {"sgd", 0},         {"momentum", 4},
-                           {"adagrad", 4},   {"rmsprop", 4},    {"lion", 4},        {"muon", 4},
-                           {"adamw8bit", 2}, {"adamw-bf16", 4}, {"adafactor", 0.02}};
-  std::string known;
-  for (const Row& row : kRows) {
-    if (row.name == name) return row.bytes;
-    known += join_text(known.empty() ? "" : ", ", row.name);
-  }
-  fail("there is no optimizer \"", name, "\"; use one of ", known);
-}
-
-// Parameters that one device holds, before ZeRO.
+// Parameters that one device holds, before ZeRO, and the bytes of the optimizer's state for them, in f32.
 struct HeldParameters {
   double dense = 0, experts = 0;
+  double dense_states = 0, expert_states = 0;
   HeldParameters& operator+=(const HeldParameters& other) {
     dense += other.dense, experts += other.experts;
+    dense_states += other.dense_states, expert_states += other.expert_states;
     return *this;
   }
 };
@@ -60,23 +46,33 @@ PipelineStage stage_at(const ModelCost& shard, int64_t stages, int64_t stage) {
 HeldParameters of_layers(const ModelCost::Layers& kind, int64_t count) {
   const auto times = static_cast<double>(count);
   return {.dense = times * (kind.one.matrices + kind.one.vectors),
-          .experts = times * kind.one.experts};
+          .experts = times * kind.one.experts,
+          .dense_states = times * (kind.one.matrix_states + kind.one.vector_states),
+          .expert_states = times * kind.one.expert_states};
 }
 
 // Whose gradients are the first to come: the head. A tied one is the table of tokens.
 HeldParameters of_head(const ModelCost& shard) {
   const bool is_tied = shard.outside.head_table < 0.5 * shard.outside.embedding;
-  const double table = is_tied ? shard.outside.embedding - shard.outside.positions : 0;
-  return {.dense = shard.outside.head_table + table};
+  const StepCost& outside = shard.outside;
+  const double table = is_tied ? outside.embedding - outside.positions : 0,
+               table_states = is_tied ? outside.embedding_states - outside.position_states : 0;
+  return {.dense = outside.head_table + table, .dense_states = outside.head_states + table_states};
 }
 
 HeldParameters of_stage(const ModelCost& shard, const PipelineStage& stage) {
   HeldParameters held;
   for (size_t kind = 0; kind < stage.layers.size(); ++kind)
     held += of_layers(shard.layers[kind], stage.layers[kind]);
-  if (stage.is_first) held.dense += shard.outside.embedding + shard.outside.vectors;
+  const StepCost& outside = shard.outside;
+  if (stage.is_first)
+    held += {.dense = outside.embedding + outside.vectors,
+             .dense_states = outside.embedding_states + outside.vector_states};
   // A tied table lies on both ends of a pipeline.
-  if (stage.is_last) held.dense += stage.is_first ? shard.outside.head_table : of_head(shard).dense;
+  if (stage.is_last)
+    held += stage.is_first
+                ? HeldParameters{.dense = outside.head_table, .dense_states = outside.head_states}
+                : of_head(shard);
   return held;
 }
 
@@ -171,10 +167,11 @@ std::vector<Moment> moments_of(const ModelCost& shard, const PipelineStage& stag
 }  // namespace
 
 StateRecipe state_recipe(Precision precision, std::string_view optimizer, GradType grads) {
-  const double states = optimizer_bytes(optimizer);
+  const PlannedOptimizer planned = planned_optimizer(optimizer);
+  const double states = matrix_state_bytes(planned);
   if (precision == Precision::f32)
     return {.params = 4, .grads = 4, .master = 0, .optimizer = states};
-  if (optimizer == "adamw-bf16") return {.params = 2, .grads = 2, .master = 0, .optimizer = states};
+  if (!planned.has_master) return {.params = 2, .grads = 2, .master = 0, .optimizer = states};
   return {
       .params = 2, .grads = grads == GradType::f32 ? 4.0 : 2.0, .master = 4, .optimizer = states};
 }
@@ -183,6 +180,7 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
                      int64_t micro_batches) {
   const ParallelLayout& layout = question.layout;
   const StateRecipe recipe = state_recipe(question.precision, question.optimizer, question.grads);
+  const double state_share = planned_optimizer(question.optimizer).state_share;
   const auto ranks = static_cast<double>(dp * layout.cp);
   const double expert_ranks = std::max(1.0, ranks / static_cast<double>(layout.ep));
   const auto shared = [&](const HeldParameters& held, double bytes, int from_stage) {
@@ -210,7 +208,8 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
           .params = shared(held, recipe.params, 3),
           .grads = shared(grads, recipe.grads, 2),
           .master = shared(held, recipe.master, 1),
-          .optimizer = shared(held, recipe.optimizer, 1),
+          .optimizer = state_share *
+                       shared({.dense = held.dense_states, .experts = held.expert_states}, 1, 1),
           .activations = moment.activations,
           .logits = moment.logits,
           .buffers = moment.beside + buckets + gathered_bytes(question, shard, recipe),

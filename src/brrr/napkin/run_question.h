@@ -140,7 +140,7 @@ RunAnswer answer_within_memory(const RunQuestion& question);
 // for small models, four million for large ones.
 int64_t choose_batch(const RunQuestion& question, double parameters, int64_t dp);
 
-// Bytes of a parameter by part, of the recipes that are in use.
+// Bytes of a parameter of a matrix by part, of the recipes that are in use.
 struct StateRecipe {
   double params = 4, grads = 4, master = 0, optimizer = 8;
   double total() const { return params + grads + master + optimizer; }
@@ -171,12 +171,11 @@ struct FrameworkSeconds {
   double host_update = 0;  // launching those of the update, once a step
 };
 FrameworkSeconds framework_seconds(const RunQuestion& question, const RunCost& cost);
-// The update (run_update.cpp): seconds of the share that one device updates, what is behind them for people, bytes that
-// an update of one parameter moves, and the optimizer of brrr whose graph prices it.
+// The update (run_update.cpp): seconds of the share that one device updates, what is behind them for people, and bytes
+// that an update of one parameter of a matrix moves.
 double update_seconds(const RunQuestion& question, const RunCost& cost, int64_t dp);
 std::string update_assumption(const RunQuestion& question, const RunCost& cost, int64_t dp);
 double update_bytes(Precision precision, std::string_view optimizer);
-std::string update_graph(std::string_view optimizer);
 // What is behind it, for people; nothing for a tuned system.
 std::vector<std::string> framework_assumptions(const RunQuestion& question);
 // Fills the seconds of a step from its kernels and its traffic.

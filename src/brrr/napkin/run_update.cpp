@@ -5,31 +5,15 @@
 //                          without a master 2 g + 2 p + 2 states. g is f32 in the graph: 34 for AdamW in mixed precision
 //   Muon                   beside them five Newton-Schulz steps a matrix, 5 (4 n^2 m + 2 n^3) FLOPs for n <= m
 //
-// Optimizers that brrr does not have move bytes and hardly compute: they are priced as a relative that it has, by the
-// ratio of their bytes.
+// Optimizers that brrr does not have move bytes and hardly compute: they are priced as the registered one whose state
+// they keep in fewer bytes (napkin/planned_optimizer.h), by the ratio of all bytes.
 #include <fmt/format.h>
 
+#include "brrr/napkin/planned_optimizer.h"
 #include "brrr/napkin/run_question.h"
 
 namespace brrr {
 namespace {
-
-// `relative` is the optimizer whose graph there is, and `graph` the name that brrr makes it by.
-struct UpdateRule {
-  std::string_view name, relative, graph;
-};
-
-UpdateRule rule_of(std::string_view name) {
-  constexpr UpdateRule kOthers[] = {{"momentum", "momentum", "sgd"},
-                                    {"sgd", "momentum", "sgd"},
-                                    {"adamw8bit", "adamw", "adamw"},
-                                    {"adamw-bf16", "adamw", "adamw"},
-                                    {"adafactor", "adamw", "adamw"}};
-  for (const UpdateRule& rule : kOthers) {
-    if (rule.name == name) return rule;
-  }
-  return {name, name, name};
-}
 
 // The share of all parameters that one device updates. ZeRO shares states out over the devices that have the same
 // parameters; without it each of them updates all that it holds, and experts are cut by ep alone.
@@ -50,27 +34,22 @@ double update_bytes(Precision precision, std::string_view optimizer) {
   return 2 * kGradBytes + parameter + 2 * r.optimizer;
 }
 
-std::string update_graph(std::string_view optimizer) {
-  state_recipe(Precision::f32, optimizer, GradType::as_parameter);  // refuses what is none
-  return std::string(rule_of(optimizer).graph);
-}
-
 double update_seconds(const RunQuestion& q, const RunCost& cost, int64_t dp) {
   const StepCost& held = cost.updated;
   const double ratio = update_bytes(q.precision, q.optimizer) /
-                       update_bytes(q.precision, rule_of(q.optimizer).relative);
+                       update_bytes(q.precision, planned_optimizer(q.optimizer).rule);
   return held.update_seconds * ratio * updated_share(q, held, dp);
 }
 
 std::string update_assumption(const RunQuestion& q, const RunCost& cost, int64_t dp) {
   const StepCost& held = cost.updated;
-  const UpdateRule rule = rule_of(q.optimizer);
+  const PlannedOptimizer optimizer = planned_optimizer(q.optimizer);
   return fmt::format(
       "update by {}: {:.0f} bytes of each of {:.3g} parameters of a device{}{}", q.optimizer,
       update_bytes(q.precision, q.optimizer), held.parameters() * updated_share(q, held, dp),
-      rule.relative == q.optimizer
+      optimizer.rule == optimizer.name
           ? ""
-          : join_text(", priced by that ratio from the graph of ", rule.relative),
+          : join_text(", priced by that ratio from the graph of ", optimizer.rule),
       q.optimizer == "muon" ? "; Newton-Schulz products of whole matrices, shared out among the "
                               "devices that have them"
                             : "");

@@ -8,6 +8,7 @@
 #include "brrr/runtime/calibrate_cuda.h"
 #include "brrr/runtime/cuda_program.h"
 #include "brrr/runtime/stages.h"
+#include "brrr/train/parts.h"
 
 namespace brrr {
 namespace {
@@ -52,17 +53,28 @@ int64_t program_bytes(const PlannedProgram& program, size_t own_states, Device d
   return bytes + (slots + side_bytes(program.kernels)).value();
 }
 
-PlannedMemory plan_memory_of(std::string_view model, StepOptions options) {
-  const Device target = options.device;
-  options.device = Device::null();
-  options.pipeline.device = target.kind == DeviceKind::cuda ? target : Device::null();
-  const Account before = live_on(Device::null());
-  const ModelStep step(model, options);
-  PlannedMemory planned{.made = difference(live_on(Device::null()), before)};
-  Graph joint = step.trace_step();
+// The step and a batch for it, with what both have taken on a device. A GPU's batch is on the host.
+struct MadeStep {
+  TrainingParts parts;
+  Batch batch;
+  Account made{};
+};
+
+MadeStep make_step(const StepSpec& spec, Device counted) {
+  const Account before = live_on(counted);
+  MadeStep step{.parts = make_parts(spec), .batch = make_batch(spec)};
+  step.made = difference(live_on(counted), before);
+  return step;
+}
+
+PlannedMemory plan_memory_of(const StepSpec& spec) {
+  MadeStep step = make_step(spec, Device::null());
+  PlannedMemory planned{.made = step.made};
+  if (spec.target.kind == DeviceKind::cuda) planned.made[static_cast<size_t>(Category::data)] = 0;
+  Graph joint = step.parts.step->trace(step.batch);
   const size_t own_states = joint.states.size();
   planned.program =
-      program_bytes(plan_program(std::move(joint), options.pipeline), own_states, target);
+      program_bytes(plan_program(std::move(joint), pipeline_of(spec)), own_states, spec.target);
   return planned;
 }
 
@@ -81,25 +93,23 @@ bool Verification::memory_is_exact() const {
                      [](const MemoryLine& line) { return line.predicted == line.measured; });
 }
 
-Verification verify_step(std::string_view model, const StepOptions& options,
-                         const VerifyOptions& verify) {
-  const Device device = options.device;
+Verification verify_step(const StepSpec& spec, const VerifyOptions& verify) {
+  const Device device = spec.target;
   const DeviceScope scope(device);
-  const PlannedMemory planned = plan_memory_of(model, options);
-  const Account empty_machine = live_on(device);
-  ModelStep step(model, options);
-  const Account made = difference(live_on(device), empty_machine);
+  const PlannedMemory planned = plan_memory_of(on_paper(spec));
+  const MadeStep step = make_step(spec, device);
+  const std::vector<Tensor> inputs = step.parts.step->inputs_of(step.batch);
   const Bytes before_program = ledger(device).live();
-  Executable& program = step.executable();
+  Executable& program = step.parts.step->executable(step.batch);
   const int64_t program_bytes = (ledger(device).live() - before_program).value();
 
   Verification result;
-  result.parameters = step.parameter_count();
+  result.parameters = step.parts.trained().parameter_count();
   for (int i = 0; i < kCategories; ++i) {
     const auto c = static_cast<size_t>(i);
-    if (planned.made[c] != 0 || made[c] != 0)
+    if (planned.made[c] != 0 || step.made[c] != 0)
       result.memory.push_back(
-          {std::string(category_name(static_cast<Category>(i))), planned.made[c], made[c]});
+          {std::string(category_name(static_cast<Category>(i))), planned.made[c], step.made[c]});
   }
   result.memory.push_back({"the program: arena and low copies", planned.program, program_bytes});
 
@@ -110,7 +120,7 @@ Verification verify_step(std::string_view model, const StepOptions& options,
     measure.between = [&] { calibrator->round(); };
   }
   ledger(device).reset_peak();
-  const StepTimes times = measure_steps(program, step.inputs(), measure);
+  const StepTimes times = measure_steps(program, inputs, measure);
   result.driver = driver_memory(device);
   const Rates rates = calibrator     ? calibrator->rates()
                       : verify.rates ? *verify.rates

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "brrr/device/ledger.h"
-#include "brrr/napkin/model_step.h"
 #include "brrr/napkin/profile.h"
+#include "brrr/train/step_spec.h"
 
 namespace brrr {
 
@@ -38,8 +38,7 @@ struct Verification {
   bool memory_is_exact() const;
 };
 
-// On the device of the options. The memory of everything else that lives there is left out.
-Verification verify_step(std::string_view model, const StepOptions& options,
-                         const VerifyOptions& verify = {});
+// On the target of the step. The memory of everything else that lives there is left out.
+Verification verify_step(const StepSpec& spec, const VerifyOptions& verify = {});
 
 }  // namespace brrr

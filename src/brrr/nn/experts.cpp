@@ -25,8 +25,6 @@ ExpertsOptions checked(const ExpertsOptions& options) {
         options.top_k, " of ", options.experts);
   check(options.capacity_factor >= 0, "experts: capacity_factor ", options.capacity_factor,
         " must be positive, or 0 for room for all");
-  check(options.devices > 0 && options.experts % options.devices == 0, "experts: ", options.devices,
-        " devices do not divide ", options.experts, " experts");
   return options;
 }
 
@@ -37,8 +35,7 @@ Experts::Experts(int64_t width, Random& random, const ExpertsOptions& options)
       router_(width, options.experts, random, {.bias = false, .init = options.init}) {
   add_module("router", router_);
   const auto table = [&](const char* name, int64_t out, int64_t in, const Init& init) {
-    return add_parameter(name, init.make({options_.experts / options_.devices, out, in}, random,
-                                         parameter_options()));
+    return add_parameter(name, init.make({options_.experts, out, in}, random, parameter_options()));
   };
   gate_ = table("gate_proj", options_.hidden, width, options_.init);
   up_ = table("up_proj", options_.hidden, width, options_.init);
@@ -53,12 +50,25 @@ Experts::Experts(int64_t width, Random& random, const ExpertsOptions& options)
 Experts::~Experts() = default;
 
 int64_t Experts::count_for(int64_t width, const ExpertsOptions& options) {
-  return options.experts / options.devices * 3 * width * options.hidden + options.experts * width +
+  return options.experts * 3 * width * options.hidden + options.experts * width +
          3 * width * options.shared_hidden;
 }
 int64_t Experts::active_count_for(int64_t width, const ExpertsOptions& options) {
   return options.top_k * 3 * width * options.hidden + options.experts * width +
          3 * width * options.shared_hidden;
+}
+
+void Experts::keep_share(int64_t devices) {
+  check(devices > 0 && options_.experts % devices == 0, "experts: ", devices,
+        " devices do not divide ", options_.experts, " experts");
+  NoGrad values_only;
+  const auto share = [&](const char* name, const Tensor& table) {
+    return replace_parameter(name,
+                             clone(slice(table.detach(), 0, {0, options_.experts / devices})));
+  };
+  gate_ = share("gate_proj", gate_);
+  up_ = share("up_proj", up_);
+  down_ = share("down_proj", down_);
 }
 
 int64_t Experts::capacity(int64_t tokens) const {
@@ -105,9 +115,9 @@ Tensor Experts::forward(const Tensor& x, const ForwardInputs& inputs) const {
   const Tensor copies =
       reshape(expand(unsqueeze(tokens, 0), {top_k, count, width}), {top_k * count, width});
   const Tensor placed = index_add(zeros({rows + 1, width}, like), 0, routing.slots, copies);
-  const int64_t networks = options_.experts / options_.devices;
+  const int64_t networks = gate_.dim(0);
   const Tensor results =
-      run_experts(reshape(slice(placed, 0, {0, rows}), {networks, room * options_.devices, width}));
+      run_experts(reshape(slice(placed, 0, {0, rows}), {networks, rows / networks, width}));
 
   // And back: those without room read a row of zeros.
   const Tensor padded = concat({reshape(results, {rows, width}), zeros({1, width}, like)}, 0);

@@ -23,10 +23,6 @@ struct ExpertsOptions {
   // Times experts * sum_e (share of choices that went to e) * (mean of p_e), which is 1 where all are
   // used alike (Switch Transformers, arXiv 2101.03961, eq. 4). Added to ForwardInputs::extra_losses.
   double balance_weight = 0.01;
-  // Expert parallelism: the shapes of one of so many devices. It has experts / devices of the networks, each with room
-  // for tokens of all devices; its own tokens are routed to all experts. Where nothing is sent, `devices` choices that
-  // follow each other share a network.
-  int64_t devices = 1;
   Init init = Init::normal(), out_init = Init::normal();
 };
 
@@ -36,10 +32,15 @@ class Experts : public Layer {
   Experts(int64_t width, Random& random, const ExpertsOptions& options);
   ~Experts() override;
 
-  // E / devices 3 h f + router h E (+ 3 h f_shared); the active ones: of the experts that one token goes through.
+  // E 3 h f + router h E (+ 3 h f_shared); the active ones: of the experts that one token goes through.
   static int64_t count_for(int64_t width, const ExpertsOptions& options);
   static int64_t active_count_for(int64_t width, const ExpertsOptions& options);
   int64_t capacity(int64_t tokens) const;  // room of one expert for the tokens of one device
+
+  // Keeps experts / devices of the networks, as one of so many expert-parallel devices does: each has room for the
+  // tokens of all devices, and the router still knows all experts. Where nothing is sent, `devices` choices that follow
+  // each other share a network. Throws Error where the devices do not divide the experts.
+  void keep_share(int64_t devices);
 
  protected:
   Tensor forward(const Tensor& x, const ForwardInputs& inputs) const override;
@@ -55,7 +56,8 @@ class Experts : public Layer {
 
   ExpertsOptions options_;
   Linear router_;
-  Tensor gate_, up_, down_;  // [networks, hidden, width] twice, [networks, width, hidden]
+  // [networks, hidden, width] twice, [networks, width, hidden]; as many networks as experts, but for keep_share.
+  Tensor gate_, up_, down_;
   std::unique_ptr<SwiGlu> shared_;
 };
 

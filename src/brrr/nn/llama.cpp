@@ -58,7 +58,6 @@ ExpertsOptions experts_options(const LlamaConfig& config) {
           .shared_hidden = config.shared_expert_hidden,
           .capacity_factor = config.capacity_factor,
           .balance_weight = config.balance_weight,
-          .devices = config.expert_devices,
           .init = Init::normal(kInitStd),
           .out_init = residual_init(config)};
 }

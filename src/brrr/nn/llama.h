@@ -36,8 +36,6 @@ struct LlamaConfig {
   int64_t shared_expert_hidden = 0;  // > 0: one more network for all tokens
   double capacity_factor = 1.25;     // 0: room for all tokens
   double balance_weight = 0.01;
-  // > 1: what one of so many expert-parallel devices has (nn/experts.h). No part of a saved model.
-  int64_t expert_devices = 1;
 
   // Latent attention in place of the grouped one; kv_rank 0: none.
   int64_t q_rank = 0, kv_rank = 0, nope_dim = 0, rope_dim = 0, value_dim = 0;

@@ -37,9 +37,17 @@ ParameterScope::~ParameterScope() { current_options = outer_; }
 TensorOptions parameter_options() { return current_options.value_or(TensorOptions{}); }
 
 Tensor Module::add_parameter(std::string name, const Tensor& value) {
+  own_.push_back({std::move(name), value});
+  return replace_parameter(own_.back().name, value);
+}
+
+Tensor Module::replace_parameter(std::string_view name, const Tensor& value) {
+  const auto found = std::find_if(own_.begin(), own_.end(),
+                                  [&](const NamedTensor& own) { return own.name == name; });
+  invariant(found != own_.end(), "a module has no parameter of its own named ", name);
   value.set_category(Category::parameter);
   value.require_grad();
-  own_.push_back({std::move(name), value});
+  found->tensor = value;
   return value;
 }
 

@@ -76,6 +76,8 @@ class Module {
  protected:
   // Takes the tensor as a leaf that wants its gradient, booked as a parameter.
   Tensor add_parameter(std::string name, const Tensor& value);
+  // Puts the tensor in the place of this module's own parameter of that name.
+  Tensor replace_parameter(std::string_view name, const Tensor& value);
   void add_module(std::string name, Module& child);
   // Puts the name of this module on what is traced while the result lives; the first line of a call:
   //   const Scope scope = enter();

@@ -99,4 +99,16 @@ Tensor Muon::direction(const Update& u) {
   return adam_direction(m, v, u.step, rates);
 }
 
+constexpr OptimizerEntry muon_entry{
+    .name = "muon",
+    .help = "momentum of matrices made orthogonal; AdamW for tables, heads and vectors",
+    .make = [](std::vector<NamedTensor> parameters,
+               const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
+      MuonOptions options = with_settings(MuonOptions{}, settings);
+      options.momentum = settings.beta1.value_or(options.momentum);
+      options.adam.beta2 = settings.beta2.value_or(options.adam.beta2);
+      options.adam.eps = settings.eps.value_or(options.adam.eps);
+      return std::make_unique<Muon>(std::move(parameters), options);
+    }};
+
 }  // namespace brrr

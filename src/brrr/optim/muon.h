@@ -3,7 +3,7 @@
 // Source: Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024.
 #pragma once
 
-#include "brrr/optim/adaptive.h"
+#include "brrr/optim/adam.h"
 
 namespace brrr {
 
@@ -51,5 +51,7 @@ class Muon : public Optimizer {
 // matrix, those before them a batch; a kernel [out, in, h, w] counts as [out, in h w].
 //   X = x / |x|;  five times  A = X X^T,  X = 3.4445 X + (-4.7750 A + 2.0315 A^2) X
 Tensor orthogonalize(const Tensor& x, int iterations = 5);
+
+extern const OptimizerEntry muon_entry;
 
 }  // namespace brrr

@@ -6,8 +6,12 @@
 //   optimizer.update(grads, rate);
 #pragma once
 
-#include "brrr/optim/adaptive.h"
+#include "brrr/optim/adagrad.h"
+#include "brrr/optim/adam.h"
 #include "brrr/optim/clip.h"
-#include "brrr/optim/momentum.h"
+#include "brrr/optim/lion.h"
 #include "brrr/optim/muon.h"
+#include "brrr/optim/registry.h"
+#include "brrr/optim/rmsprop.h"
+#include "brrr/optim/sgd.h"
 #include "brrr/optim/update_rule.h"

@@ -16,6 +16,7 @@ std::vector<ParameterGroup> no_decay_of_vectors() {
 Optimizer::Optimizer(std::vector<NamedTensor> parameters, RuleOptions options)
     : parameters_(std::move(parameters)), options_(std::move(options)) {
   check(!parameters_.empty(), "an optimizer needs at least one parameter");
+  parameter_state_bytes_.resize(parameters_.size());
   for (const NamedTensor& parameter : parameters_) {
     Settings settings{.group = -1, .rate_scale = 1, .weight_decay = options_.weight_decay};
     for (size_t g = 0; g < options_.groups.size() && settings.group < 0; ++g) {
@@ -55,7 +56,8 @@ void Optimizer::count_steps() {
 Optimizer::State Optimizer::add_state(std::string_view name,
                                       const std::function<bool(const NamedTensor&)>& wanted) {
   State state;
-  for (const NamedTensor& parameter : parameters_) {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const NamedTensor& parameter = parameters_[i];
     const Tensor& p = parameter.tensor;
     const bool narrow = options_.state_precision == StatePrecision::bf16;
     state.sites.push_back(static_cast<int64_t>(states_.size()));
@@ -63,6 +65,7 @@ Optimizer::State Optimizer::add_state(std::string_view name,
                                 ? Tensor()
                                 : new_state(join_text(name, ".", parameter.name), p.shape(),
                                             narrow ? DType::bf16 : p.dtype(), p.device()));
+    if (state.tensors.back().defined()) parameter_state_bytes_[i] += state.tensors.back().bytes();
   }
   return state;
 }

@@ -56,6 +56,15 @@ struct RuleOptions {
   StatePrecision state_precision = StatePrecision::as_parameter;
 };
 
+// Those of a rule's own options, which have fields of these names.
+template <typename Options>
+RuleOptions rule_options(const Options& options, Decay decay) {
+  return {.weight_decay = options.weight_decay,
+          .decay = decay,
+          .groups = options.groups,
+          .state_precision = options.state_precision};
+}
+
 class Optimizer {
  public:
   explicit Optimizer(std::vector<NamedTensor> parameters, RuleOptions options = {});
@@ -79,6 +88,8 @@ class Optimizer {
   const std::vector<NamedTensor>& states() const { return states_; }
   void load_states(const std::vector<NamedTensor>& values, const LoadOptions& options = {});
   Bytes state_bytes() const;
+  // Of them what belongs to one parameter, by its place in named_parameters().
+  Bytes state_bytes_of(size_t parameter) const { return parameter_state_bytes_[parameter]; }
 
   // How the parameters are dealt with, for people: one line a group that has members.
   struct GroupSummary {
@@ -126,6 +137,7 @@ class Optimizer {
   RuleOptions options_;
   std::vector<Settings> settings_;
   std::vector<NamedTensor> states_;
+  std::vector<Bytes> parameter_state_bytes_;
   Tensor step_;
   struct Write {
     Tensor target, value;

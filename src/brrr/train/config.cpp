@@ -6,6 +6,7 @@
 
 #include "brrr/base/error.h"
 #include "brrr/base/nearest_word.h"
+#include "brrr/optim/registry.h"
 #include "brrr/train/config_settings.h"
 #include "brrr/train/vocab_padding.h"
 
@@ -128,6 +129,11 @@ std::string_view nearest_setting(std::string_view word, const std::vector<Settin
 }
 
 }  // namespace
+
+std::string_view optimizer_setting_help() {
+  static const std::string names = optimizer_names();
+  return names;
+}
 
 std::vector<SettingInfo> config_settings() {
   std::vector<SettingInfo> settings;

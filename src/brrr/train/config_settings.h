@@ -6,6 +6,9 @@
 
 namespace brrr {
 
+// The names in the registry of optimizers, as they are at the first call.
+std::string_view optimizer_setting_help();
+
 template <typename Config, typename Visit>
 void for_each_setting(Config& c, Visit&& visit) {
   auto& data = c.data;
@@ -60,8 +63,7 @@ void for_each_setting(Config& c, Visit&& visit) {
         train.label_smoothing);
 
   auto& optimizer = c.optimizer;
-  visit("optimizer.name", "--optimizer",
-        "adamw, adam, sgd, nesterov, lion, muon, rmsprop or adagrad", optimizer.name);
+  visit("optimizer.name", "--optimizer", optimizer_setting_help(), optimizer.name);
   visit("optimizer.lr", "--lr", "learning rate at its highest", optimizer.lr);
   visit("optimizer.schedule", "--schedule", "constant, linear, cosine or warmup-stable-decay",
         optimizer.schedule);

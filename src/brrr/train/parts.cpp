@@ -1,59 +1,30 @@
 #include "brrr/train/parts.h"
 
 #include "brrr/base/error.h"
+#include "brrr/nn/experts.h"
 #include "brrr/train/vocab_padding.h"
 
 namespace brrr {
 
-// What is left open is as each rule's own options have it, but for the memory of AdamW's second moment, which
-// is shorter here: runs are.
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
-                                          std::vector<NamedTensor> parameters) {
-  const auto set_up = [&](auto options) {
-    options.weight_decay = config.weight_decay;
-    options.state_precision =
-        config.bf16_state ? StatePrecision::bf16 : StatePrecision::as_parameter;
-    if constexpr (requires { options.groups; }) options.groups = no_decay_of_vectors();
-    if constexpr (requires { options.beta1; }) options.beta1 = config.beta1.value_or(options.beta1);
-    if constexpr (requires { options.beta2; }) options.beta2 = config.beta2.value_or(options.beta2);
-    if constexpr (requires { options.eps; }) options.eps = config.eps.value_or(options.eps);
-    return options;
-  };
-  const std::string& name = config.name;
-  if (name == "adamw")
-    return std::make_unique<AdamW>(std::move(parameters), set_up(AdamWOptions{.beta2 = 0.99}));
-  if (name == "adam")
-    return std::make_unique<Adam>(std::move(parameters), set_up(AdamOptions{.beta2 = 0.99}));
-  if (name == "lion") return std::make_unique<Lion>(std::move(parameters), set_up(LionOptions{}));
-  if (name == "adagrad")
-    return std::make_unique<AdaGrad>(std::move(parameters), set_up(AdaGradOptions{}));
-  if (name == "sgd" || name == "nesterov") {
-    SgdOptions options = set_up(SgdOptions{.nesterov = name == "nesterov"});
-    options.momentum = config.beta1.value_or(0.9);
-    return std::make_unique<Sgd>(std::move(parameters), options);
-  }
-  if (name == "rmsprop") {
-    RmsPropOptions options = set_up(RmsPropOptions{});
-    options.alpha = config.beta2.value_or(options.alpha);
-    return std::make_unique<RmsProp>(std::move(parameters), options);
-  }
-  if (name == "muon") {
-    MuonOptions options = set_up(MuonOptions{});
-    options.momentum = config.beta1.value_or(options.momentum);
-    options.adam.beta2 = config.beta2.value_or(options.adam.beta2);
-    options.adam.eps = config.eps.value_or(options.adam.eps);
-    return std::make_unique<Muon>(std::move(parameters), options);
-  }
-  fail("there is no optimizer \"", name,
-       "\"; use adamw, adam, sgd, nesterov, lion, muon, rmsprop or adagrad");
+OptimizerSettings optimizer_settings(const OptimizerConfig& config) {
+  return {.weight_decay = config.weight_decay,
+          .beta1 = config.beta1,
+          .beta2 = config.beta2,
+          .eps = config.eps,
+          .bf16_state = config.bf16_state};
 }
 
-Schedule make_schedule(const TrainConfig& config) {
-  return Schedule({.shape = config.optimizer.schedule,
-                   .rate = resolved(config.optimizer.lr),
-                   .steps = resolved(config.train.steps),
-                   .warmup = resolved(config.optimizer.warmup),
-                   .final_share = config.optimizer.final_share});
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
+                                          std::vector<NamedTensor> parameters) {
+  return make_optimizer(config.name, std::move(parameters), optimizer_settings(config));
+}
+
+ScheduleOptions schedule_options(const TrainConfig& config) {
+  return {.shape = config.optimizer.schedule,
+          .rate = resolved(config.optimizer.lr),
+          .steps = resolved(config.train.steps),
+          .warmup = resolved(config.optimizer.warmup),
+          .final_share = config.optimizer.final_share};
 }
 
 CrossEntropyOptions loss_options(const TrainConfig& config) {
@@ -82,27 +53,63 @@ int64_t rows_per_step(const TrainConfig& config) {
   return resolved(config.train.batch) * config.train.accumulate;
 }
 
-TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model, Device target) {
+namespace {
+
+std::unique_ptr<Layer> make_classifier(const StepModel& model, Random& random) {
+  if (const auto* mlp = std::get_if<MlpConfig>(&model)) return std::make_unique<Mlp>(*mlp, random);
+  return std::make_unique<Cnn>(std::get<CnnConfig>(model), random);
+}
+
+void keep_expert_share(Module& model, int64_t devices) {
+  model.apply([&](const std::string&, Module& part) {
+    if (auto* experts = dynamic_cast<Experts*>(&part)) experts->keep_share(devices);
+  });
+}
+
+}  // namespace
+
+const Module& TrainingParts::trained() const {
+  if (model) return *model;
+  return *classifier;
+}
+
+TrainingParts make_parts(const StepSpec& spec) {
+  const DeviceScope scope(spec.tensor_device());
   TrainingParts parts;
-  Random random(config.seed_of(config.seed.init));
-  parts.model = make_model(model, random);
-  parts.optimizer = make_optimizer(config.optimizer, parts.model->trainable_parameters());
-  if (config.optimizer.average > 0)
-    parts.average = std::make_unique<WeightAverage>(
-        parts.model->named_parameters(), WeightAverageOptions{.decay = config.optimizer.average});
-  parts.step = std::make_unique<TrainStep>(
-      *parts.model, *parts.optimizer, parts.average.get(), make_schedule(config),
-      TrainStepOptions{
-          .loss = loss_options(config),
-          .accumulate = config.train.accumulate,
-          .clip = config.optimizer.clip,
-          .activations = config.report.activations_every > 0,
-          .document_mask = resolved(config.data.document_mask),
-          .dropout_seed = config.seed_of(config.seed.dropout),
-          .halts = config.guard.action == GuardAction::stop,
-          .head_rows = padded_vocab(parts.model->vocab(), config.train.pad_vocab, target),
-          .pipeline = pipeline_options(config, target)});
+  Random random(spec.init_seed);
+  TrainStepOptions options{.loss = spec.loss,
+                           .accumulate = spec.accumulate,
+                           .clip = spec.clip,
+                           .activations = spec.activations,
+                           .document_mask = spec.document_mask,
+                           .guard = spec.guard,
+                           .dropout_seed = spec.dropout_seed,
+                           .halts = spec.halts,
+                           .pipeline = pipeline_of(spec)};
+  std::unique_ptr<Objective> objective;
+  if (const auto* language = std::get_if<ModelConfig>(&spec.model)) {
+    parts.model = make_model(*language, random);
+    if (spec.expert_devices > 1) keep_expert_share(*parts.model, spec.expert_devices);
+    options.head_rows = padded_vocab(parts.model->vocab(), spec.pad_vocab, spec.target);
+    objective = std::make_unique<TokenLoss>(*parts.model, options.loss, options.head_rows);
+  } else {
+    parts.classifier = make_classifier(spec.model, random);
+    objective = std::make_unique<ClassLoss>(*parts.classifier);
+  }
+  parts.optimizer = make_optimizer(spec.optimizer, parts.trained().trainable_parameters(),
+                                   spec.optimizer_settings);
+  if (spec.average > 0)
+    parts.average = std::make_unique<WeightAverage>(parts.trained().named_parameters(),
+                                                    WeightAverageOptions{.decay = spec.average});
+  parts.step = std::make_unique<TrainStep>(std::move(objective), *parts.optimizer,
+                                           parts.average.get(), Schedule(spec.schedule), options);
   return parts;
+}
+
+TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model, Device target) {
+  StepSpec spec = step_spec(config, model, target);
+  spec.is_on_paper = default_device() == Device::null();
+  return make_parts(spec);
 }
 
 }  // namespace brrr

@@ -1,5 +1,5 @@
-// The parts of a training step by configuration: model, optimizer, average of the weights, schedule and the
-// step over them. On the cpu to train; inside DeviceScope(Device::null()) to plan.
+// A training step by its specification: model, optimizer, average of the weights and the step over them. On a device
+// to train; on paper to plan.
 #pragma once
 
 #include <memory>
@@ -7,23 +7,29 @@
 #include "brrr/device/default_device.h"
 #include "brrr/train/config.h"
 #include "brrr/train/step.h"
+#include "brrr/train/step_spec.h"
 
 namespace brrr {
 
-// Settings that are still open are an Error here: resolve_sizes (auto_size.h) closes them.
 struct TrainingParts {
   std::unique_ptr<LanguageModel> model;
+  std::unique_ptr<Layer> classifier;  // in place of `model`
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<WeightAverage> average;  // null: none is kept
   std::unique_ptr<TrainStep> step;
+
+  const Module& trained() const;  // the language model or the classifier
 };
-// `target` is the device that the step will run on, also where it is only planned.
+TrainingParts make_parts(const StepSpec& spec);
+// Settings that are still open are an Error here: resolve_sizes (auto_size.h) closes them. `target` is the device that
+// the step will run on, also where it is only planned: inside DeviceScope(Device::null()).
 TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model,
                          Device target = default_device());
 
+OptimizerSettings optimizer_settings(const OptimizerConfig& config);
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                           std::vector<NamedTensor> parameters);
-Schedule make_schedule(const TrainConfig& config);
+ScheduleOptions schedule_options(const TrainConfig& config);
 CrossEntropyOptions loss_options(const TrainConfig& config);
 PipelineOptions pipeline_options(const TrainConfig& config, Device target = default_device());
 

@@ -95,14 +95,12 @@ void describe_speed(TrainPlan& plan, const Prediction& prediction) {
 
 TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Rates& rates,
                         Bytes data_bytes) {
-  const Device target = default_device();  // where the run will be
+  const StepSpec spec = on_paper(step_spec(config, model, default_device()));
   const DeviceScope scope(Device::null());
-  TrainingParts parts = make_parts(config, model, target);
+  TrainingParts parts = make_parts(spec);
   const int64_t rows = rows_per_step(config), context = resolved(config.model.context);
   const Batch batch = null_batch(rows, context);
-  PipelineOptions pipeline = pipeline_options(config, target);
-  pipeline.device = target.kind == DeviceKind::cuda ? target : Device::null();
-  const PlannedProgram program = plan_program(parts.step->trace(batch), pipeline);
+  const PlannedProgram program = plan_program(parts.step->trace(batch), pipeline_of(spec));
   const Prediction prediction = predict(program.kernels, program.plan, rates);
 
   TrainPlan plan;

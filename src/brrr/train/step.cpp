@@ -19,13 +19,13 @@ namespace brrr {
 namespace {
 
 // The inputs of the program, in this order; documents only where they are wanted.
-enum Input : size_t { kTokens, kTargets, kKeys, kNumber, kLossLimit, kNormLimit, kDocuments };
-constexpr const char* kInputNames[] = {"tokens",     "targets",    "dropout keys", "step",
-                                       "loss limit", "norm limit", "documents"};
+enum Input : size_t { kData, kTargets, kKeys, kNumber, kLossLimit, kNormLimit, kDocuments };
+constexpr const char* kNamesBehindData[] = {"targets",    "dropout keys", "step",
+                                            "loss limit", "norm limit",   "documents"};
 // Its results.
 enum Output : int { kLoss, kNorm, kApplied, kSquares, kActivations };
 
-Device device_of(const LanguageModel& model) { return model.parameters().front().device(); }
+Device device_of(const Module& model) { return model.parameters().front().device(); }
 
 Tensor number(double value, Device device) {
   return full({}, value, {.dtype = DType::f64, .device = device});
@@ -36,17 +36,15 @@ Tensor counted(const Tensor& targets, int64_t ignored) {
   return cast(sum(not_equal(targets, static_cast<double>(ignored))), DType::f32);
 }
 
-// The parts that report a largest activation, from a trace that is thrown away.
-std::vector<std::string> find_activation_names(const LanguageModel& model) {
-  NoGrad looking_only;
-  Tracer tracer;
-  std::vector<NamedTensor> largest;
-  const Tensor tokens = tracer.add_input({.shape = {1, 1}, .dtype = DType::i64}, device_of(model),
-                                         kInputNames[kTokens]);
-  model.hidden(tokens, {.largest_activations = &largest});
-  std::vector<std::string> names;
-  for (const NamedTensor& each : largest) names.push_back(each.name);
-  return names;
+// Handles for these tensors, as inputs of the trace under way.
+std::vector<Tensor> trace_inputs(Tracer& tracer, std::span<const Tensor> given,
+                                 std::string_view data_name) {
+  std::vector<Tensor> handles;
+  for (size_t i = 0; i < given.size(); ++i)
+    handles.push_back(tracer.add_input(
+        given[i].type(), given[i].device(),
+        std::string(i == kData ? data_name : std::string_view(kNamesBehindData[i - 1]))));
+  return handles;
 }
 
 // Row i is the key of micro-batch i: draws of the stream "dropout", counted through the run.
@@ -67,15 +65,22 @@ Batch null_batch(int64_t rows, int64_t context) {
 
 TrainStep::TrainStep(const LanguageModel& model, Optimizer& optimizer, WeightAverage* average,
                      const Schedule& schedule, const TrainStepOptions& options)
-    : model_(model),
+    : TrainStep(std::make_unique<TokenLoss>(model, options.loss, options.head_rows), optimizer,
+                average, schedule, options) {}
+
+TrainStep::TrainStep(std::unique_ptr<Objective> objective, Optimizer& optimizer,
+                     WeightAverage* average, const Schedule& schedule,
+                     const TrainStepOptions& options)
+    : objective_(std::move(objective)),
       optimizer_(optimizer),
       average_(average),
       schedule_(schedule),
       options_(options),
       compiled_([this](std::span<const Tensor> inputs) { return step(inputs); }, options.pipeline) {
   check(options.accumulate >= 1, "a step has at least one micro-batch, not ", options.accumulate);
-  if (options.activations) activation_names_ = find_activation_names(model);
-  if (options.halts) halted_ = zeros({}, {.dtype = DType::boolean, .device = device_of(model)});
+  if (options.activations) activation_names_ = objective_->activation_names();
+  if (options.halts)
+    halted_ = zeros({}, {.dtype = DType::boolean, .device = device_of(objective_->model())});
 }
 
 // ---- the program ---------------------------------------------------------------------------------
@@ -85,8 +90,7 @@ std::vector<Tensor> TrainStep::backward(const MicroBatch& batch, const Tensor& s
   const ForwardInputs inputs{.dropout_key = batch.dropout_key,
                              .documents = batch.documents,
                              .largest_activations = options_.activations ? &largest : nullptr};
-  const LanguageLoss losses =
-      model_.losses(batch.tokens, batch.targets, inputs, options_.loss, options_.head_rows);
+  const LanguageLoss losses = objective_->losses(batch.data, batch.targets, inputs);
   const Tensor total = share.defined() ? losses.total * share : losses.total;
   std::vector<Tensor> results = grad(total, optimizer_.parameters());
   const Tensor shown = losses.cross_entropy.detach();
@@ -97,20 +101,25 @@ std::vector<Tensor> TrainStep::backward(const MicroBatch& batch, const Tensor& s
 }
 
 std::vector<Tensor> TrainStep::accumulated(std::span<const Tensor> inputs) {
-  const Tensor &tokens = inputs[kTokens], &targets = inputs[kTargets];
-  const Device device = tokens.device();
-  const int64_t parts = options_.accumulate, context = tokens.dim(1);
-  const auto dealt = [&](const Tensor& x) { return reshape(x, {parts, -1, context}); };
+  const Tensor &data = inputs[kData], &targets = inputs[kTargets];
+  const Device device = data.device();
+  const int64_t parts = options_.accumulate;
+  const auto dealt = [&](const Tensor& x) {
+    Shape shape = x.shape();
+    shape[0] /= parts;
+    shape.insert(0, parts);
+    return reshape(x, shape);
+  };
   const std::optional<int64_t> ignored = options_.loss.ignore_index;
   const Tensor all = ignored ? maximum(counted(targets, *ignored), 1.0) : Tensor();
-  std::vector<Tensor> sliced{dealt(tokens), dealt(targets), inputs[kKeys]};
+  std::vector<Tensor> sliced{dealt(data), dealt(targets), inputs[kKeys]};
   if (options_.document_mask) sliced.push_back(dealt(inputs[kDocuments]));
   const Tensor count =
       full({}, static_cast<double>(parts), {.dtype = DType::i64, .device = device});
   return repeat(count, sliced, [&](const Tensor&, std::span<const Tensor> part) {
     const Tensor share = ignored ? counted(part[1], *ignored) / all
                                  : full({}, 1 / static_cast<double>(parts), {.device = device});
-    return backward({.tokens = part[0],
+    return backward({.data = part[0],
                      .targets = part[1],
                      .dropout_key = part[2],
                      .documents = options_.document_mask ? part[3] : Tensor()},
@@ -121,11 +130,11 @@ std::vector<Tensor> TrainStep::accumulated(std::span<const Tensor> inputs) {
 Tensors TrainStep::step(std::span<const Tensor> inputs) {
   activations_.clear();
   for (size_t i = 0; i < activation_names_.size(); ++i)
-    activations_.push_back(zeros({}, {.device = inputs[kTokens].device()}));
+    activations_.push_back(zeros({}, {.device = inputs[kData].device()}));
   std::vector<Tensor> grads =
       options_.accumulate > 1
           ? accumulated(inputs)
-          : backward({.tokens = inputs[kTokens],
+          : backward({.data = inputs[kData],
                       .targets = inputs[kTargets],
                       .dropout_key = inputs[kKeys][0],
                       .documents = options_.document_mask ? inputs[kDocuments] : Tensor()},
@@ -141,13 +150,17 @@ Tensors TrainStep::step(std::span<const Tensor> inputs) {
   const auto within = [](const Tensor& x, const Tensor& limit) {
     return logical_and(isfinite(x), less_equal(cast(x, DType::f64), limit));
   };
-  Tensor applies = logical_and(within(loss, inputs[kLossLimit]), within(norm, inputs[kNormLimit]));
+  Tensor applies =
+      options_.guard
+          ? logical_and(within(loss, inputs[kLossLimit]), within(norm, inputs[kNormLimit]))
+          : full({}, 1.0, {.dtype = DType::boolean, .device = loss.device()});
   if (halted_.defined()) {
     applies = logical_and(applies, logical_not(halted_));
     halted_.copy_from(logical_not(applies));
   }
-  optimizer_.update(grads, schedule_.at(inputs[kNumber]), applies);
-  if (average_) average_->update(applies);
+  const Tensor condition = options_.guard ? applies : Tensor();
+  optimizer_.update(grads, schedule_.at(inputs[kNumber]), condition);
+  if (average_) average_->update(condition);
   Tensors results{loss, norm, applies, stack(squares)};
   if (!activations_.empty()) results.push_back(stack(activations_));
   activations_.clear();
@@ -186,20 +199,33 @@ StepResult TrainStep::finish(PendingResults started) const {
 }
 
 Graph TrainStep::trace(const Batch& batch) {
-  const std::vector<Tensor> given = inputs_of(batch, 0, {});
+  const std::vector<Tensor> given = inputs_of(batch);  // outside of the trace: they are its inputs
   Tracer tracer;
-  std::vector<Tensor> handles;
-  for (const Tensor& x : given)
-    handles.push_back(tracer.add_input(x.type(), x.device(), kInputNames[handles.size()]));
-  return tracer.finish(step(handles));
+  return tracer.finish(step(trace_inputs(tracer, given, objective_->data_name())));
+}
+
+Graph TrainStep::trace_forward(const Batch& batch) {
+  NoGrad forward_only;
+  Tracer tracer;
+  const std::vector<Tensor> handles =
+      trace_inputs(tracer, std::vector{batch.inputs, batch.targets}, objective_->data_name());
+  const Tensors results{objective_->losses(handles[kData], handles[kTargets], {}).total};
+  name_states(objective_->model().named_parameters());
+  return tracer.finish(results);
+}
+
+Tensors TrainStep::run_eager(const Batch& batch) {
+  std::vector<Tensor> inputs = inputs_of(batch);
+  for (Tensor& x : inputs) x = to(x, device_of(objective_->model()));
+  return step(inputs);
 }
 
 Executable& TrainStep::executable(const Batch& batch) {
-  return compiled_.executable(inputs_of(batch, 0, {}));
+  return compiled_.executable(inputs_of(batch));
 }
 
 std::vector<NamedTensor> TrainStep::program_states(const Batch& batch) {
-  std::vector<NamedTensor> owned = model_.named_parameters();
+  std::vector<NamedTensor> owned = objective_->model().named_parameters();
   for (const NamedTensor& each : optimizer_.states()) owned.push_back(each);
   if (average_) {
     for (const NamedTensor& each : average_->states()) owned.push_back(each);

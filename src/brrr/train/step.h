@@ -13,20 +13,21 @@
 #include <vector>
 
 #include "brrr/data/batches.h"
-#include "brrr/nn/models.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/optim/schedule.h"
 #include "brrr/optim/weight_average.h"
 #include "brrr/runtime/compile.h"
+#include "brrr/train/objective.h"
 
 namespace brrr {
 
 struct TrainStepOptions {
-  CrossEntropyOptions loss;
-  int64_t accumulate = 1;   // micro-batches; the rows of a batch are dealt out among them
-  double clip = 1;          // 0: none
-  bool activations = true;  // largest |x| that each layer passes on
+  CrossEntropyOptions loss;  // of a language model
+  int64_t accumulate = 1;    // micro-batches; the rows of a batch are dealt out among them
+  double clip = 1;           // 0: none
+  bool activations = true;   // largest |x| that each layer passes on
   bool document_mask = false;
+  bool guard = true;  // updates depend on the limits of the step; false: every one is made
   uint64_t dropout_seed = 0;
   bool halts = false;     // behind a refused update: no other is made
   int64_t head_rows = 0;  // of the head's matrix inside the program (vocab_padding.h); 0: its own
@@ -50,7 +51,9 @@ struct StepResult {
 
 class TrainStep {
  public:
-  // All of them must outlive the step. `average` may be null.
+  // All that is given by reference must outlive the step. `average` may be null.
+  TrainStep(std::unique_ptr<Objective> objective, Optimizer& optimizer, WeightAverage* average,
+            const Schedule& schedule, const TrainStepOptions& options);
   TrainStep(const LanguageModel& model, Optimizer& optimizer, WeightAverage* average,
             const Schedule& schedule, const TrainStepOptions& options);
 
@@ -63,6 +66,11 @@ class TrainStep {
 
   // The traced step for batches like this one; on the null device it has shapes and a price.
   Graph trace(const Batch& batch);
+  Graph trace_forward(const Batch& batch);  // from the inputs of one micro-batch to the loss
+  // What the program is called with, and the same step op by op, on the device of the model.
+  std::vector<Tensor> inputs_of(const Batch& batch, int64_t step = 0,
+                                const StepLimits& limits = {}) const;
+  Tensors run_eager(const Batch& batch);
   // The program for batches like this one, compiled now if there is none yet.
   Executable& executable(const Batch& batch);
   // States of the program that neither model nor optimizer own: scales and histories of low precision.
@@ -71,15 +79,14 @@ class TrainStep {
   const std::vector<std::string>& activation_names() const { return activation_names_; }
 
  private:
-  std::vector<Tensor> inputs_of(const Batch& batch, int64_t step, const StepLimits& limits) const;
   Tensors step(std::span<const Tensor> inputs);
   struct MicroBatch {
-    Tensor tokens, targets, dropout_key, documents;
+    Tensor data, targets, dropout_key, documents;
   };
   std::vector<Tensor> backward(const MicroBatch& batch, const Tensor& share);
   std::vector<Tensor> accumulated(std::span<const Tensor> inputs);
 
-  const LanguageModel& model_;
+  std::unique_ptr<Objective> objective_;
   Optimizer& optimizer_;
   WeightAverage* average_;
   Schedule schedule_;

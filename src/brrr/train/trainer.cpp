@@ -218,7 +218,7 @@ struct Trainer::State {
 
   Stepped finish_oldest() {
     const auto [batch, spikes, result, seconds] = queue.finish();
-    const double rate = make_schedule(config).at(at.step);
+    const double rate = Schedule(schedule_options(config)).at(at.step);
     at.step += 1;
     at.seconds += seconds;
     const double per_second = static_cast<double>(batch.inputs.numel()) / seconds;

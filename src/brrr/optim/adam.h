@@ -1,51 +1,9 @@
-// Rules that divide by the size that gradients had: AdaGrad, RMSProp, Adam and AdamW.
+// Adam and AdamW: averages of the gradient and of its square.
 #pragma once
 
-#include "brrr/optim/update_rule.h"
+#include "brrr/optim/registry.h"
 
 namespace brrr {
-
-struct AdaGradOptions {
-  double eps = 1e-5;        // inside the root
-  double weight_decay = 0;  // added to the gradient
-  std::vector<ParameterGroup> groups = {};
-  StatePrecision state_precision = StatePrecision::as_parameter;
-};
-// s += g^2;  p -= rate g / sqrt(s + eps)
-class AdaGrad : public Optimizer {
- public:
-  explicit AdaGrad(std::vector<NamedTensor> parameters, const AdaGradOptions& options = {});
-  std::string_view name() const override { return "adagrad"; }
-
- protected:
-  Tensor direction(const Update& update) override;
-
- private:
-  AdaGradOptions options_;
-  State squares_;
-};
-
-struct RmsPropOptions {
-  double alpha = 0.99, eps = 1e-8;
-  double momentum = 0;
-  bool centered = false;    // divides by the deviation: g^2 less the square of the average g
-  double weight_decay = 0;  // added to the gradient
-  std::vector<ParameterGroup> groups = {};
-  StatePrecision state_precision = StatePrecision::as_parameter;
-};
-// s = alpha s + (1 - alpha) g^2;  b = momentum b + g / (sqrt(s) + eps);  p -= rate b
-class RmsProp : public Optimizer {
- public:
-  explicit RmsProp(std::vector<NamedTensor> parameters, const RmsPropOptions& options = {});
-  std::string_view name() const override { return "rmsprop"; }
-
- protected:
-  Tensor direction(const Update& update) override;
-
- private:
-  RmsPropOptions options_;
-  State squares_, mean_, velocity_;
-};
 
 struct MomentRates {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
@@ -87,5 +45,7 @@ class AdamW : public Adam {
   explicit AdamW(std::vector<NamedTensor> parameters, const AdamWOptions& options = {});
   std::string_view name() const override { return "adamw"; }
 };
+
+extern const OptimizerEntry adam_entry, adamw_entry;
 
 }  // namespace brrr

@@ -1,0 +1,37 @@
+// Steps on paper for tests of passes and prices: without the largest activations that layers report, so that what is
+// counted is the model's and the update's, and with exactly these options of the compiler.
+#pragma once
+
+#include "brrr/train/parts.h"
+#include "brrr/train/vocab_padding.h"
+
+namespace brrr {
+
+inline StepSpec plain_step(std::string_view model, const StepSizes& sizes,
+                           const PipelineOptions& pipeline = {}) {
+  StepSpec spec = on_paper(named_step(model, sizes, pipeline.device.value_or(Device::cpu())));
+  spec.activations = false;
+  spec.pipeline = pipeline;
+  return spec;
+}
+
+// The same on the host, with what it is called with. Its graph may be planned for any device.
+struct HostStep {
+  TrainingParts parts;
+  Batch batch;
+  std::vector<Tensor> inputs;
+
+  explicit HostStep(StepSpec spec) {
+    spec.is_on_paper = false;
+    const int64_t vocab = vocab_of(std::get<ModelConfig>(spec.model));
+    spec.pad_vocab = std::to_string(padded_vocab(vocab, "auto", spec.target));
+    spec.target = Device::cpu();
+    spec.pipeline.device.reset();
+    parts = make_parts(spec);
+    batch = make_batch(spec);
+    inputs = parts.step->inputs_of(batch);
+  }
+  Graph trace() const { return parts.step->trace(batch); }
+};
+
+}  // namespace brrr
