@@ -51,6 +51,12 @@ Target device_target(int index) {
 
 }  // namespace
 
+Device Target::device() const {
+  check(!is_planned_only(*this), "a program for ", name,
+        " can be planned here and not run: this machine has no such device");
+  return index ? Device::cuda(*index) : Device::cpu();
+}
+
 const Target& cpu_target() {
   static const Target target{.name = "cpu", .backend = &cpu_backend(), .index = std::nullopt};
   return target;

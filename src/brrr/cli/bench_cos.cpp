@@ -78,7 +78,7 @@ void run_cos_on_gpu(const Options& options, Device device) {
 
 void run_cos(Options options) {
   const Device device = options.device.device();
-  const bool is_gpu = device.kind == DeviceKind::cuda;
+  const bool is_gpu = device.is_accelerator();
   if (options.elements == 0) options.elements = int64_t{1} << (is_gpu ? 26 : 22);
   if (is_gpu) return run_cos_on_gpu(options, device);
   const int64_t count = (options.elements + kPiece - 1) / kPiece * kPiece;

@@ -112,7 +112,7 @@ void run_intensity_on_gpu(const Options& options, Device device) {
 }
 
 void run_intensity(const Options& options) {
-  if (const Device device = options.device.device(); device.kind == DeviceKind::cuda)
+  if (const Device device = options.device.device(); device.is_accelerator())
     return run_intensity_on_gpu(options, device);
   const Tensor x = zeros({options.elements});
   const std::vector<Point> points = measure_points(x, options.rounds);

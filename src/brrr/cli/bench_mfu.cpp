@@ -92,7 +92,7 @@ void run_mfu(const Options& options) {
   const GpuList list = list_gpus();
   check(!list.gpus.empty(), "bench mfu: there is no GPU: ", list.reason);
   const Device device = options.device.device();
-  check(device.kind == DeviceKind::cuda, "bench mfu: ", device, " is no GPU; use --device cuda");
+  check(device.is_accelerator(), "bench mfu: ", device, " is no GPU; use --device cuda");
   const std::string& name = list.gpus[static_cast<size_t>(device.index)].name;
   const std::vector<Row> rows = measure(options, device.index, device_from_driver_name(name));
   options.json ? print_json(rows, options, name) : print_table(rows, options, name);

@@ -93,7 +93,7 @@ StepSeconds measure(const MadeStep& plain_step, const MadeStep& fused_step, int 
 }
 
 void run_step(const Options& options) {
-  const StepSpec spec = options.model.on(options.device.device());
+  const StepSpec spec = options.model.on(options.device.target());
   StepSpec bare = spec;
   for (std::string_view pass : optimising_passes()) bare.pipeline = without(bare.pipeline, pass);
   const MadeStep plain(bare), fused(spec);

@@ -74,7 +74,7 @@ Rates measure_gpu(const Options& options, Device device) {
                                  }};
   std::optional<PlannedProgram> program;
   if (!options.model.model.empty()) {
-    program = plan_step(on_paper(options.model.on(device)));
+    program = plan_step(on_paper(options.model.on(target_of(device))));
     calibrate.programs = {&program->kernels};
     calibrate.programs_name = fmt::format("{}, {}", options.model.text(), options.model.precision);
   }
@@ -84,7 +84,7 @@ Rates measure_gpu(const Options& options, Device device) {
 }
 
 Rates measure(const Options& options, Device device) {
-  if (device.kind != DeviceKind::cuda) {
+  if (!device.is_accelerator()) {
     Progress progress(options.rounds, stderr);
     Rates rates = calibrate({.rounds = options.rounds,
                              .on_round = [&](int round) { progress.update(round, "rounds"); }});
@@ -96,7 +96,7 @@ Rates measure(const Options& options, Device device) {
 
 void run_calibrate(const Options& options) {
   const DeviceScope scope(options.device.device());
-  check(options.model.model.empty() || default_device().kind == DeviceKind::cuda,
+  check(options.model.model.empty() || default_device().is_accelerator(),
         "calibrate: --model is for a GPU; on the cpu families alone are measured");
   const std::string path = options.out.empty() ? machine_rates_path() : options.out;
   const Rates rates = measure(options, default_device());

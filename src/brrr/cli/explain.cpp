@@ -8,9 +8,11 @@
 #include "brrr/base/join_names.h"
 #include "brrr/base/units.h"
 #include "brrr/cli/commands.h"
+#include "brrr/cli/device_option.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/rates_option.h"
 #include "brrr/compiler/codegen_cuda.h"
+#include "brrr/device/cuda/runtime.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/verify.h"
 #include "brrr/report/graph_views.h"
@@ -24,7 +26,8 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  std::string graph, stage = "plan", device = "cpu", svg;
+  std::string graph, stage = "plan", svg;
+  DeviceOption device{.name = "cpu"};
   RatesOption rates;
   bool json = false, dot = false;
 };
@@ -34,6 +37,7 @@ struct Explained {
   Graph forward;
   PlannedProgram program;
   RatesOption rates;  // looked for by the stages that price something
+  Target target;
   std::string svg;    // where to draw the plan, if anywhere
 };
 
@@ -57,14 +61,14 @@ std::string show_kept(const Explained& explained, Form form) {
   if (form == Form::dot) return no_dot("remat");
   const Graph& graph = explained.program.graph();
   const std::vector<KeptValue> values =
-      kept_values(graph, remat_rates(find_rates(explained.rates)));
+      kept_values(graph, remat_rates(find_rates(explained.rates, explained.target)));
   return form == Form::json ? kept_values_json(graph, values) : kept_values_text(graph, values);
 }
 
 std::string show_kernels(const Explained& explained, Form form) {
   const PlannedProgram& program = explained.program;
   if (form == Form::dot) return kernels_dot(program.kernels);
-  const Prediction prediction = predict(program.kernels, program.plan, find_rates(explained.rates));
+  const Prediction prediction = predict(program.kernels, program.plan, find_rates(explained.rates, explained.target));
   return form == Form::json ? kernels_json(program.kernels, prediction)
                             : kernels_text(program.kernels, prediction);
 }
@@ -100,7 +104,7 @@ std::string show_plan(const Explained& explained, Form form) {
   const PlannedProgram& program = explained.program;
   if (!explained.svg.empty())
     write_file(explained.svg, memory_timeline_svg(program.kernels, program.plan));
-  const Rates rates = find_rates(explained.rates);
+  const Rates rates = find_rates(explained.rates, explained.target);
   const Prediction prediction = predict(program.kernels, program.plan, rates);
   if (form == Form::json) return plan_json(program, prediction).dump(1);
   const int64_t state = bytes_in(program.kernels, Place::state),
@@ -173,18 +177,23 @@ std::string show_stage(const Explained& explained, std::string_view name, Form f
        ", ", join_names(graph_stages(), &GraphStage::name));
 }
 
-Device target_of(const Options& options) {
-  return parse_device(options.stage == "codegen" ? "cuda:0" : options.device);
+// Generated kernels are those of a GPU: by default of the first one here, or else of an H200.
+Target target_for(const Options& options) {
+  const std::string& name = options.device.name;
+  const bool is_some_gpu = name == "cuda" || (options.stage == "codegen" && name == "cpu");
+  if (!is_some_gpu) return options.device.target();
+  return cuda::gpu_count() > 0 ? target_of(Device::cuda(0)) : parse_target("cuda:h200");
 }
 
 // The model takes no memory, wherever its program would run.
 Explained explain_model(const Options& options) {
-  const StepSpec spec = on_paper(options.model.on(target_of(options)));
+  const StepSpec spec = on_paper(options.model.on(target_for(options)));
   StepSpec micro_batch = spec;
   micro_batch.accumulate = 1;
   return {.forward = make_parts(micro_batch).step->trace_forward(make_batch(micro_batch)),
           .program = plan_step(spec),
           .rates = options.rates,
+          .target = target_for(options),
           .svg = options.svg};
 }
 
@@ -192,10 +201,11 @@ Explained explain_graph(const Options& options) {
   const Graph graph = parse_graph(read_file(options.graph));
   verify(graph, "parse");
   const bool is_step = has_backward(graph) || graph.states.empty();
-  const StepSpec spec = on_paper(options.model.step_of(Gpt2Config{}, target_of(options)));
+  const StepSpec spec = on_paper(options.model.step_of(Gpt2Config{}, target_for(options)));
   return {.forward = graph,
           .program = plan_program(is_step ? graph : differentiate(graph), pipeline_of(spec)),
           .rates = options.rates,
+          .target = target_for(options),
           .svg = options.svg};
 }
 
@@ -232,8 +242,8 @@ void add_explain(CLI::App& app) {
       source->add_option("--graph", options->graph, "File with a graph in text form"));
   command->add_option("--stage", options->stage, "Which stage")->capture_default_str();
   command
-      ->add_option("--device", options->device,
-                   "Whose program: cpu or cuda; neither is needed to show it")
+      ->add_option("--device", options->device.name,
+                   "Whose program: cpu, cuda, cuda:h200, ...; none is needed to show it")
       ->capture_default_str();
   CLI::Option* json = command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--dot", options->dot, "Print Graphviz: pipe it into `dot -Tsvg`")

@@ -56,7 +56,7 @@ CLI::Option* add_model_options(CLI::App& command, ModelOptions& options) {
   return model;
 }
 
-StepSpec ModelOptions::step_of(const StepModel& other, Device target) const {
+StepSpec ModelOptions::step_of(const StepModel& other, const Target& target) const {
   TrainConfig config = default_step_settings(sizes.batch, sizes.seq);
   config.train.accumulate = accumulate;
   config.optimizer.name = optimizer;
@@ -74,7 +74,7 @@ StepSpec ModelOptions::step_of(const StepModel& other, Device target) const {
   return spec;
 }
 
-StepSpec ModelOptions::on(Device target) const {
+StepSpec ModelOptions::on(const Target& target) const {
   return step_of(find_step_model(model, sizes), target);
 }
 

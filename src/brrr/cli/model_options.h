@@ -21,8 +21,8 @@ struct ModelOptions {
   std::vector<std::string> precision_overrides;  // "h.*.attn=f32"
   double memory_budget_mib = 0;                  // for the arena; 0: none
 
-  StepSpec on(Device target) const;
-  StepSpec step_of(const StepModel& other, Device target) const;  // the same of another model
+  StepSpec on(const Target& target) const;
+  StepSpec step_of(const StepModel& other, const Target& target) const;  // the same of another model
   int64_t rows() const { return sizes.batch * accumulate; }       // of a step
   std::string text() const;                                       // "gpt2-124m, batch 64, seq 1024"
 };

@@ -26,7 +26,7 @@ struct Options {
   bool json = false;
   // A cpu shares its clock and memory with everybody else; a GPU is alone.
   double band() const {
-    return given_band.value_or(device.device().kind == DeviceKind::cuda ? 0.10 : 0.15);
+    return given_band.value_or(device.device().is_accelerator() ? 0.10 : 0.15);
   }
 };
 
@@ -114,7 +114,7 @@ void print_tables(const Verification& v, const Options& options) {
 void run(const Options& options) {
   std::optional<Rates> rates;
   if (!options.rates.empty()) rates = load_rates(options.rates);
-  const Verification v = verify_step(options.model.on(options.device.device()),
+  const Verification v = verify_step(options.model.on(options.device.target()),
                                      {.steps = options.steps, .rates = rates ? &*rates : nullptr});
   options.json ? print_json(v, options) : print_tables(v, options);
   if (!v.memory_is_exact()) throw CheckFailed("the memory of the step is not what was predicted");

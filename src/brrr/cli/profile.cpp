@@ -32,7 +32,7 @@ BatchTest test_batch(const Options& options, Executable& once, std::span<const T
                      const Profile& profile) {
   ModelOptions doubled = options.model;
   doubled.sizes.batch *= 2;
-  const StepSpec spec = doubled.on(options.device.device());
+  const StepSpec spec = doubled.on(options.device.target());
   const TrainingParts twice = make_parts(spec);
   const Batch batch = make_batch(spec);
   Executable& program = twice.step->executable(batch);
@@ -57,7 +57,7 @@ BatchTest test_batch(const Options& options, Executable& once, std::span<const T
 
 // The same step in another precision: another program, planned without memory.
 PlannedProgram plan_in(Precision precision, const ModelOptions& model) {
-  StepSpec spec = on_paper(model.on(default_device()));
+  StepSpec spec = on_paper(model.on(target_of(default_device())));
   spec.pipeline.precision.policy = precision;
   return plan_step(spec);
 }
@@ -73,13 +73,13 @@ double price(const WhatIf& what_if, const Executable& program, const ModelOption
 void run_profile(const Options& options) {
   const DeviceScope scope(options.device.device());
   const WhatIf what_if = parse_what_if(options.what_if);
-  const StepSpec spec = options.model.on(options.device.device());
+  const StepSpec spec = options.model.on(options.device.target());
   const TrainingParts parts = make_parts(spec);
   const Batch batch = make_batch(spec);
   Executable& program = parts.step->executable(batch);
   std::unique_ptr<Calibrator> calibrator;
   MeasureOptions measure{.steps = options.steps};
-  const bool is_gpu = default_device().kind == DeviceKind::cuda;
+  const bool is_gpu = default_device().is_accelerator();
   if (options.calibrate && !is_gpu) {
     calibrator = std::make_unique<Calibrator>();
     measure.between = [&] { calibrator->round(); };
@@ -95,7 +95,7 @@ void run_profile(const Options& options) {
                       : options.calibrate && is_gpu
                           ? calibrate_cuda(default_device(), {.programs = {&program.kernels()},
                                                               .programs_name = "this step"})
-                          : find_rates(options.rates);
+                          : find_rates(options.rates, spec.target);
   const PlannedProgram in_bf16 = plan_in(Precision::bf16_mixed, options.model);
   ProfileReport report{
       .title = fmt::format("{}: {} parameters, {} kernels", options.model.text(),

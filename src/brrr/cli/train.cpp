@@ -26,7 +26,7 @@ struct Arguments {
   std::map<std::string, std::string, std::less<>> given;  // settings by key
   RatesOption rates;
   int threads = 0;
-  bool resume = false, dry_run = false, json = false;
+  bool resume = false, dry_run = false, kernels = false, json = false;
   DeviceOption device;
 };
 
@@ -63,7 +63,10 @@ std::filesystem::path folder_of(const Arguments& arguments) {
 }
 
 void run_train(const Arguments& arguments) {
-  const DeviceScope scope(arguments.device.device());
+  const Target target = arguments.device.target();
+  check(arguments.dry_run || !is_planned_only(target), "--device ", arguments.device.name,
+        ": this machine has no such GPU; --dry-run plans the run for it");
+  const DeviceScope scope(is_planned_only(target) ? Device::cpu() : target.device());
   check(
       !arguments.resume || arguments.config.empty(),
       "--resume has the settings of the run itself; change single ones by flags, not by --config");
@@ -74,14 +77,15 @@ void run_train(const Arguments& arguments) {
   const std::filesystem::path folder = folder_of(arguments);
   RunRequest request{.config = config_of(arguments, folder),
                      .folder = folder,
-                     .rates = [&] { return find_rates_quickly(arguments.rates); },
+                     .target = target,
+                     .rates = [&] { return find_rates_quickly(arguments.rates, target); },
                      .resume = arguments.resume};
   // Tensor cores multiply bf16 many times faster than f32.
   const bool is_open = !arguments.resume && arguments.config.empty() &&
                        arguments.given.find("train.precision") == arguments.given.end();
-  if (is_open && default_device().kind == DeviceKind::cuda)
+  if (is_open && target.has_tensor_cores())
     request.config.train.precision = Precision::bf16_mixed;
-  TrainView view({.folder = folder, .json = arguments.json});
+  TrainView view({.folder = folder, .json = arguments.json, .kernels = arguments.kernels});
   if (arguments.dry_run) {
     view.show_plan(plan_run(request));
     return;
@@ -117,6 +121,9 @@ void add_train(CLI::App& app) {
                       "On a GPU: algorithms.txt of another run, to compute its bits again");
   command->add_flag("--dry-run", arguments->dry_run,
                     "Print plan, memory, time and disk; train nothing");
+  command
+      ->add_flag("--kernels", arguments->kernels, "With --dry-run: list the kernels of a step")
+      ->needs("--dry-run");
   command->add_option("--threads", arguments->threads, "Threads (all cores that may be used)");
   command->add_flag("--json", arguments->json, "Print JSON at the end and no progress");
   add_rates_option(*command, arguments->rates);

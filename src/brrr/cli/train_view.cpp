@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/base/thread_pool.h"
+#include "brrr/cli/kernel_view.h"
 #include "brrr/report/run_report.h"
 #include "brrr/report/table.h"
 #include "brrr/train/learning_regime.h"
@@ -35,10 +36,11 @@ nlohmann::json data_json(const CorpusFacts& data) {
           {"sources", sources}};
 }
 
-nlohmann::json plan_json(const PlannedRun& planned) {
+nlohmann::json plan_json(const PlannedRun& planned, bool with_kernels) {
   const TrainPlan& plan = planned.plan;
   const auto steps = static_cast<double>(resolved(planned.run.config.train.steps));
-  return {{"model", nlohmann::json::parse(to_json(planned.run.model))},
+  nlohmann::json json = {{"model", nlohmann::json::parse(to_json(planned.run.model))},
+          {"target", plan.target.name},
           {"data", data_json(planned.data)},
           {"parameters", plan.parameters},
           {"steps", resolved(planned.run.config.train.steps)},
@@ -55,6 +57,8 @@ nlohmann::json plan_json(const PlannedRun& planned) {
           {"speed_regime", plan.speed_regime},
           {"reasons", planned.run.reasons},
           {"config", to_toml(planned.run.config)}};
+  if (with_kernels) json["kernels"] = kernels_json(plan.launches);
+  return json;
 }
 
 // "loss 2.31  12,345 tok/s  MFU 31 %  210 MiB"
@@ -78,7 +82,7 @@ void TrainView::say(const std::string& text) {
 
 void TrainView::show_plan(const PlannedRun& planned) const {
   if (options_.json) {
-    std::puts(plan_json(planned).dump(1).c_str());
+    std::puts(plan_json(planned, options_.kernels).dump(1).c_str());
     return;
   }
   const TrainPlan& plan = planned.plan;
@@ -103,6 +107,7 @@ void TrainView::show_plan(const PlannedRun& planned) const {
   for (const std::string& reason : planned.run.reasons) fmt::print("       {}\n", reason);
   fmt::print("\n{}\n{}; {}\n", table.text(), plan.speed_regime, plan.speed_advice);
   if (!planned.lack.empty()) fmt::print("\nit would be refused: {}\n", planned.lack);
+  if (options_.kernels) print_kernels(plan.launches);
 }
 
 void TrainView::show_start(const PlannedRun& planned) {

@@ -14,7 +14,8 @@ namespace brrr::cli {
 
 struct TrainViewOptions {
   std::filesystem::path folder;
-  bool json = false;  // one object at the end, and nothing before it
+  bool json = false;     // one object at the end, and nothing before it
+  bool kernels = false;  // a plan lists the kernels of its step
 };
 
 class TrainView {

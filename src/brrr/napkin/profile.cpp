@@ -34,7 +34,7 @@ void add_to(ProfileRow& row, const KernelProfile& kernel) {
 class WholeSteps {
  public:
   explicit WholeSteps(Executable& program) : program_(program) {
-    if (program.device().kind == DeviceKind::cuda) stream_ = cuda::stream(program.device().index);
+    if (program.device().is_accelerator()) stream_ = cuda::stream(program.device().index);
   }
 
   void run(std::span<const Tensor> inputs) {

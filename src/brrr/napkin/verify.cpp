@@ -41,14 +41,14 @@ std::vector<TensorType> input_types(const Graph& graph) {
 }
 
 // The arena, the states that precision adds, and on a GPU the places of inputs and results.
-int64_t program_bytes(const PlannedProgram& program, size_t own_states, Device device) {
+int64_t program_bytes(const PlannedProgram& program, size_t own_states, const Target& target) {
   int64_t bytes = program.plan.arena_bytes;
   const Graph& last = program.graph();
   for (size_t i = own_states; i < last.states.size(); ++i) {
     const TensorType& type = last.type(last.states[i].before);
     bytes += storage_bytes(type.dtype, numel(type.shape));
   }
-  if (device.kind != DeviceKind::cuda) return bytes;
+  if (!target.is_accelerator()) return bytes;
   const Bytes slots = slot_bytes(input_types(last)) + slot_bytes(program.kernels.outputs);
   return bytes + (slots + side_bytes(program.kernels)).value();
 }
@@ -70,7 +70,7 @@ MadeStep make_step(const StepSpec& spec, Device counted) {
 PlannedMemory plan_memory_of(const StepSpec& spec) {
   MadeStep step = make_step(spec, Device::null());
   PlannedMemory planned{.made = step.made};
-  if (spec.target.kind == DeviceKind::cuda) planned.made[static_cast<size_t>(Category::data)] = 0;
+  if (spec.target.is_accelerator()) planned.made[static_cast<size_t>(Category::data)] = 0;
   Graph joint = step.parts.step->trace(step.batch);
   const size_t own_states = joint.states.size();
   planned.program =
@@ -79,7 +79,7 @@ PlannedMemory plan_memory_of(const StepSpec& spec) {
 }
 
 std::optional<DriverMemory> driver_memory(Device device) {
-  if (device.kind != DeviceKind::cuda) return {};
+  if (!device.is_accelerator()) return {};
   const cuda::MemoryState state = cuda::memory_state(device.index);
   return DriverMemory{.books = ledger(device).live().value(),
                       .held = state.held_by_brrr,
@@ -94,7 +94,7 @@ bool Verification::memory_is_exact() const {
 }
 
 Verification verify_step(const StepSpec& spec, const VerifyOptions& verify) {
-  const Device device = spec.target;
+  const Device device = spec.target.device();
   const DeviceScope scope(device);
   const PlannedMemory planned = plan_memory_of(on_paper(spec));
   const MadeStep step = make_step(spec, device);

@@ -35,12 +35,11 @@ CrossEntropyOptions loss_options(const TrainConfig& config) {
   return options;
 }
 
-PipelineOptions pipeline_options(const TrainConfig& config, Device target) {
+PipelineOptions pipeline_options(const TrainConfig& config, const Target& target) {
   PipelineOptions options;
-  const bool has_tensor_cores = target.kind == DeviceKind::cuda;
   options.precision.policy = config.train.precision;
   options.precision.matmul = config.train.matmul_precision.value_or(
-      has_tensor_cores ? MatmulPrecision::tf32 : MatmulPrecision::ieee);
+      target.has_tensor_cores() ? MatmulPrecision::tf32 : MatmulPrecision::ieee);
   for (const std::string& text : config.train.precision_of)
     options.precision.overrides.push_back(parse_precision_override(text));
   options.remat.policy = config.train.recompute;
@@ -106,7 +105,8 @@ TrainingParts make_parts(const StepSpec& spec) {
   return parts;
 }
 
-TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model, Device target) {
+TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model,
+                         const Target& target) {
   StepSpec spec = step_spec(config, model, target);
   spec.is_on_paper = default_device() == Device::null();
   return make_parts(spec);

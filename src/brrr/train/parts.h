@@ -21,17 +21,17 @@ struct TrainingParts {
   const Module& trained() const;  // the language model or the classifier
 };
 TrainingParts make_parts(const StepSpec& spec);
-// Settings that are still open are an Error here: resolve_sizes (auto_size.h) closes them. `target` is the device that
-// the step will run on, also where it is only planned: inside DeviceScope(Device::null()).
+// Settings that are still open are an Error here: resolve_sizes (auto_size.h) closes them. `target` is what
+// the step is compiled for, also where it is only planned: inside DeviceScope(Device::null()).
 TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model,
-                         Device target = default_device());
+                         const Target& target = target_of(default_device()));
 
 OptimizerSettings optimizer_settings(const OptimizerConfig& config);
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
                                           std::vector<NamedTensor> parameters);
 ScheduleOptions schedule_options(const TrainConfig& config);
 CrossEntropyOptions loss_options(const TrainConfig& config);
-PipelineOptions pipeline_options(const TrainConfig& config, Device target = default_device());
+PipelineOptions pipeline_options(const TrainConfig& config, const Target& target);
 
 // Rows of one step, all micro-batches together.
 int64_t rows_per_step(const TrainConfig& config);

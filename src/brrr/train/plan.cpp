@@ -93,9 +93,9 @@ void describe_speed(TrainPlan& plan, const Prediction& prediction) {
 
 }  // namespace
 
-TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Rates& rates,
-                        Bytes data_bytes) {
-  const StepSpec spec = on_paper(step_spec(config, model, default_device()));
+TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Target& target,
+                        const Rates& rates, Bytes data_bytes) {
+  const StepSpec spec = on_paper(step_spec(config, model, target));
   const DeviceScope scope(Device::null());
   TrainingParts parts = make_parts(spec);
   const int64_t rows = rows_per_step(config), context = resolved(config.model.context);
@@ -104,6 +104,7 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
   const Prediction prediction = predict(program.kernels, program.plan, rates);
 
   TrainPlan plan;
+  plan.target = target;
   plan.parameters = parts.model->parameter_count();
   plan.states = bytes_in(program.kernels, Place::state);
   plan.arena = Bytes(program.plan.arena_bytes);
@@ -124,6 +125,7 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
   plan.calibrated = prediction.calibrated;
   plan.memory_bandwidth = BytesPerSecond(far_bandwidth(rates));
   plan.kernels = facts_of(program.kernels, prediction);
+  plan.launches = kernel_lines(program.kernels, program.plan, rates);
   plan.memory_timeline = memory_moments(program.kernels, program.plan);
   describe_speed(plan, prediction);
   return plan;

@@ -8,7 +8,9 @@
 
 #include "brrr/account/rates.h"
 #include "brrr/base/units.h"
+#include "brrr/compiler/target.h"
 #include "brrr/nn/models.h"
+#include "brrr/runtime/kernel_lines.h"
 #include "brrr/runtime/predict.h"
 #include "brrr/train/config.h"
 #include "brrr/train/run_log.h"
@@ -16,6 +18,7 @@
 namespace brrr {
 
 struct TrainPlan {
+  Target target = {};  // what it is planned for
   int64_t parameters = 0;
   // Memory: parameters and states; what a step holds at its fullest; what a checkpoint copies while it is
   // written; batches made ahead, evaluation and samples.
@@ -29,6 +32,7 @@ struct TrainPlan {
   BytesPerSecond memory_bandwidth;  // of the rates that it was predicted by
   double compute_share = 0, bandwidth_share = 0, overhead_share = 0;  // of step_seconds
   std::vector<KernelFact> kernels;                                    // the longest first
+  std::vector<KernelLine> launches;                                   // all, in launch order
 
   std::vector<MemoryMoment> memory_timeline;  // of the arena
 
@@ -42,7 +46,7 @@ inline constexpr std::string_view kMfuConvention =
     "measured f32 peak of all threads";
 
 // `data_bytes` is what RUN/data takes.
-TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Rates& rates,
-                        Bytes data_bytes);
+TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Target& target,
+                        const Rates& rates, Bytes data_bytes);
 
 }  // namespace brrr

@@ -7,10 +7,10 @@
 namespace brrr {
 namespace {
 
-Bytes memory_needed(const TrainConfig& config, const ModelConfig& model) {
+Bytes memory_needed(const TrainConfig& config, const ModelConfig& model, const Target& target) {
   const Rates any = rates_from_peaks(
       "any", {.flops_per_second = 1e11, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
-  return plan_training(config, model, any, Bytes()).memory();
+  return plan_training(config, model, target, any, Bytes()).memory();
 }
 
 // Numbers of equal parts that `rows` are cut into: whole, in halves while that goes, and row by row.
@@ -25,7 +25,8 @@ std::vector<int64_t> ways_to_cut(int64_t rows, int64_t most) {
 // The first of the settings, as the batch is cut into more and smaller micro-batches, that needs no more than
 // `memory`: updates are of as many rows, and each size is tried with layers computed again as well. Empty
 // where there are none.
-std::string smaller_batch(const TrainConfig& config, const ModelConfig& model, Bytes memory) {
+std::string smaller_batch(const TrainConfig& config, const ModelConfig& model, const Target& target,
+                          Bytes memory) {
   TrainConfig tried = config;
   const int64_t rows = resolved(config.train.batch);
   for (const int64_t parts : ways_to_cut(rows, kMostMicroBatches / config.train.accumulate)) {
@@ -33,7 +34,7 @@ std::string smaller_batch(const TrainConfig& config, const ModelConfig& model, B
     tried.train.accumulate = config.train.accumulate * parts;
     for (const RematPolicy policy : {config.train.recompute, RematPolicy::full}) {
       tried.train.recompute = policy;
-      const Bytes needed = memory_needed(tried, model);
+      const Bytes needed = memory_needed(tried, model, target);
       if (needed <= memory)
         return fmt::format("--batch {} --accumulate {} --recompute {} needs {}", rows / parts,
                            tried.train.accumulate, policy_name(policy), to_text(needed));
@@ -44,7 +45,8 @@ std::string smaller_batch(const TrainConfig& config, const ModelConfig& model, B
 
 // The same model with as many layers as fit when rows go through it one by one; empty where not even one
 // layer does.
-std::string fewer_layers(const TrainConfig& config, const ModelConfig& model, Bytes memory) {
+std::string fewer_layers(const TrainConfig& config, const ModelConfig& model, const Target& target,
+                         Bytes memory) {
   TrainConfig tried = config;
   tried.train.accumulate = config.train.accumulate * resolved(config.train.batch);
   if (tried.train.accumulate > kMostMicroBatches) return {};
@@ -53,7 +55,7 @@ std::string fewer_layers(const TrainConfig& config, const ModelConfig& model, By
   const auto needed_by = [&](int64_t layers) {
     ModelConfig shorter = model;
     std::visit([&](auto& made) { made.layers = layers; }, shorter);
-    return memory_needed(tried, shorter);
+    return memory_needed(tried, shorter, target);
   };
   int64_t fits = 0, too_many = resolved(config.model.layers);
   Bytes needed;
@@ -68,10 +70,11 @@ std::string fewer_layers(const TrainConfig& config, const ModelConfig& model, By
                      tried.train.accumulate, to_text(needed));
 }
 
-std::string memory_words(const TrainConfig& config, const ModelConfig& model, Bytes memory) {
-  const std::string batch = smaller_batch(config, model, memory);
+std::string memory_words(const TrainConfig& config, const ModelConfig& model, const Target& target,
+                         Bytes memory) {
+  const std::string batch = smaller_batch(config, model, target, memory);
   if (!batch.empty()) return join_text("this fits, with updates of as many rows: ", batch);
-  const std::string layers = fewer_layers(config, model, memory);
+  const std::string layers = fewer_layers(config, model, target, memory);
   if (!layers.empty())
     return join_text("no smaller batch fits: choose a smaller model; of this width ", layers);
   return "not even one layer fits: choose a smaller --batch, or a smaller model with --width";
@@ -101,7 +104,7 @@ std::string lack_of_room(const TrainConfig& config, const ModelConfig& model, co
     return join_text("the run needs ", plan.memory(), " of memory (", plan.states,
                      " for parameters and optimizer, ", plan.arena, " inside a step, ",
                      plan.snapshot, " while a checkpoint is written) and ", room.memory,
-                     " are free; ", memory_words(config, model, room.memory));
+                     " are free; ", memory_words(config, model, plan.target, room.memory));
   if (plan.disk > room.disk)
     return join_text("the run needs about ", plan.disk, " on disk (", plan.checkpoint,
                      " a checkpoint, ", config.checkpoint.keep,

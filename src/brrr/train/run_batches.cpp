@@ -55,7 +55,8 @@ std::unique_ptr<BatchLoss> make_evaluation(const TrainConfig& config, const Corp
           .batches = config.report.eval_batches,
           .document_mask = resolved(config.data.document_mask),
           .loss = loss,
-          .head_rows = padded_vocab(model.vocab(), config.train.pad_vocab, default_device())});
+          .head_rows = padded_vocab(model.vocab(), config.train.pad_vocab,
+                                    target_of(default_device()))});
 }
 
 }  // namespace brrr

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "brrr/account/hardware.h"
 #include "brrr/base/error.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/default_device.h"
@@ -40,11 +41,10 @@ void describe_mixture(const CorpusFacts& data, ResolvedRun& run) {
         with_commas(source.train_tokens)));
 }
 
-// Where the program will live.
-Bytes memory_of_device(const MachineFacts& machine) {
-  const Device device = default_device();
-  return device.kind == DeviceKind::cuda ? Bytes(cuda::memory_state(device.index).free)
-                                         : machine.memory;
+// Where the program will live: what is free there now, or all of a GPU that is not here.
+Bytes memory_of(const Target& target, const MachineFacts& machine) {
+  if (is_planned_only(target)) return find_gpu(target.gpu).memory;
+  return target.index ? Bytes(cuda::memory_state(*target.index).free) : machine.memory;
 }
 
 // What the files of a folder take; 0 where it is not there.
@@ -64,11 +64,11 @@ PlannedRun plan(const RunRequest& request, const CorpusFacts& data) {
   planned.run = resolve_sizes(request.config, sizes_of(data, request.config.data), planned.machine);
   describe_mixture(data, planned.run);
   planned.plan =
-      plan_training(planned.run.config, planned.run.model, request.rates(), data.data_bytes);
+      plan_training(planned.run.config, planned.run.model, request.target, request.rates(), data.data_bytes);
   // Tokens and checkpoints that are there already are part of what the run needs.
   const Bytes disk = available_disk(request.folder) + bytes_in(request.folder);
   planned.lack = lack_of_room(planned.run.config, planned.run.model, planned.plan,
-                              {memory_of_device(planned.machine), disk});
+                              {memory_of(request.target, planned.machine), disk});
   return planned;
 }
 

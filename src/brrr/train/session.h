@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "brrr/device/default_device.h"
 #include "brrr/train/auto_size.h"
 #include "brrr/train/corpus.h"
 #include "brrr/train/plan.h"
@@ -19,6 +20,7 @@ namespace brrr {
 struct RunRequest {
   TrainConfig config;  // open settings are chosen
   std::filesystem::path folder;
+  Target target = target_of(default_device());  // what the run is planned for
   std::function<Rates()> rates;  // asked for once there is something to plan
   bool resume = false;
 };

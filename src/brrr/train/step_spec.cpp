@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "brrr/base/join_names.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/random.h"
 #include "brrr/train/parts.h"
@@ -51,7 +52,7 @@ StepSpec on_paper(StepSpec spec) {
   return spec;
 }
 
-StepSpec step_spec(const TrainConfig& config, const StepModel& model, Device target) {
+StepSpec step_spec(const TrainConfig& config, const StepModel& model, const Target& target) {
   const OptimizerConfig& optimizer = config.optimizer;
   return {.model = model,
           .batch = resolved(config.train.batch),
@@ -96,27 +97,25 @@ std::vector<std::string> step_models() {
 
 StepModel find_step_model(std::string_view name, const StepSizes& sizes) {
   const std::vector<std::string> known = step_models();
-  std::string list;
-  for (const std::string& model : known) list += join_text(list.empty() ? "" : ", ", model);
   check(std::find(known.begin(), known.end(), name) != known.end(), "there is no model named \"",
-        name, "\"; use one of ", list);
+        name, "\"; use one of ", join_names(known));
   if (name == "mlp" || name == "cnn") return find_classifier(name, sizes);
   return resized_preset(name, sizes);
 }
 
-StepSpec default_step(const StepModel& model, int64_t batch, int64_t context, Device target) {
+StepSpec default_step(const StepModel& model, int64_t batch, int64_t context, const Target& target) {
   return step_spec(default_step_settings(batch, context), model, target);
 }
 
-StepSpec named_step(std::string_view name, const StepSizes& sizes, Device target) {
+StepSpec named_step(std::string_view name, const StepSizes& sizes, const Target& target) {
   return default_step(find_step_model(name, sizes), sizes.batch, sizes.seq, target);
 }
 
 PipelineOptions pipeline_of(const StepSpec& spec) {
   PipelineOptions options = spec.pipeline;
-  if (!spec.is_on_paper || options.device) return options;
-  // On paper the program of a CPU is that of the null device.
-  options.device = spec.target.kind == DeviceKind::cuda ? spec.target : Device::null();
+  if (!spec.is_on_paper) return options;  // a run follows its tensors
+  options.device = Device::null();
+  options.target = spec.target;
   return options;
 }
 

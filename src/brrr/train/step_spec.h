@@ -46,18 +46,18 @@ struct StepSpec {
   PipelineOptions pipeline;
   uint64_t init_seed = 0, dropout_seed = 0;
 
-  Device target = Device::cpu();  // where it runs
+  Target target = cpu_target();  // what it is compiled for
   bool is_on_paper = false;       // its tensors have shapes and no memory
   // Expert parallelism: the step of one of so many devices. It holds its share of the experts of a layer, each with
   // room for the tokens that all devices send them, as many as it sends itself. For pricing: nothing is sent.
   int64_t expert_devices = 1;
 
-  Device tensor_device() const { return is_on_paper ? Device::null() : target; }
+  Device tensor_device() const { return is_on_paper ? Device::null() : target.device(); }
 };
 StepSpec on_paper(StepSpec spec);
 
 // The step of a run whose settings are resolved.
-StepSpec step_spec(const TrainConfig& config, const StepModel& model, Device target);
+StepSpec step_spec(const TrainConfig& config, const StepModel& model, const Target& target);
 // The settings of a run that nobody has changed. Those that a run chooses from its data (steps, warmup, learning rate)
 // are numbers in the program and do not change its kernels; one document, so no document mask.
 TrainConfig default_step_settings(int64_t batch, int64_t context);
@@ -73,11 +73,11 @@ std::vector<std::string> step_models();
 StepModel find_step_model(std::string_view name, const StepSizes& sizes = {});
 // As `brrr train` would run it by default.
 StepSpec named_step(std::string_view name, const StepSizes& sizes = {},
-                    Device target = Device::cpu());
+                    const Target& target = cpu_target());
 StepSpec default_step(const StepModel& model, int64_t batch, int64_t context,
-                      Device target = Device::cpu());
+                      const Target& target = cpu_target());
 
-// The options that its graph is compiled with, with the place that it is compiled for.
+// The options that its graph is compiled with, with its target.
 PipelineOptions pipeline_of(const StepSpec& spec);
 // A fixed batch, all micro-batches together: on the host, as a data loader hands it over, or on paper.
 Batch make_batch(const StepSpec& spec);

@@ -10,18 +10,18 @@
 
 #include <string_view>
 
-#include "brrr/device/device.h"
+#include "brrr/compiler/target.h"
 
 namespace brrr {
 
 struct PadVocab {
-  bool by_device = true;  // chosen for the device
+  bool by_target = true;  // chosen for the target
   int64_t multiple = 1;   // 1: none
 };
 // "auto", "off" or a number from 1 on; throws Error on anything else.
 PadVocab parse_pad_vocab(std::string_view setting);
 
 // Rows of the head's matrix inside the program; `vocab` itself where nothing is filled up.
-int64_t padded_vocab(int64_t vocab, std::string_view setting, Device target);
+int64_t padded_vocab(int64_t vocab, std::string_view setting, const Target& target);
 
 }  // namespace brrr
