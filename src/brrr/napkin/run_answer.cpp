@@ -73,10 +73,12 @@ void check_layout(const RunQuestion& q) {
     return;
   }
   const ModelShape shape = shape_of(*q.model);
-  check(shape.layers % l.pp == 0, "pp ", l.pp, " does not divide ", shape.layers,
-        " layers; use a number of stages that does");
-  check(shape.layers % (l.pp * l.interleave) == 0, "pp ", l.pp, " x interleave ", l.interleave,
-        " does not divide ", shape.layers, " layers");
+  check(l.pp <= shape.layers, "pp ", l.pp, ": a device has at least one layer, and the model has ",
+        shape.layers, " layers; use fewer stages");
+  // The first and the last stage have the table of tokens and the head, so they may do without a layer.
+  check(l.interleave == 1 || l.pp * l.interleave <= shape.layers + 2, "pp ", l.pp, " x interleave ",
+        l.interleave, " = ", l.pp * l.interleave, " stages are too many for ", shape.layers,
+        " layers: all but the first and the last have at least one; use fewer");
   check(q.seq % l.cp == 0, "cp ", l.cp, " does not divide a sequence of ", q.seq);
   tensor_shard(*q.model, l.tp);  // refuses what tp does not divide
   const auto* llama = std::get_if<LlamaConfig>(&*q.model);
@@ -219,6 +221,12 @@ RunMemory states_only(const RunQuestion& q, int64_t dp) {
 // What the graph of a device has beside the products of its tokens.
 void add_graph_assumptions(RunAnswer& a) {
   const RunQuestion& q = a.question;
+  const int64_t layers = shape_of(*q.model).layers, stages = q.layout.pp * q.layout.interleave;
+  if (layers % stages != 0)
+    a.assumptions.push_back(fmt::format(
+        "{} layers over {} stages: {} or {} each, the longer ones just before the last; the "
+        "longest device sets the pace",
+        layers, stages, layers / stages, layers / stages + 1));
   if (q.layout.ep > 1)
     a.assumptions.push_back(fmt::format(
         "a device has 1/{} of a layer's experts, and their tokens of all {}: as many as it sends",

@@ -3,7 +3,7 @@
 // than the end of the backward part: states and gradients.
 #include <algorithm>
 
-#include "brrr/napkin/run_question.h"
+#include "brrr/napkin/pipeline_stages.h"
 
 namespace brrr {
 namespace {
@@ -37,25 +37,6 @@ struct HeldParameters {
     return *this;
   }
 };
-
-// Of a pipeline stage: how many layers it has of each kind, and which of the ends.
-struct PipelineStage {
-  std::vector<int64_t> layers;  // by kind, from the first layer on
-  bool is_first = false, is_last = false;
-};
-
-PipelineStage stage_at(const ModelCost& shard, int64_t stages, int64_t stage) {
-  const int64_t share = shard.layer_count() / stages;
-  PipelineStage made{.layers = {}, .is_first = stage == 0, .is_last = stage == stages - 1};
-  int64_t before = share * stage, missing = share;
-  for (const ModelCost::Layers& kind : shard.layers) {
-    const int64_t here = std::clamp<int64_t>(kind.count - before, 0, missing);
-    made.layers.push_back(here);
-    before = std::max<int64_t>(0, before - kind.count);
-    missing -= here;
-  }
-  return made;
-}
 
 HeldParameters of_layers(const ModelCost::Layers& kind, int64_t count) {
   const auto times = static_cast<double>(count);
@@ -197,8 +178,9 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
   ModelCost shard = cost.shard;
   for (ModelCost::Layers& kind : shard.layers) kind.beside += keeps_scores ? 0 : scores;
   RunMemory worst;
+  const std::vector<PipelineStage> stages = pipeline_stages(shard, layout);
   for (int64_t s = 0; s < layout.pp; ++s) {
-    const PipelineStage stage = stage_at(shard, layout.pp, s);
+    const PipelineStage& stage = stages[static_cast<size_t>(s)];
     const HeldParameters held = of_stage(shard, stage);
     const double in_buckets = std::min(2 * kBucketElements, held.dense + held.experts);
     const double buckets = ranks > 1 && layout.zero < 3 ? in_buckets * recipe.grads : 0;

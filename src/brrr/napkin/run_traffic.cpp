@@ -22,7 +22,7 @@
 
 #include <algorithm>
 
-#include "brrr/napkin/run_question.h"
+#include "brrr/napkin/pipeline_stages.h"
 
 namespace brrr {
 namespace {
@@ -129,7 +129,9 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
              c = static_cast<double>(layout.cp), v = static_cast<double>(layout.interleave);
   const double rows =
       static_cast<double>(question.micro_batch * question.seq) / c;  // tokens of a micro-batch
-  const double layers = static_cast<double>(shape.layers) / p;
+  // Of the device that has most layers: the others wait for it.
+  const double held = largest_stage_share(shape.layers, layout);
+  const double layers = static_cast<double>(shape.layers) * held;
   const double stream = rows * static_cast<double>(shape.width) * kElementBytes;
   const Links links{
       .fast = fast_link(gpu), .slow = slow_link(question, gpu), .node_size = question.node_size};
@@ -137,8 +139,8 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
   RunTraffic traffic;
   const int64_t ranks = dp * layout.cp;
   const StepCost total = cost.shard.total();
-  const double crossing = (total.parameters() - total.experts) / p * ring(ranks) +
-                          total.experts / p * ring(ranks / layout.ep);
+  const double crossing = (total.parameters() - total.experts) * held * ring(ranks) +
+                          total.experts * held * ring(ranks / layout.ep);
   add_data_traffic(question, links, crossing, ranks, layers * m, m, traffic);
 
   const bool runs_again = question.recompute == RematPolicy::full;
@@ -162,13 +164,13 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
   }
   if (layout.ep > 1) {
     const auto& llama = std::get<LlamaConfig>(model);
-    const double mixed = static_cast<double>(shape.layers - llama.dense_layers) / p;
+    const double mixed = static_cast<double>(shape.layers - llama.dense_layers) * held;
     traffic.expert = (runs_again ? 6 : 4) * stream * static_cast<double>(llama.top_k) *
                      ring(layout.ep) * mixed * m;
     traffic.expert_seconds = traffic.expert / links.over(layout.tp * layout.ep);
   }
   // Gradients travel behind the last backward part; ZeRO-3's gathers behind every micro-batch.
-  const double share = 1 / (p * c);
+  const double share = held / c;
   const double backward = total.backward_seconds * share, both = total.seconds() * share;
   const double hides = !question.system.hides_data ? 0 : layout.zero == 3 ? both * m : backward;
   const double sent =
