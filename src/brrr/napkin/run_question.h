@@ -39,8 +39,11 @@ struct SystemTraits {
   bool fuse =
       true;  // false: elementwise ops are launched one by one, as eager frameworks always do
   AttentionKernel attention = AttentionKernel::current;
-  bool hides_data = true;       // gradients, and gathers of ZeRO-3, travel behind the arithmetic
-  bool hides_pipeline = true;   // so does what stages send each other
+  bool hides_data = true;      // gradients, and gathers of ZeRO-3, travel behind the arithmetic
+  bool hides_pipeline = true;  // so does what stages send each other
+  // A tuned system sends a token once to each node that has experts of it, and while another micro-batch computes
+  // (DeepEP, DualPipe). False, and of a framework: a copy for each expert, and everybody waits for them.
+  bool hides_experts = true;
   double gather_bytes = 0;      // of a parameter that ZeRO-3 gathers; 0: as it is computed with
   double gathers_of_layer = 1;  // collectives that ZeRO-3 makes of a layer: 1 flat, or one a matrix
   double products_again = 0;    // share of the layers' products that run again beside the policy
@@ -49,6 +52,7 @@ struct SystemTraits {
   bool flat_parameters = false;  // ZeRO-3 gathers a layer as one tensor that matrices are views of
   bool node_rings = false;       // collectives over whole nodes use all adapters of a node
   bool fuses() const { return fuse && framework != Framework::eager; }
+  bool overlaps_experts() const { return hides_experts && framework == Framework::tuned; }
 };
 
 enum class GradType : uint8_t { as_parameter, f32 };
