@@ -4,6 +4,10 @@
 //   loss      a logit, autocast: cast to f32 2 + 4, log-softmax 4 + 4, gradient of the choice 4 (zeros, then one place a
 //             row), log-softmax backward 4 + 4 + 4, cast back 4 + 2: 36 bytes; in 16 bits throughout 2 + 2, 2,
 //             2 + 2 + 2: 12. The graph has 6 of them: cross-entropy reads a logit, and backward reads and writes it
+//             What lies in memory of a logit is most while log-softmax runs backward: the logits that the caller
+//             holds 2, log-softmax 4, its gradient 4 and that of the f32 logits 4, 14 bytes; 8 in 16 bits throughout,
+//             16 in f32. The f32 copy itself is gone by then: log-softmax keeps its result and not its operand. These
+//             are the logits of torchtitan's four memories (published_memory.cpp)
 //   weights   a parameter of ZeRO-3, for every micro-batch: where f32 is gathered autocast casts it, 4 + 2, again where
 //             a layer runs again, and its gradient back, 2 + 4. A flat tensor has gradients of its views joined, one
 //             read and one write, and cast to the type that is reduced; separate tensors are copied out of the buffer
@@ -26,7 +30,8 @@ namespace {
 
 constexpr double kOpSeconds = 8.6e-6;
 constexpr double kAutocastLossBytes = 36, kPlainLossBytes = 12, kGraphLossBytes = 6;
-constexpr double kCastBytes = 6;  // between f32 and 16 bits
+constexpr double kLossTensors = 4;   // as wide as the logits: they, log-softmax and both gradients
+constexpr double kCastBytes = 6;     // between f32 and 16 bits
 constexpr double kNormForwardBytes = 36 - 4, kNormBackwardBytes = 68 - 6, kTurnBytes = 20 - 4;
 
 double loss_bytes(const SystemTraits& system) {
@@ -76,6 +81,12 @@ Framework parse_framework(std::string_view name) {
   fail("there is no framework \"", name, "\"; use tuned, compiled or eager");
 }
 
+double framework_logit_bytes(const RunQuestion& q) {
+  if (q.system.framework == Framework::tuned) return 0;
+  if (q.precision == Precision::f32) return kLossTensors * 4;
+  return q.system.autocast ? 2 + (kLossTensors - 1) * 4 : kLossTensors * 2;
+}
+
 FrameworkSeconds framework_seconds(const RunQuestion& q, const RunCost& cost) {
   if (q.system.framework == Framework::tuned || !q.model) return {};
   const double bandwidth = copy_rate(find_gpu(q.gpu));
@@ -96,9 +107,14 @@ FrameworkSeconds framework_seconds(const RunQuestion& q, const RunCost& cost) {
 
 std::vector<std::string> framework_assumptions(const RunQuestion& q) {
   if (q.system.framework == Framework::tuned) return {};
-  std::vector<std::string> lines{fmt::format(
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format(
       "framework {}: {:.0f} bytes of a logit and {:.0f} of a sharded parameter beside the graph",
-      to_text(q.system.framework), loss_bytes(q.system), weight_bytes(q))};
+      to_text(q.system.framework), loss_bytes(q.system), weight_bytes(q)));
+  lines.push_back(
+      fmt::format("{:.0f} bytes per logit are in memory at the loss: logits, "
+                  "log-softmax and the gradients of both",
+                  framework_logit_bytes(q)));
   if (q.system.framework == Framework::eager)
     lines.push_back(
         fmt::format("norms and rotations of a Llama in parts; the host launches an op in {:.1f} us",

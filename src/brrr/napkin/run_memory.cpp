@@ -87,6 +87,14 @@ double in_flight(const ParallelLayout& layout, int64_t stage, int64_t micro_batc
   return held * (1 + (p - 1) / (p * v));
 }
 
+// Logits of a micro-batch: a chunk of them, or all that a framework has at the loss.
+double logit_bytes(const RunQuestion& question, const ModelCost& shard) {
+  if (question.system.framework == Framework::tuned || !question.model) return shard.outside.logits;
+  const auto tokens = static_cast<double>(question.micro_batch * question.seq),
+             vocab = static_cast<double>(shape_of(*question.model).vocab);
+  return framework_logit_bytes(question) * tokens * vocab / static_cast<double>(question.layout.tp);
+}
+
 // Bytes that a layer of each kind keeps on one device, and what the ends do. With sequence parallelism all that a
 // layer keeps is split; without it the residual stream and the norms stay whole, as in the traced share.
 struct KeptBytes {
@@ -102,7 +110,7 @@ KeptBytes kept_bytes(const RunQuestion& question, const RunCost& cost, double ke
   const double share = 1 / cp / (all_split ? static_cast<double>(layout.tp) : 1);
   KeptBytes kept{.layer = {},
                  .outside = share * from.outside.activations,
-                 .logits = cost.shard.outside.logits / cp};
+                 .logits = logit_bytes(question, cost.shard) / cp};
   for (const ModelCost::Layers& kind : from.layers)
     kept.layer.push_back(share * kind.one.activations + kept_scores / cp);
   return kept;

@@ -175,6 +175,8 @@ struct FrameworkSeconds {
   double host_update = 0;  // launching those of the update, once a step
 };
 FrameworkSeconds framework_seconds(const RunQuestion& question, const RunCost& cost);
+// Bytes that a framework has of every logit at the loss of a micro-batch; 0 for a tuned system, which chunks its head.
+double framework_logit_bytes(const RunQuestion& question);
 // The update (run_update.cpp): seconds of the share that one device updates, what is behind them for people, bytes that
 // an update of one parameter moves, and the optimizer of brrr whose graph prices it.
 double update_seconds(const RunQuestion& question, const RunCost& cost, int64_t dp);
