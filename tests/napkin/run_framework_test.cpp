@@ -79,6 +79,13 @@ TEST(RunFramework, MemoryOfLongSequencesIsAsTorchtitanPublished) {
   }
 }
 
+// An op that only casts does not run in f32: log-softmax 4 + 4, its gradient 4 and 4 + 4 + 4, of which the graph has 12.
+TEST(RunFramework, NothingIsCastInF32) {
+  RunQuestion q = question_of(gpt2_preset("gpt2-124m"), "a100-80");
+  q.precision = Precision::f32;
+  EXPECT_NEAR(bytes(seconds_of(q).loss, "a100-80"), 12 * 8.0 * 1024 * 50257, 1);
+}
+
 TEST(RunFramework, ShardedParametersAreCastAndCopied) {
   RunQuestion q = question_of(gpt2_preset("gpt2-124m"), "a100-80");
   const double parameters = 124'439'808;

@@ -34,8 +34,10 @@ constexpr double kLossTensors = 4;   // as wide as the logits: they, log-softmax
 constexpr double kCastBytes = 6;     // between f32 and 16 bits
 constexpr double kNormForwardBytes = 36 - 4, kNormBackwardBytes = 68 - 6, kTurnBytes = 20 - 4;
 
-double loss_bytes(const SystemTraits& system) {
-  return (system.autocast ? kAutocastLossBytes : kPlainLossBytes) - kGraphLossBytes;
+double loss_bytes(const RunQuestion& q) {
+  // Nothing is cast in f32: the ops of 16 bits throughout, at twice the bytes.
+  if (q.precision == Precision::f32) return 2 * (kPlainLossBytes - kGraphLossBytes);
+  return (q.system.autocast ? kAutocastLossBytes : kPlainLossBytes) - kGraphLossBytes;
 }
 
 // Of one parameter and micro-batch.
@@ -95,7 +97,7 @@ FrameworkSeconds framework_seconds(const RunQuestion& q, const RunCost& cost) {
       tokens * static_cast<double>(shape_of(*q.model).vocab) / static_cast<double>(q.layout.tp);
   const StepCost total = cost.shard.total();
   FrameworkSeconds seconds;
-  seconds.loss = logits * loss_bytes(q.system) / bandwidth;
+  seconds.loss = logits * loss_bytes(q) / bandwidth;
   seconds.weights = total.parameters() * weight_bytes(q) / bandwidth;
   if (q.system.framework == Framework::eager) {
     seconds.parts = part_bytes(q) / bandwidth;
@@ -110,7 +112,7 @@ std::vector<std::string> framework_assumptions(const RunQuestion& q) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format(
       "framework {}: {:.0f} bytes of a logit and {:.0f} of a sharded parameter beside the graph",
-      to_text(q.system.framework), loss_bytes(q.system), weight_bytes(q)));
+      to_text(q.system.framework), loss_bytes(q), weight_bytes(q)));
   lines.push_back(
       fmt::format("{:.0f} bytes per logit are in memory at the loss: logits, "
                   "log-softmax and the gradients of both",
