@@ -53,6 +53,31 @@ TEST(RunTraffic, GradientsOfExpertsGoRoundTheirCopies) {
   EXPECT_NEAR(answer(q).traffic.data, 4 * dense * 7 / 8, 1) << "one copy of an expert: nothing";
 }
 
+// A device that keeps its share of the gradients alone scatters them after every micro-batch, ZeRO-1 once a step.
+TEST(RunTraffic, ZeRO2ScattersGradientsOfEveryMicroBatch) {
+  RunQuestion q = sequences_of("llama3-8b", 8, 4096);
+  const double crossing = 8'030'261'248.0 * 7 / 8;
+  for (const int64_t micro_batches : {1, 4, 16}) {
+    q.global_batch = 8 * micro_batches;
+    const auto m = static_cast<double>(micro_batches);
+    const auto sent = [&](int zero) {
+      q.layout.zero = zero;
+      return answer(q).traffic.data;
+    };
+    EXPECT_NEAR(sent(0), 4 * crossing, 1);
+    EXPECT_NEAR(sent(1), 4 * crossing, 1);
+    EXPECT_NEAR(sent(2), (2 * m + 2) * crossing, 1) << micro_batches;
+    EXPECT_NEAR(sent(3), 6 * m * crossing, 1);
+  }
+  q.grads = GradType::f32, q.layout.zero = 2;
+  EXPECT_NEAR(answer(q).traffic.data, (4 * 16 + 2) * crossing, 1) << "in the type of the sums";
+  q.system.hides_data = false;
+  const RunTraffic seen = answer(q).traffic;
+  EXPECT_NEAR(seen.exposed_seconds, seen.data_seconds, 1e-12);
+  q.system.hides_data = true;
+  EXPECT_EQ(answer(q).traffic.exposed_seconds, 0) << "behind the backward part of each";
+}
+
 // Beyond a node a token goes once to each of the nodes that its experts are on, 8 (1 - (7/8)^8) of 8 on average, 7/8 of
 // them others; a node's own links bring it to the experts. A framework sends a copy for each of the 8 experts.
 TEST(RunTraffic, ATokenCrossesTheNetworkOnceForANode) {

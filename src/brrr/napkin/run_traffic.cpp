@@ -1,7 +1,9 @@
 // What one device sends in a step, by kind of parallelism, and how much of that time stays visible.
 //
 //   ring all-reduce of S bytes over n devices   2 S (n - 1) / n sent by each; half of it to gather or scatter
-//   data      all-reduce of the gradients; ZeRO-3 gathers parameters twice and scatters gradients, each time
+//   data      all-reduce of the gradients; ZeRO-1 scatters gradients and gathers parameters once a step. A device that
+//             has but its share of the gradients (ZeRO-2 and 3) scatters them after every micro-batch, as DeepSpeed
+//             does; ZeRO-3 also gathers parameters twice in each
 //   tensor    a layer and micro-batch: 4 all-reduces of b s h (6 where layers run again)
 //   pipeline  b s h each way at a boundary, for every micro-batch and virtual stage
 //   context   keys and values go round: 2 b (s/c) k d, c - 1 hops; backward they do so again, and their gradients;
@@ -95,9 +97,10 @@ void add_data_traffic(const RunQuestion& question, const Links& links, double cr
   const ParallelLayout& layout = question.layout;
   const SystemTraits& system = question.system;
   const double gathered = system.gather_bytes > 0 ? system.gather_bytes : recipe.params;
-  const double sent = layout.zero == 3
-                          ? micro_batches * (2 * gathered + recipe.grads)
-                          : recipe.grads + (layout.zero > 0 ? recipe.params : recipe.grads);
+  double sent = 2 * recipe.grads;
+  if (layout.zero == 1) sent = recipe.grads + recipe.params;
+  if (layout.zero == 2) sent = micro_batches * recipe.grads + recipe.params;
+  if (layout.zero == 3) sent = micro_batches * (2 * gathered + recipe.grads);
   traffic.data = crossing * sent;
   traffic.data_seconds = traffic.data / links.over(layout.tp * ranks);
   if (layout.zero < 3 || ranks == 1) return;
@@ -209,10 +212,13 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
         static_cast<double>(shape.layers - std::get<LlamaConfig>(model).dense_layers);
     add_expert_traffic(question, links, stream / kElementBytes, mixed * held * m, traffic);
   }
-  // Gradients travel behind the last backward part; ZeRO-3's gathers behind every micro-batch.
+  // Gradients overlap the last backward part, those of ZeRO-2 each backward part, ZeRO-3's gathers every micro-batch.
   const double share = held / c;
   const double backward = total.backward_seconds * share, both = total.seconds() * share;
-  const double hides = !question.system.hides_data ? 0 : layout.zero == 3 ? both * m : backward;
+  const double beside_data = layout.zero == 3   ? both * m
+                             : layout.zero == 2 ? backward * m
+                                                : backward;
+  const double hides = question.system.hides_data ? beside_data : 0;
   const double sent =
       question.system.hides_pipeline ? traffic.pipeline_seconds / m : traffic.pipeline_seconds;
   const double seen = std::max(0.0, traffic.data_seconds - hides);
