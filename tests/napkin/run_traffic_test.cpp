@@ -78,6 +78,15 @@ TEST(RunTraffic, ZeRO2ScattersGradientsOfEveryMicroBatch) {
   EXPECT_EQ(answer(q).traffic.exposed_seconds, 0) << "behind the backward part of each";
 }
 
+// 8 key heads over 16 tensor-parallel devices: each has one, and sends one.
+TEST(RunTraffic, KeysThatAreCopiedAreSentWhole) {
+  RunQuestion q = sequences_of("llama3-405b", 32, 131072);
+  q.node_size = 16, q.global_batch = 1;
+  q.layout.tp = 16, q.layout.cp = 2;
+  const double keys = 2.0 * 131072 / 2 * 1 * 128 * 2 * 126;  // of one head, bytes, layers
+  EXPECT_NEAR(answer(q).traffic.context, 3 * keys, 1);
+}
+
 // Beyond a node a token goes once to each of the nodes that its experts are on, 8 (1 - (7/8)^8) of 8 on average, 7/8 of
 // them others; a node's own links bring it to the experts. A framework sends a copy for each of the 8 experts.
 TEST(RunTraffic, ATokenCrossesTheNetworkOnceForANode) {

@@ -201,9 +201,10 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
     traffic.bubble = (p - 1) / (v * m + p - 1);
   }
   if (layout.cp > 1) {
-    const double keys = 2 * rows * static_cast<double>(shape.kv_heads) * shape.pair_width /
-                        static_cast<double>(shape.heads) * kElementBytes /
-                        static_cast<double>(layout.tp);
+    // Key heads below tp are copied: a device has at least one.
+    const auto key_heads = static_cast<double>(std::max<int64_t>(1, shape.kv_heads / layout.tp));
+    const double keys =
+        2 * rows * key_heads * shape.pair_width / static_cast<double>(shape.heads) * kElementBytes;
     traffic.context = (runs_again ? 4 : 3) * keys * (c - 1) * layers * m;
     traffic.context_seconds = traffic.context / links.over(layout.tp * layout.cp);
   }
