@@ -86,6 +86,48 @@ TEST(RunFramework, NothingIsCastInF32) {
   EXPECT_NEAR(bytes(seconds_of(q).loss, "a100-80"), 12 * 8.0 * 1024 * 50257, 1);
 }
 
+// Large products take half the time, casts of their operands 4 bytes an element: fp8 is quicker, and by less than 2.
+TEST(RunFramework, EagerFp8IsNoSlowerWhereProductsAreLarge) {
+  struct Row {
+    const char* model;
+    int64_t count, tp, micro;
+  };
+  for (const Row& row : {Row{"llama3-8b", 8, 1, 1}, Row{"llama3-70b", 64, 8, 4},
+                         Row{"gpt2-1558m", 8, 1, 16}, Row{"mixtral-8x7b", 64, 1, 4}}) {
+    for (const Framework framework : {Framework::eager, Framework::tuned}) {
+      for (const RematPolicy policy : {RematPolicy::none, RematPolicy::full}) {
+        RunQuestion q = question_of(model_preset(row.model), "h200");
+        q.system.framework = framework, q.system.fuse = false;
+        q.count = row.count, q.layout.tp = row.tp, q.layout.zero = 1;
+        q.micro_batch = row.micro, q.global_batch = 2 * row.micro * row.count / row.tp;
+        q.recompute = policy;
+        const double in_16 = answer(q).step_seconds;
+        q.precision = Precision::fp8_mixed;
+        const double in_8 = answer(q).step_seconds;
+        EXPECT_LT(in_8, in_16) << row.model << ", " << to_text(framework);
+        EXPECT_GT(in_8, in_16 / 2) << row.model << ", " << to_text(framework);
+      }
+    }
+  }
+}
+
+// A layer of GPT-2 multiplies its inputs (width: twice, and attention's and the network's 5 more), its weights, 12
+// width^2, and has gradients of as many results: 3 + 1 + 4 + 1 widths a token.
+TEST(RunFramework, OperandsAreCastOnceForEachProduct) {
+  RunQuestion q = question_of(gpt2_preset("gpt2-124m"), "h200");
+  q.precision = Precision::fp8_mixed;
+  const RunCost cost = run_cost(q);
+  const double tokens = 8.0 * 1024, width = 768;
+  const StepCost& layer = cost.shard.layers[0].one;
+  EXPECT_EQ(layer.product_operands, tokens * (1 + 1 + 1 + 4) * width + 12 * width * width);
+  EXPECT_EQ(layer.product_results, tokens * (3 + 1 + 4 + 1) * width);
+  EXPECT_EQ(layer.product_tensors, 3 * 4);
+  const double elements = 12 * (layer.product_operands + layer.product_results);
+  EXPECT_NEAR(bytes(framework_seconds(q, cost).casts, "h200"), 4 * elements, 1e3);
+  q.system.framework = Framework::compiled;
+  EXPECT_EQ(framework_seconds(q, run_cost(q)).casts, 0) << "fused into what makes the operands";
+}
+
 TEST(RunFramework, ShardedParametersAreCastAndCopied) {
   RunQuestion q = question_of(gpt2_preset("gpt2-124m"), "a100-80");
   const double parameters = 124'439'808;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "brrr/napkin/model_limits.h"
 #include "brrr/napkin/model_step.h"
@@ -18,6 +19,9 @@ constexpr double StepCost::*kFields[] = {&StepCost::products,
                                          &StepCost::attention_all,
                                          &StepCost::recomputed,
                                          &StepCost::recomputed_attention,
+                                         &StepCost::product_operands,
+                                         &StepCost::product_results,
+                                         &StepCost::product_tensors,
                                          &StepCost::activations,
                                          &StepCost::logits,
                                          &StepCost::forward_traffic,
@@ -52,6 +56,22 @@ double square_flops(const Graph& graph, const Node& node) {
   const Shape &q = graph.type(node.inputs[0]).shape, &k = graph.type(node.inputs[1]).shape,
               &v = graph.type(node.inputs[2]).shape;
   return 2.0 * static_cast<double>(q[0] * q[1] * q[2] * k[2]) * static_cast<double>(q[3] + v[3]);
+}
+
+// Operands that several products read are one tensor.
+void add_product_tensors(const Graph& graph, StepCost& cost) {
+  std::set<ValueId> seen;
+  const auto add = [&](ValueId id, double& elements) {
+    if (!seen.insert(id).second) return;
+    elements += static_cast<double>(numel(graph.type(id).shape));
+    ++cost.product_tensors;
+  };
+  for (const Node& node : graph.nodes) {
+    const bool is_product = node.op->kind == OpKind::contraction && node.op != &attention_op;
+    if (!is_product || node.phase != Phase::forward) continue;
+    add(node.inputs[0], cost.product_operands), add(node.inputs[1], cost.product_operands);
+    add(node.outputs[0], cost.product_results);
+  }
 }
 
 void add_flops(const Graph& graph, int64_t vocab, StepCost& cost) {
@@ -190,6 +210,7 @@ TracedStep traced(const ModelConfig& given, const CostOptions& options, const Ra
   const PlannedProgram program = plan_program(model.trace_step(), step.pipeline);
   TracedStep made{.cost = {}, .memory = step_memory(program, vocab_of(config))};
   add_flops(program.graph(), vocab_of(config), made.cost);
+  add_product_tensors(program.graph(), made.cost);
   add_parameters(model.named_parameters(), made.cost);
   add_seconds(program.kernels, program.plan, rates, made.cost);
   made.cost.activations = static_cast<double>(made.memory.activations);

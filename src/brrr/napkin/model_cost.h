@@ -30,6 +30,10 @@ struct StepCost {
   double recomputed = 0;            // products and attention that run a second time
   double recomputed_attention = 0;  // of those attention's, over the pairs that a query sees
 
+  // Of forward products: elements that are multiplied, each once however many products read them, and that come out;
+  // and how many tensors those are.
+  double product_operands = 0, product_results = 0, product_tensors = 0;
+
   // Bytes. Kept: made in the forward part and read by a later one.
   double activations = 0, logits = 0;
   double forward_traffic = 0, backward_traffic = 0;  // between kernels and memory

@@ -154,6 +154,24 @@ const ModelCost& known_cost(const ModelConfig& config, const CostOptions& option
   return known.emplace(key, model_cost(config, options, rates)).first->second;
 }
 
+// A system that runs ops one by one has a bf16 program whose layers multiply in fp8; casts of operands are counted next
+// to it (run_framework.cpp), and the head stays in bf16.
+ModelCost cost_of_low_products(const RunQuestion& q, const ModelConfig& config,
+                               CostOptions options) {
+  const GpuSpec& gpu = find_gpu(q.gpu);
+  options.precision = Precision::bf16_mixed;
+  const Rates half = q.rates ? *q.rates : gpu_rates(gpu, options.precision, q.system.attention);
+  Rates low = q.rates ? *q.rates : gpu_rates(gpu, Precision::fp8_mixed, q.system.attention);
+  for (const char* family : {"matmul.nn", "matmul.nt", "matmul.tn", "scale.matmul"}) {
+    if (const RateGrid* grid = low.find(join_text(family, ".fp8")))
+      low.grids[join_text(family, ".bf16")] = *grid;
+  }
+  low.source += ", products of 16 bits at the rate of 8";
+  ModelCost cost = known_cost(config, options, low);
+  cost.outside = known_cost(config, options, half).outside;
+  return cost;
+}
+
 std::string largest_part(const RunMemory& m) {
   const std::pair<double, const char*> parts[] = {
       {m.params, "parameters"},   {m.grads, "gradients"},         {m.master, "master weights"},
@@ -231,7 +249,7 @@ void add_graph_assumptions(RunAnswer& a) {
     a.assumptions.push_back(fmt::format(
         "a device has 1/{} of a layer's experts, and their tokens of all {}: as many as it sends",
         q.layout.ep, q.layout.ep));
-  if (q.precision == Precision::fp8_mixed)
+  if (q.precision == Precision::fp8_mixed && !casts_apart(q))
     a.assumptions.push_back(join_text(
         "the forward part of every micro-batch scales and rounds weights from f32 to copies in 8 "
         "bits, 9 bytes of a parameter through memory",
@@ -253,8 +271,10 @@ RunCost run_cost(const RunQuestion& q) {
                             .recompute = q.recompute,
                             .optimizer = update_graph(q.optimizer),
                             .fuse = q.system.fuses()};
-  const auto cost_of = [&](int64_t tp, int64_t ep) -> const ModelCost& {
-    return known_cost(expert_shard(tensor_shard(*q.model, tp), ep), options, rates);
+  const auto cost_of = [&](int64_t tp, int64_t ep) {
+    const ModelConfig config = expert_shard(tensor_shard(*q.model, tp), ep);
+    return casts_apart(q) ? cost_of_low_products(q, config, options)
+                          : known_cost(config, options, rates);
   };
   const int64_t tp = q.layout.tp, ep = q.layout.ep;
   RunCost cost{.whole = cost_of(1, ep), .shard = {}, .updated = {}};

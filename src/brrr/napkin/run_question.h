@@ -169,6 +169,7 @@ std::string traffic_assumption(const RunQuestion& question);
 // Seconds that a framework adds to one micro-batch of a device that has all layers, beside the graph's kernels.
 struct FrameworkSeconds {
   double loss = 0;     // logits in f32, one op after another
+  double casts = 0;    // operands of products to 8 bits, where ops are not fused
   double weights = 0;  // casts and copies of parameters that ZeRO-3 gathers, and of their gradients
   double parts = 0;    // norms and rotations that have no kernel of their own
   double host = 0;     // launching all its ops; a step cannot be faster than that
@@ -177,6 +178,8 @@ struct FrameworkSeconds {
 FrameworkSeconds framework_seconds(const RunQuestion& question, const RunCost& cost);
 // Bytes that a framework has of every logit at the loss of a micro-batch; 0 for a tuned system, which chunks its head.
 double framework_logit_bytes(const RunQuestion& question);
+// Whether products in 8 bits have their operands cast by kernels of their own, as Transformer Engine runs them.
+bool casts_apart(const RunQuestion& question);
 // The update (run_update.cpp): seconds of the share that one device updates, what is behind them for people, bytes that
 // an update of one parameter moves, and the optimizer of brrr whose graph prices it.
 double update_seconds(const RunQuestion& question, const RunCost& cost, int64_t dp);

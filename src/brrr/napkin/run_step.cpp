@@ -22,7 +22,7 @@ struct StageSeconds {
 StageSeconds stage_seconds(const RunQuestion& q, const RunCost& cost,
                            const FrameworkSeconds& framework) {
   std::vector<double> of_layer;  // by kind
-  const double beside = framework.weights + framework.parts;
+  const double beside = framework.weights + framework.parts + framework.casts;
   for (size_t kind = 0; kind < cost.shard.layers.size(); ++kind) {
     const StepCost& one = cost.shard.layers[kind].one;
     of_layer.push_back(micro_batch_seconds(q, cost.whole.layers[kind].one, one).both() +
