@@ -23,6 +23,7 @@ constexpr double StepCost::*kFields[] = {&StepCost::products,
                                          &StepCost::product_results,
                                          &StepCost::product_tensors,
                                          &StepCost::activations,
+                                         &StepCost::weight_copies,
                                          &StepCost::logits,
                                          &StepCost::forward_traffic,
                                          &StepCost::backward_traffic,
@@ -214,6 +215,7 @@ TracedStep traced(const ModelConfig& given, const CostOptions& options, const Ra
   add_parameters(model.named_parameters(), made.cost);
   add_seconds(program.kernels, program.plan, rates, made.cost);
   made.cost.activations = static_cast<double>(made.memory.activations);
+  made.cost.weight_copies = static_cast<double>(made.memory.weight_copies);
   made.cost.logits = static_cast<double>(made.memory.logits) * chunks.logits_share;
   return made;
 }

@@ -36,6 +36,8 @@ struct StepCost {
 
   // Bytes. Kept: made in the forward part and read by a later one.
   double activations = 0, logits = 0;
+  double weight_copies =
+      0;  // of the activations: made of weights alone, alike in every micro-batch
   double forward_traffic = 0, backward_traffic = 0;  // between kernels and memory
 
   // Predicted seconds.

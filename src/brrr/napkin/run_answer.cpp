@@ -253,9 +253,10 @@ void add_graph_assumptions(RunAnswer& a) {
     a.assumptions.push_back(join_text(
         "the forward part of every micro-batch scales and rounds weights from f32 to copies in 8 "
         "bits, 9 bytes of a parameter through memory",
-        q.recompute == RematPolicy::none
-            ? "; the copies are kept for the backward part, a byte a parameter"
-            : "",
+        q.recompute != RematPolicy::none ? ""
+        : q.layout.zero == 3             ? "; ZeRO-3 makes them again from what it gathers"
+                                         : "; the copies are kept for the backward part, a byte a "
+                                           "parameter, once for all micro-batches",
         "; products lie in f32 until they are scaled, the head's too"));
 }
 

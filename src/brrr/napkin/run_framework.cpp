@@ -104,6 +104,11 @@ bool casts_apart(const RunQuestion& q) {
   return q.precision == Precision::fp8_mixed && !q.system.fuses();
 }
 
+double low_copies(const RunQuestion& q, const StepCost& layer) {
+  if (!casts_apart(q)) return layer.weight_copies;
+  return q.recompute == RematPolicy::full ? 0 : layer.matrices + layer.experts;
+}
+
 FrameworkSeconds framework_seconds(const RunQuestion& q, const RunCost& cost) {
   if (!q.model) return {};
   const double bandwidth = copy_rate(find_gpu(q.gpu));

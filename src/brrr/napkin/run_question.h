@@ -180,6 +180,8 @@ FrameworkSeconds framework_seconds(const RunQuestion& question, const RunCost& c
 double framework_logit_bytes(const RunQuestion& question);
 // Whether products in 8 bits have their operands cast by kernels of their own, as Transformer Engine runs them.
 bool casts_apart(const RunQuestion& question);
+// Bytes of copies in 8 bits that a layer's weights have from its forward to its backward part.
+double low_copies(const RunQuestion& question, const StepCost& layer);
 // The update (run_update.cpp): seconds of the share that one device updates, what is behind them for people, bytes that
 // an update of one parameter moves, and the optimizer of brrr whose graph prices it.
 double update_seconds(const RunQuestion& question, const RunCost& cost, int64_t dp);

@@ -13,6 +13,14 @@ double whole_part(double whole, double share, double degree) {
   return std::clamp((degree * share - whole) / (degree - 1), 0.0, share);
 }
 
+// Seconds of the fp8 copies that the backward part of a layer makes again, since ZeRO-3 does not keep them: amax of the
+// weight in 16 bits and its copy, 2 + 2 + 1 bytes.
+double copies_again(const RunQuestion& q, const StepCost& layer) {
+  constexpr double kCopyBytes = 5;
+  if (q.layout.zero < 3) return 0;
+  return low_copies(q, layer) * kCopyBytes / copy_rate(find_gpu(q.gpu));
+}
+
 // Seconds of one micro-batch, what is sent left out: of all stages one after another, and of the stage that the others
 // wait for. The ends of the model, embedding and head, are on the last stage.
 struct StageSeconds {
@@ -26,6 +34,7 @@ StageSeconds stage_seconds(const RunQuestion& q, const RunCost& cost,
   for (size_t kind = 0; kind < cost.shard.layers.size(); ++kind) {
     const StepCost& one = cost.shard.layers[kind].one;
     of_layer.push_back(micro_batch_seconds(q, cost.whole.layers[kind].one, one).both() +
+                       copies_again(q, one) +
                        beside / static_cast<double>(cost.shard.layer_count()));
   }
   const double outside = cost.shard.outside.seconds() + framework.loss;
