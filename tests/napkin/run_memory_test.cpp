@@ -151,6 +151,19 @@ TEST(RunMemory, ZeRO3KeepsNoCopiesOfAllWeights) {
   EXPECT_NEAR(whole.activations - cut.activations, 32 * 218'103'808.0 + 128256.0 * 4096, 1e7);
 }
 
+// An interleaved schedule has more micro-batches under way, and never more than there are.
+TEST(RunMemory, NoMoreMicroBatchesAreUnderWayThanThereAre) {
+  RunQuestion q = run_of("llama3-8b", "h200", 4);
+  q.seq = 4096, q.global_batch = 1, q.layout.pp = 4;
+  const double plain = answer(q).memory.total();
+  q.layout.interleave = 8;
+  EXPECT_EQ(answer(q).memory.total(), plain);
+  q.global_batch = 64;
+  const double interleaved = answer(q).memory.total();
+  q.layout.interleave = 1;
+  EXPECT_GT(interleaved, answer(q).memory.total());
+}
+
 TEST(RunMemory, BudgetRecomputesTheLeastThatFits) {
   RunQuestion q = run_of("llama3-8b", "h100", 64);
   q.seq = 8192, q.global_batch = 128, q.layout.zero = 1;

@@ -86,7 +86,7 @@ double in_flight(const ParallelLayout& layout, int64_t stage, int64_t micro_batc
   const auto held = static_cast<double>(std::min(micro_batches, layout.pp - stage));
   if (layout.interleave <= 1 || layout.pp == 1) return held;
   const auto p = static_cast<double>(layout.pp), v = static_cast<double>(layout.interleave);
-  return held * (1 + (p - 1) / (p * v));
+  return std::min(static_cast<double>(micro_batches), held * (1 + (p - 1) / (p * v)));
 }
 
 // Logits of a micro-batch: a chunk of them, or all that a framework has at the loss.
