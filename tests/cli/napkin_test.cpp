@@ -269,7 +269,7 @@ TEST(NapkinProgram, RefusesWithTheRule) {
   refuse(base + "--params 7e9 --mfu 1.5", "not in (0, 1]");
   refuse(base + "--params -7e9 --mfu 0.5", "parameters");
   refuse(base + "--model llama3-8b --count 12 --tp 3", "32 heads");
-  refuse(base + "--model llama3-8b --count 5 --pp 5", "32 layers");
+  refuse(base + "--model llama3-8b --count 33 --pp 33", "32 layers");
   refuse(base + "--model llama3-9b", "did you mean");
   refuse(base + "--model llama3-8b --peak 1979", "sparsity");
   refuse("train --tokens 1e9 --gpu h101 --params 1e9 --mfu 0.5", "h100-sxm");

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace brrr {
 namespace {
 
@@ -94,6 +97,35 @@ TEST(Inference, AWindowIsAllThatIsKept) {
   EXPECT_NEAR(whole.decode_compute_seconds - window.decode_compute_seconds, saved, 1e-9 * saved);
   q.context = 1024;
   EXPECT_EQ(answer(q).cached_tokens, 1024) << "shorter than the window";
+}
+
+// 8 key heads are shared out over 8 devices at most: 16 hold each head twice, and read as much as 8 did.
+TEST(Inference, KeyHeadsThatAreCopiedAreHeldAndRead) {
+  InferQuestion q{.model = model_preset("llama3-70b"), .gpu = "h100"};
+  q.batch = 16, q.context = 8192;
+  const double caches = 327'680.0 * 8192 * 16;
+  for (const int64_t count : {4, 8, 16, 64}) {
+    q.count = count;
+    const InferAnswer a = answer(q);
+    const auto n = static_cast<double>(count), shared = std::min(8.0, n);
+    EXPECT_EQ(a.kv_bytes, caches);
+    EXPECT_EQ(a.kv_devices, std::min<int64_t>(8, count));
+    EXPECT_EQ(a.kv_device_bytes, caches / shared);
+    EXPECT_EQ(a.memory_bytes, a.weight_bytes + caches / shared * n);
+    EXPECT_EQ(a.largest_batch,
+              std::floor((80e9 * n - a.weight_bytes) / (327'680.0 * 8192 / shared * n)));
+    EXPECT_NEAR(a.decode_bandwidth_seconds, (a.touched_bytes / n + caches / shared) / 3.35e12,
+                1e-12);
+  }
+}
+
+// Every device of DeepSeek-V3 has the one vector that all heads read.
+TEST(Inference, LatentCachesAreOnEveryDevice) {
+  InferQuestion q{.model = model_preset("deepseek-v3"), .gpu = "h200"};
+  q.count = 8, q.batch = 32, q.context = 4096;
+  const InferAnswer a = answer(q);
+  EXPECT_EQ(a.kv_devices, 1);
+  EXPECT_EQ(a.kv_device_bytes, 70'272.0 * 4096 * 32);
 }
 
 // Products of 8-bit weights may run at twice the rate where the device has it; attention is the cache's.

@@ -190,8 +190,10 @@ TEST(RunAnswer, RefusesWhatCannotBe) {
   EXPECT_THAT(refuse([](RunQuestion& q) { q.mfu = 1.2; }), HasSubstr("not in (0, 1]"));
   EXPECT_THAT(refuse([](RunQuestion& q) { q.layout.tp = 3; }), HasSubstr("does not divide"));
   EXPECT_THAT(refuse([](RunQuestion& q) { q.count = 48, q.layout.tp = 3; }), HasSubstr("32 heads"));
-  EXPECT_THAT(refuse([](RunQuestion& q) { q.count = 10, q.layout.pp = 5; }),
-              HasSubstr("32 layers"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.count = q.layout.pp = 33; }),
+              HasSubstr("pp 33: a device has at least one layer, and the model has 32 layers"));
+  EXPECT_THAT(refuse([](RunQuestion& q) { q.layout.pp = 4, q.layout.interleave = 9; }),
+              HasSubstr("pp 4 x interleave 9 = 36 stages are too many for 32 layers"));
   EXPECT_THAT(refuse([](RunQuestion& q) { q.layout.ep = 2; }), HasSubstr("no experts"));
   EXPECT_THAT(refuse([](RunQuestion& q) { q.layout.zero = 4; }), HasSubstr("0 to 3"));
   EXPECT_THAT(refuse([](RunQuestion& q) { q.tokens = -1; }), HasSubstr("tokens"));

@@ -27,6 +27,7 @@ std::vector<double> parts_of(const RunMemory& m) {
 // Bytes of layers that one micro-batch keeps, of all and of the largest.
 struct Kept {
   double all = 0, largest_layer = 0;
+  double copies = 0;  // of all: those of weights, which ZeRO-3 does not keep
 };
 Kept kept_by_layers(const RunQuestion& q) {
   const Rates rates = gpu_rates(find_gpu(q.gpu), q.precision);
@@ -34,7 +35,7 @@ Kept kept_by_layers(const RunQuestion& q) {
       *q.model,
       {.batch = q.micro_batch, .seq = q.seq, .precision = q.precision, .recompute = q.recompute},
       rates);
-  Kept kept{.all = cost.total().activations};
+  Kept kept{.all = cost.total().activations, .copies = cost.total().weight_copies};
   for (const ModelCost::Layers& kind : cost.layers)
     kept.largest_layer = std::max(kept.largest_layer, kind.one.activations);
   return kept;
@@ -52,7 +53,8 @@ void expect_resident(const RunQuestion& q, const RunMemory& m, const Kept& kept)
       states(recipe.params, 3) + states(recipe.master, 1) + states(recipe.optimizer, 1);
   const double grads = states(recipe.grads, 2);
   const bool is_summed = q.global_batch > q.count * q.micro_batch;
-  const double after_forward = held + kept.all + (is_summed ? grads : 0) + m.overhead;
+  const double all_kept = kept.all - (q.layout.zero == 3 ? kept.copies : 0);
+  const double after_forward = held + all_kept + (is_summed ? grads : 0) + m.overhead;
   EXPECT_GE(m.total(), after_forward * (1 - 1e-9)) << to_text(q);
   EXPECT_GE(m.total(), (held + grads + m.overhead) * (1 - 1e-9)) << to_text(q);
 }
@@ -113,6 +115,53 @@ TEST(RunMemory, OfLayersThatRunAgainInEightBitsIsThatOfOne) {
   const RunMemory in_8 = answer(q).memory;
   EXPECT_NEAR(in_8.total(), in_16.total(), 0.05 * in_16.total());
   EXPECT_LT(in_8.buffers, 3e9);
+}
+
+RunMemory memory_in_fp8(const ParallelLayout& layout, int64_t count, int64_t micro_batches) {
+  RunQuestion q = run_of("llama3-8b", "h200", count);
+  q.seq = 4096, q.precision = Precision::fp8_mixed, q.layout = layout;
+  q.global_batch = micro_batches * count / (layout.tp * layout.pp * layout.cp);
+  return answer(q).memory;
+}
+
+// A layer of Llama 3 8B has 218,103,808 weights in matrices, a byte each in 8 bits. They are the same for all
+// micro-batches that a stage has under way, and for all devices that share a sequence.
+TEST(RunMemory, CopiesOfWeightsExistOnce) {
+  constexpr double kWeights = 218'103'808;
+  const ModelCost cost =
+      model_cost(model_preset("llama3-8b"), {.seq = 4096, .precision = Precision::fp8_mixed},
+                 gpu_rates(find_gpu("h200"), Precision::fp8_mixed));
+  const StepCost& layer = cost.layers[0].one;
+  EXPECT_NEAR(layer.weight_copies, kWeights, 4096) << "and scales, a few bytes each";
+  const double of_batch = layer.activations - layer.weight_copies;
+  const RunMemory four = memory_in_fp8({.pp = 4}, 4, 8);
+  ASSERT_EQ(four.stage, 0);
+  EXPECT_NEAR(four.activations, 8 * (4 * of_batch + kWeights), 1e-6 * four.activations)
+      << "8 layers of the first of 4 stages, 4 micro-batches";
+  const RunMemory one = memory_in_fp8({}, 1, 8), shared = memory_in_fp8({.cp = 4}, 4, 8);
+  const double kept = 32 * of_batch, copies = 32 * kWeights;
+  EXPECT_GT(one.activations, kept + copies);
+  EXPECT_GT(shared.activations, kept / 4 + copies);
+  EXPECT_LT(shared.activations, 1.05 * (kept / 4 + copies));
+}
+
+// ZeRO-3 has no layer but those at hand, in 8 bits as in 16.
+TEST(RunMemory, ZeRO3KeepsNoCopiesOfAllWeights) {
+  const RunMemory whole = memory_in_fp8({.zero = 2}, 8, 8), cut = memory_in_fp8({.zero = 3}, 8, 8);
+  EXPECT_NEAR(whole.activations - cut.activations, 32 * 218'103'808.0 + 128256.0 * 4096, 1e7);
+}
+
+// An interleaved schedule has more micro-batches under way, and never more than there are.
+TEST(RunMemory, NoMoreMicroBatchesAreUnderWayThanThereAre) {
+  RunQuestion q = run_of("llama3-8b", "h200", 4);
+  q.seq = 4096, q.global_batch = 1, q.layout.pp = 4;
+  const double plain = answer(q).memory.total();
+  q.layout.interleave = 8;
+  EXPECT_EQ(answer(q).memory.total(), plain);
+  q.global_batch = 64;
+  const double interleaved = answer(q).memory.total();
+  q.layout.interleave = 1;
+  EXPECT_GT(interleaved, answer(q).memory.total());
 }
 
 TEST(RunMemory, BudgetRecomputesTheLeastThatFits) {

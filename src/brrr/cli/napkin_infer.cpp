@@ -35,6 +35,8 @@ void print_json(const std::string& name, const InferQuestion& q, const InferAnsw
                               {"kv_bytes_per_token", a.kv_bytes_per_token},
                               {"kv_bytes_per_sequence", a.kv_bytes_per_sequence},
                               {"kv_bytes", a.kv_bytes},
+                              {"kv_devices", a.kv_devices},
+                              {"kv_device_bytes", a.kv_device_bytes},
                               {"cached_tokens", a.cached_tokens},
                               {"products_in", to_text(a.products)},
                               {"attention_in", to_text(a.attention)},
@@ -76,6 +78,11 @@ std::vector<std::string> assumptions_of(const Options& options, const InferQuest
   std::vector<std::string> lines{
       line("products", options.weights, q.products, a.products, a.products_peak),
       line("attention", options.kv, q.attention, a.attention, a.attention_peak)};
+  if (a.kv_devices < q.count)
+    lines.push_back(fmt::format(
+        "caches are shared out by key heads over {} of {} devices, the others have copies; latent "
+        "attention has one vector for all heads",
+        a.kv_devices, q.count));
   if (a.cached_tokens < q.context)
     lines.push_back(fmt::format("a sliding window: {} of {} tokens are kept, read and attended to",
                                 a.cached_tokens, q.context));
@@ -117,15 +124,17 @@ void run(const Options& options) {
             a.cached_tokens < q.context ? fmt::format("x a window of {} tokens", a.cached_tokens)
                                         : fmt::format("x {} tokens", q.context));
   table.row("memory", gb_text(a.memory_bytes),
-            fmt::format("weights + {} caches; {}", q.batch, a.fits ? "fits" : "does NOT fit"));
+            fmt::format("weights + {} caches{}; {}", q.batch,
+                        a.kv_devices < q.count ? ", with their copies" : "",
+                        a.fits ? "fits" : "does NOT fit"));
   table.row("largest batch", a.largest_batch, "(memory - weights) / cache of a sequence");
   table.rule();
   table.row("prefill, at least", to_text(Seconds(a.prefill_seconds)),
             fmt::format("2 N_products T / peak of {} + attention / peak of {}", to_text(a.products),
                         to_text(a.attention)));
   table.row("decode, bandwidth", to_text(Seconds(a.decode_bandwidth_seconds)),
-            fmt::format("({} touched + {} of caches) / bandwidth", gb_text(a.touched_bytes),
-                        gb_text(a.kv_bytes)));
+            fmt::format("({} touched / {} + {} of caches on a device) / bandwidth",
+                        gb_text(a.touched_bytes), q.count, gb_text(a.kv_device_bytes)));
   table.row("decode, compute", to_text(Seconds(a.decode_compute_seconds)),
             "(2 N_products + attention) batch / the same peaks");
   table.row("tokens a second, at most", fmt::format("{:.1f}", a.tokens_per_second),

@@ -21,6 +21,15 @@ std::vector<int64_t> divisors_of(int64_t number) {
   return low;
 }
 
+// Powers of two fill nodes; stages that do not divide the layers differ by one layer.
+std::vector<int64_t> possible_stages(int64_t layers) {
+  std::vector<int64_t> stages = divisors_of(layers);
+  for (int64_t power = 1; power <= layers; power *= 2) stages.push_back(power);
+  std::sort(stages.begin(), stages.end());
+  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  return stages;
+}
+
 bool makes_nodes(int64_t count, int64_t node_size) {
   return count <= node_size || count % node_size == 0;
 }
@@ -33,7 +42,7 @@ std::vector<ParallelLayout> possible_cuts(const RunQuestion& question, int64_t m
   std::vector<ParallelLayout> cuts;
   for (int64_t tp = 1; tp <= std::min(question.node_size, most); ++tp) {
     if (!splits_by(model, tp)) continue;
-    for (const int64_t pp : divisors_of(is_cut ? shape.layers : 1)) {
+    for (const int64_t pp : possible_stages(is_cut ? shape.layers : 1)) {
       for (int64_t cp = 1; cp <= (is_cut ? kMostFitContext : 1); cp *= 2) {
         if (tp * pp * cp > most) break;
         const bool has_tokens =
@@ -65,7 +74,10 @@ std::vector<ParallelLayout> possible_shares(const RunQuestion& question, const P
 
 std::vector<int64_t> possible_interleaves(const RunQuestion& question, const ParallelLayout& cut) {
   if (cut.pp == 1) return {1};
-  return divisors_of(shape_of(fit_model(question)).layers / cut.pp);
+  const int64_t layers = shape_of(fit_model(question)).layers;
+  if (layers % cut.pp == 0) return divisors_of(layers / cut.pp);
+  const int64_t most = (layers + 2) / cut.pp;  // the ends may be without a layer
+  return most > 1 ? std::vector<int64_t>{1, most} : std::vector<int64_t>{1};
 }
 
 std::vector<int64_t> possible_copies(const RunQuestion& question, const ParallelLayout& cut,
@@ -90,8 +102,9 @@ std::vector<int64_t> possible_copies(const RunQuestion& question, const Parallel
 }
 
 std::string_view fit_space_text() {
-  return "tp over divisors of heads within a node, pp of layers, interleave of layers / pp, ep of "
-         "experts; cp over powers of two that leave 4096 tokens a device; ZeRO 1 and 3, and 2 "
+  return "tp over divisors of heads within a node, pp of layers and powers of two, interleave of "
+         "layers / pp (1 and the most there can be where pp does not divide), ep of experts; cp "
+         "over powers of two that leave 4096 tokens a device; ZeRO 1 and 3, and 2 "
          "where a step is one micro-batch; recomputation none, selective and full; nodes whole";
 }
 

@@ -1,7 +1,8 @@
 // The plans that `fit` searches, all of which `brrr napkin train` takes:
 //
 //   tp   divisors of heads, key heads and hidden units within a node; of the node, where there are several
-//   pp   divisors of layers; interleave: divisors of layers / pp
+//   pp   divisors of layers, and powers of two; interleave: divisors of layers / pp, or 1 and the most there can be
+//        where pp does not divide the layers
 //   cp   powers of two up to 64 that leave a device 4096 tokens or more: pieces are priced as parts of whole kernels
 //   ep   divisors of experts that divide dp x cp
 //   dp   such that nodes are whole and the global batch is a multiple of dp x micro-batch

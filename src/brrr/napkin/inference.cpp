@@ -35,6 +35,13 @@ int64_t cached_tokens(const InferQuestion& q) {
   return llama && llama->window > 0 ? std::min(llama->window, q.context) : q.context;
 }
 
+// Devices that tensor parallelism shares a cache out over.
+int64_t kv_devices(const InferQuestion& q) {
+  const auto* llama = std::get_if<LlamaConfig>(&q.model);
+  const int64_t parts = llama && llama->kv_rank > 0 ? 1 : shape_of(q.model).kv_heads;
+  return std::min(q.count, parts);
+}
+
 // The wanted arithmetic where the device has it, else that of 16 bits.
 const PeakRate& peak_for(const GpuSpec& gpu, Arithmetic wanted) {
   for (Arithmetic arithmetic : {wanted, Arithmetic::bf16}) {
@@ -106,13 +113,16 @@ InferAnswer answer(const InferQuestion& q) {
   a.kv_bytes_per_token = kv_elements_per_token(q.model) * q.kv_bytes;
   a.kv_bytes_per_sequence = a.kv_bytes_per_token * kept;
   a.kv_bytes = a.kv_bytes_per_sequence * b;
-  a.memory_bytes = a.weight_bytes + a.kv_bytes;
+  a.kv_devices = kv_devices(q);
+  const double copies = n / static_cast<double>(a.kv_devices);
+  a.kv_device_bytes = a.kv_bytes * copies / n;
+  a.memory_bytes = a.weight_bytes + a.kv_bytes * copies;
   const double room = n * static_cast<double>(gpu.memory.value());
   a.fits = a.memory_bytes <= room;
   a.largest_batch = static_cast<int64_t>(
-      std::max(0.0, std::floor((room - a.weight_bytes) / a.kv_bytes_per_sequence)));
+      std::max(0.0, std::floor((room - a.weight_bytes) / (a.kv_bytes_per_sequence * copies))));
   a.prefill_seconds = b * t * at_peak(2 * facts.products, facts.attention);
-  a.decode_bandwidth_seconds = (a.touched_bytes + a.kv_bytes) / (n * gpu.bandwidth.value());
+  a.decode_bandwidth_seconds = (a.touched_bytes / n + a.kv_device_bytes) / gpu.bandwidth.value();
   // A new token looks at all that is kept: the whole context is twice the mean over a causal prompt.
   a.decode_compute_seconds = b * at_peak(2 * facts.products, facts.attention_full * kept / t);
   a.decode_seconds = std::max(a.decode_bandwidth_seconds, a.decode_compute_seconds);
@@ -149,7 +159,7 @@ std::optional<InferPrediction> predict(const InferQuestion& q) {
   // The graph reads all weights, in 16 bits. Narrower ones save bytes, and so do experts that no token chose.
   const double saved = (2 * bounds.read_elements - bounds.touched_bytes) / n / bandwidth;
   return InferPrediction{.prefill_seconds = seconds(q.context),
-                         .decode_seconds = seconds(1) - saved + bounds.kv_bytes / n / bandwidth,
+                         .decode_seconds = seconds(1) - saved + bounds.kv_device_bytes / bandwidth,
                          .prefill_reduce_seconds = reduces(q.context),
                          .decode_reduce_seconds = reduces(1)};
 }

@@ -2,6 +2,8 @@
 //
 //   decode   max[(weights touched + batch * cache) / bandwidth, 2 N_active batch / peak], n devices together
 //   prefill  2 N_products T / peak + attention / peak
+// Tensor parallelism shares a cache out by key heads: beyond their number each is on several devices, and what one
+// device holds and reads falls no further. Latent attention has one vector for all heads, which every device keeps.
 // A mixture keeps all experts and touches E (1 - (1 - K/E)^batch) of them in a layer. Of a sliding window no more than
 // the window is kept, read and attended to. Bounds are those that nobody can beat: products run at the peak of the
 // weights' format, attention at that of the cache's, where the device has such arithmetic, and else at that of 16 bits.
@@ -32,7 +34,9 @@ struct InferAnswer {
   double weight_bytes = 0, touched_bytes = 0;  // held, and read for one token of the batch
   double read_elements = 0;                    // weights that are not only looked up, all experts
   double kv_bytes_per_token = 0, kv_bytes_per_sequence = 0, kv_bytes = 0;
-  int64_t cached_tokens = 0;  // of a sequence: its context, or the window where that is shorter
+  int64_t kv_devices = 1;      // that share a cache out; the others have copies
+  double kv_device_bytes = 0;  // of all caches, on one device
+  int64_t cached_tokens = 0;   // of a sequence: its context, or the window where that is shorter
   Arithmetic products = Arithmetic::bf16, attention = Arithmetic::bf16;  // of the peaks
   double products_peak = 0, attention_peak = 0;                          // FLOP/s of one device
   double memory_bytes = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "brrr/napkin/model_limits.h"
 #include "brrr/ops/op_list.h"
@@ -18,7 +19,11 @@ constexpr double StepCost::*kFields[] = {&StepCost::products,
                                          &StepCost::attention_all,
                                          &StepCost::recomputed,
                                          &StepCost::recomputed_attention,
+                                         &StepCost::product_operands,
+                                         &StepCost::product_results,
+                                         &StepCost::product_tensors,
                                          &StepCost::activations,
+                                         &StepCost::weight_copies,
                                          &StepCost::logits,
                                          &StepCost::forward_traffic,
                                          &StepCost::backward_traffic,
@@ -58,6 +63,22 @@ double square_flops(const Graph& graph, const Node& node) {
   const Shape &q = graph.type(node.inputs[0]).shape, &k = graph.type(node.inputs[1]).shape,
               &v = graph.type(node.inputs[2]).shape;
   return 2.0 * static_cast<double>(q[0] * q[1] * q[2] * k[2]) * static_cast<double>(q[3] + v[3]);
+}
+
+// Operands that several products read are one tensor.
+void add_product_tensors(const Graph& graph, StepCost& cost) {
+  std::set<ValueId> seen;
+  const auto add = [&](ValueId id, double& elements) {
+    if (!seen.insert(id).second) return;
+    elements += static_cast<double>(numel(graph.type(id).shape));
+    ++cost.product_tensors;
+  };
+  for (const Node& node : graph.nodes) {
+    const bool is_product = node.op->kind == OpKind::contraction && node.op != &attention_op;
+    if (!is_product || node.phase != Phase::forward) continue;
+    add(node.inputs[0], cost.product_operands), add(node.inputs[1], cost.product_operands);
+    add(node.outputs[0], cost.product_results);
+  }
 }
 
 void add_flops(const Graph& graph, int64_t vocab, StepCost& cost) {
@@ -192,7 +213,7 @@ struct TracedStep {
 
 // The step that `brrr train` has of this model, with what the options say of it.
 StepSpec step_of(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
-  StepSpec spec = on_paper(default_step(config, options.batch, options.seq, Device::null()));
+  StepSpec spec = on_paper(default_step(config, options.batch, options.seq, parse_target(options.target)));
   spec.optimizer = options.optimizer;
   spec.expert_devices = options.expert_devices;
   spec.guard = spec.activations = options.monitored;
@@ -213,9 +234,11 @@ TracedStep traced(const ModelConfig& given, const CostOptions& options, const Ra
       plan_program(parts.step->trace(make_batch(spec)), pipeline_of(spec));
   TracedStep made{.cost = {}, .memory = step_memory(program, vocab_of(config))};
   add_flops(program.graph(), vocab_of(config), made.cost);
+  add_product_tensors(program.graph(), made.cost);
   add_parameters(*parts.optimizer, made.cost);
   add_seconds(program.kernels, program.plan, rates, made.cost);
   made.cost.activations = static_cast<double>(made.memory.activations);
+  made.cost.weight_copies = static_cast<double>(made.memory.weight_copies);
   made.cost.logits = static_cast<double>(made.memory.logits) * chunks.logits_share;
   return made;
 }

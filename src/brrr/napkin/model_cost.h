@@ -30,8 +30,14 @@ struct StepCost {
   double recomputed = 0;            // products and attention that run a second time
   double recomputed_attention = 0;  // of those attention's, over the pairs that a query sees
 
+  // Of forward products: elements that are multiplied, each once however many products read them, and that come out;
+  // and how many tensors those are.
+  double product_operands = 0, product_results = 0, product_tensors = 0;
+
   // Bytes. Kept: made in the forward part and read by a later one.
   double activations = 0, logits = 0;
+  double weight_copies =
+      0;  // of the activations: made of weights alone, alike in every micro-batch
   double forward_traffic = 0, backward_traffic = 0;  // between kernels and memory
 
   // Predicted seconds.
@@ -71,6 +77,7 @@ struct CostOptions {
   RematPolicy recompute = RematPolicy::none;
   std::string optimizer = "adamw";  // a registered one
   bool fuse = true;                 // false: a system that launches elementwise ops one by one
+  std::string target = "cpu";  // whose kernels are priced (compiler/target.h)
   bool monitored = true;            // guard and largest activations, as `brrr train` has them
   // Expert parallelism: the part of one of so many devices (StepSpec::expert_devices).
   int64_t expert_devices = 1;

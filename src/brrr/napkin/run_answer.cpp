@@ -74,10 +74,12 @@ void check_layout(const RunQuestion& q) {
     return;
   }
   const ModelShape shape = shape_of(*q.model);
-  check(shape.layers % l.pp == 0, "pp ", l.pp, " does not divide ", shape.layers,
-        " layers; use a number of stages that does");
-  check(shape.layers % (l.pp * l.interleave) == 0, "pp ", l.pp, " x interleave ", l.interleave,
-        " does not divide ", shape.layers, " layers");
+  check(l.pp <= shape.layers, "pp ", l.pp, ": a device has at least one layer, and the model has ",
+        shape.layers, " layers; use fewer stages");
+  // The first and the last stage have the table of tokens and the head, so they may do without a layer.
+  check(l.interleave == 1 || l.pp * l.interleave <= shape.layers + 2, "pp ", l.pp, " x interleave ",
+        l.interleave, " = ", l.pp * l.interleave, " stages are too many for ", shape.layers,
+        " layers: all but the first and the last have at least one; use fewer");
   check(q.seq % l.cp == 0, "cp ", l.cp, " does not divide a sequence of ", q.seq);
   tensor_shard(*q.model, l.tp);  // refuses what tp does not divide
   const auto* llama = std::get_if<LlamaConfig>(&*q.model);
@@ -143,13 +145,31 @@ const ModelCost& known_cost(const ModelConfig& config, const CostOptions& option
   constexpr size_t kMostKnown = 256;
   thread_local std::map<std::string, ModelCost> known;
   const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {}", to_json(config), options.expert_devices,
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", to_json(config), options.target, options.expert_devices,
                   options.monitored, options.batch, options.seq,
                   static_cast<int>(options.precision), static_cast<int>(options.recompute),
                   options.fuse, options.optimizer, rates.machine, rates.source);
   if (const auto found = known.find(key); found != known.end()) return found->second;
   if (known.size() >= kMostKnown) known.clear();
   return known.emplace(key, model_cost(config, options, rates)).first->second;
+}
+
+// A system that runs ops one by one has a bf16 program whose layers multiply in fp8; casts of operands are counted next
+// to it (run_framework.cpp), and the head stays in bf16.
+ModelCost cost_of_low_products(const RunQuestion& q, const ModelConfig& config,
+                               CostOptions options) {
+  const GpuSpec& gpu = find_gpu(q.gpu);
+  options.precision = Precision::bf16_mixed;
+  const Rates half = q.rates ? *q.rates : gpu_rates(gpu, options.precision, q.system.attention);
+  Rates low = q.rates ? *q.rates : gpu_rates(gpu, Precision::fp8_mixed, q.system.attention);
+  for (const char* family : {"matmul.nn", "matmul.nt", "matmul.tn", "scale.matmul"}) {
+    if (const RateGrid* grid = low.find(join_text(family, ".fp8")))
+      low.grids[join_text(family, ".bf16")] = *grid;
+  }
+  low.source += ", products of 16 bits at the rate of 8";
+  ModelCost cost = known_cost(config, options, low);
+  cost.outside = known_cost(config, options, half).outside;
+  return cost;
 }
 
 std::string largest_part(const RunMemory& m) {
@@ -219,17 +239,24 @@ RunMemory states_only(const RunQuestion& q, int64_t dp) {
 // What the graph of a device has beside the products of its tokens.
 void add_graph_assumptions(RunAnswer& a) {
   const RunQuestion& q = a.question;
+  const int64_t layers = shape_of(*q.model).layers, stages = q.layout.pp * q.layout.interleave;
+  if (layers % stages != 0)
+    a.assumptions.push_back(fmt::format(
+        "{} layers over {} stages: {} or {} each, the longer ones just before the last; the "
+        "longest device sets the pace",
+        layers, stages, layers / stages, layers / stages + 1));
   if (q.layout.ep > 1)
     a.assumptions.push_back(fmt::format(
         "a device has 1/{} of a layer's experts, and their tokens of all {}: as many as it sends",
         q.layout.ep, q.layout.ep));
-  if (q.precision == Precision::fp8_mixed)
+  if (q.precision == Precision::fp8_mixed && !casts_apart(q))
     a.assumptions.push_back(join_text(
         "the forward part of every micro-batch scales and rounds weights from f32 to copies in 8 "
         "bits, 9 bytes of a parameter through memory",
-        q.recompute == RematPolicy::none
-            ? "; the copies are kept for the backward part, a byte a parameter"
-            : "",
+        q.recompute != RematPolicy::none ? ""
+        : q.layout.zero == 3             ? "; ZeRO-3 makes them again from what it gathers"
+                                         : "; the copies are kept for the backward part, a byte a "
+                                           "parameter, once for all micro-batches",
         "; products lie in f32 until they are scaled, the head's too"));
 }
 
@@ -247,10 +274,12 @@ RunCost run_cost(const RunQuestion& q) {
                             .fuse = q.system.fuses(),
                             // Frameworks and systems of single ops have no guard in their step.
                             .monitored = q.system.fuse && q.system.framework == Framework::tuned};
-  const auto cost_of = [&](int64_t tp, int64_t ep) -> const ModelCost& {
+  const auto cost_of = [&](int64_t tp, int64_t ep) {
     CostOptions shard = options;
     shard.expert_devices = ep;
-    return known_cost(tensor_shard(*q.model, tp), shard, rates);
+    const ModelConfig config = tensor_shard(*q.model, tp);
+    return casts_apart(q) ? cost_of_low_products(q, config, shard)
+                          : known_cost(config, shard, rates);
   };
   const int64_t tp = q.layout.tp, ep = q.layout.ep;
   RunCost cost{.whole = cost_of(1, ep), .shard = {}, .updated = {}};

@@ -3,8 +3,8 @@
 // than the end of the backward part: states and gradients.
 #include <algorithm>
 
+#include "brrr/napkin/pipeline_stages.h"
 #include "brrr/napkin/planned_optimizer.h"
-#include "brrr/napkin/run_question.h"
 
 namespace brrr {
 namespace {
@@ -23,25 +23,6 @@ struct HeldParameters {
     return *this;
   }
 };
-
-// Of a pipeline stage: how many layers it has of each kind, and which of the ends.
-struct PipelineStage {
-  std::vector<int64_t> layers;  // by kind, from the first layer on
-  bool is_first = false, is_last = false;
-};
-
-PipelineStage stage_at(const ModelCost& shard, int64_t stages, int64_t stage) {
-  const int64_t share = shard.layer_count() / stages;
-  PipelineStage made{.layers = {}, .is_first = stage == 0, .is_last = stage == stages - 1};
-  int64_t before = share * stage, missing = share;
-  for (const ModelCost::Layers& kind : shard.layers) {
-    const int64_t here = std::clamp<int64_t>(kind.count - before, 0, missing);
-    made.layers.push_back(here);
-    before = std::max<int64_t>(0, before - kind.count);
-    missing -= here;
-  }
-  return made;
-}
 
 HeldParameters of_layers(const ModelCost::Layers& kind, int64_t count) {
   const auto times = static_cast<double>(count);
@@ -80,10 +61,12 @@ HeldParameters of_stage(const ModelCost& shard, const PipelineStage& stage) {
 double gathered_bytes(const RunQuestion& question, const ModelCost& shard,
                       const StateRecipe& recipe) {
   if (question.layout.zero < 3) return 0;
-  double largest = shard.outside.embedding;
-  for (const ModelCost::Layers& kind : shard.layers)
+  double largest = shard.outside.embedding, copies = 0;
+  for (const ModelCost::Layers& kind : shard.layers) {
     largest = std::max(largest, kind.one.matrices + kind.one.vectors + kind.one.experts);
-  return 2 * largest * recipe.params + largest * recipe.grads;
+    copies = std::max(copies, low_copies(question, kind.one));
+  }
+  return 2 * (largest * recipe.params + copies) + largest * recipe.grads;
 }
 
 // Bytes of one layer's scores where attention is not fused: softmax 2, dropout's mask 1, its result 2.
@@ -99,13 +82,22 @@ double in_flight(const ParallelLayout& layout, int64_t stage, int64_t micro_batc
   const auto held = static_cast<double>(std::min(micro_batches, layout.pp - stage));
   if (layout.interleave <= 1 || layout.pp == 1) return held;
   const auto p = static_cast<double>(layout.pp), v = static_cast<double>(layout.interleave);
-  return held * (1 + (p - 1) / (p * v));
+  return std::min(static_cast<double>(micro_batches), held * (1 + (p - 1) / (p * v)));
+}
+
+// Logits of a micro-batch: a chunk of them, or all that a framework has at the loss.
+double logit_bytes(const RunQuestion& question, const ModelCost& shard) {
+  if (question.system.framework == Framework::tuned || !question.model) return shard.outside.logits;
+  const auto tokens = static_cast<double>(question.micro_batch * question.seq),
+             vocab = static_cast<double>(shape_of(*question.model).vocab);
+  return framework_logit_bytes(question) * tokens * vocab / static_cast<double>(question.layout.tp);
 }
 
 // Bytes that a layer of each kind keeps on one device, and what the ends do. With sequence parallelism all that a
 // layer keeps is split; without it the residual stream and the norms stay whole, as in the traced share.
 struct KeptBytes {
-  std::vector<double> layer;  // by kind
+  std::vector<double> layer;   // by kind, of a micro-batch
+  std::vector<double> copies;  // of weights, by kind: all micro-batches read the same
   double outside = 0, logits = 0;
 };
 
@@ -115,11 +107,19 @@ KeptBytes kept_bytes(const RunQuestion& question, const RunCost& cost, double ke
   const bool all_split = layout.sequence_parallel;
   const ModelCost& from = all_split ? cost.whole : cost.shard;
   const double share = 1 / cp / (all_split ? static_cast<double>(layout.tp) : 1);
-  KeptBytes kept{.layer = {},
-                 .outside = share * from.outside.activations,
-                 .logits = cost.shard.outside.logits / cp};
+  const auto of_batch = [&](const StepCost& cost_of) {
+    return share * (cost_of.activations - cost_of.weight_copies);
+  };
+  KeptBytes kept{
+      .layer = {},
+      .copies = {},
+      .outside = of_batch(from.outside) + (layout.zero == 3 ? 0 : cost.shard.outside.weight_copies),
+      .logits = logit_bytes(question, cost.shard) / cp};
   for (const ModelCost::Layers& kind : from.layers)
-    kept.layer.push_back(share * kind.one.activations + kept_scores / cp);
+    kept.layer.push_back(of_batch(kind.one) + kept_scores / cp);
+  for (const ModelCost::Layers& kind : cost.shard.layers)
+    // ZeRO-3 gathers weights again, and makes their copies again from those.
+    kept.copies.push_back(layout.zero == 3 ? 0 : low_copies(question, kind.one));
   return kept;
 }
 
@@ -135,28 +135,33 @@ struct Moment {
 std::vector<Moment> moments_of(const ModelCost& shard, const PipelineStage& stage,
                                const KeptBytes& kept, double flight, const ParallelLayout& layout) {
   const auto cp = static_cast<double>(layout.cp);
-  double of_one = 0;
-  for (size_t kind = 0; kind < stage.layers.size(); ++kind)
+  double of_one = 0, copies = 0;
+  for (size_t kind = 0; kind < stage.layers.size(); ++kind) {
     of_one += static_cast<double>(stage.layers[kind]) * kept.layer[kind];
-  const double others = (flight - 1) * of_one;
+    copies += static_cast<double>(stage.layers[kind]) * kept.copies[kind];
+  }
+  // Copies of weights go with the layer that read them last, and stay while other micro-batches are under way.
+  const double stays = flight > 1 ? 1 : 0;
+  const double others = (flight - 1) * of_one + stays * copies;
   HeldParameters made = stage.is_last ? of_head(shard) : HeldParameters{};
   std::vector<Moment> moments;
   if (stage.is_last)
-    moments.push_back({.activations = flight * of_one + kept.outside,
+    moments.push_back({.activations = flight * of_one + copies + kept.outside,
                        .logits = kept.logits,
                        .beside = shard.at_loss / cp,
                        .grads = made});
-  double below = of_one;  // what the layers of this kind and those before it keep
+  double below = of_one + (1 - stays) * copies;  // kept by layers of this kind and before it
   for (size_t i = stage.layers.size(); i-- > 0;) {
     if (stage.layers[i] == 0) continue;
     const ModelCost::Layers& kind = shard.layers[i];
     const int64_t further = stage.layers[i] - 1;
+    const double of_layer = kept.layer[i] + (1 - stays) * kept.copies[i];
     made += of_layers(kind, 1);
     moments.push_back({.activations = others + below, .beside = kind.beside / cp, .grads = made});
     made += of_layers(kind, further);
-    below -= static_cast<double>(further) * kept.layer[i];
+    below -= static_cast<double>(further) * of_layer;
     moments.push_back({.activations = others + below, .beside = kind.beside / cp, .grads = made});
-    below -= kept.layer[i];
+    below -= of_layer;
   }
   moments.push_back({.activations = others,
                      .beside = stage.is_first ? shard.at_end / cp : 0,
@@ -195,8 +200,9 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
   ModelCost shard = cost.shard;
   for (ModelCost::Layers& kind : shard.layers) kind.beside += keeps_scores ? 0 : scores;
   RunMemory worst;
+  const std::vector<PipelineStage> stages = pipeline_stages(shard, layout);
   for (int64_t s = 0; s < layout.pp; ++s) {
-    const PipelineStage stage = stage_at(shard, layout.pp, s);
+    const PipelineStage& stage = stages[static_cast<size_t>(s)];
     const HeldParameters held = of_stage(shard, stage);
     const double in_buckets = std::min(2 * kBucketElements, held.dense + held.experts);
     const double buckets = ranks > 1 && layout.zero < 3 ? in_buckets * recipe.grads : 0;

@@ -39,8 +39,11 @@ struct SystemTraits {
   bool fuse =
       true;  // false: elementwise ops are launched one by one, as eager frameworks always do
   AttentionKernel attention = AttentionKernel::current;
-  bool hides_data = true;       // gradients, and gathers of ZeRO-3, travel behind the arithmetic
-  bool hides_pipeline = true;   // so does what stages send each other
+  bool hides_data = true;      // gradients, and gathers of ZeRO-3, travel behind the arithmetic
+  bool hides_pipeline = true;  // so does what stages send each other
+  // A tuned system sends a token once to each node that has experts of it, and while another micro-batch computes
+  // (DeepEP, DualPipe). False, and of a framework: a copy for each expert, and everybody waits for them.
+  bool hides_experts = true;
   double gather_bytes = 0;      // of a parameter that ZeRO-3 gathers; 0: as it is computed with
   double gathers_of_layer = 1;  // collectives that ZeRO-3 makes of a layer: 1 flat, or one a matrix
   double products_again = 0;    // share of the layers' products that run again beside the policy
@@ -49,6 +52,7 @@ struct SystemTraits {
   bool flat_parameters = false;  // ZeRO-3 gathers a layer as one tensor that matrices are views of
   bool node_rings = false;       // collectives over whole nodes use all adapters of a node
   bool fuses() const { return fuse && framework != Framework::eager; }
+  bool overlaps_experts() const { return hides_experts && framework == Framework::tuned; }
 };
 
 enum class GradType : uint8_t { as_parameter, f32 };
@@ -165,12 +169,19 @@ std::string traffic_assumption(const RunQuestion& question);
 // Seconds that a framework adds to one micro-batch of a device that has all layers, beside the graph's kernels.
 struct FrameworkSeconds {
   double loss = 0;     // logits in f32, one op after another
+  double casts = 0;    // operands of products to 8 bits, where ops are not fused
   double weights = 0;  // casts and copies of parameters that ZeRO-3 gathers, and of their gradients
   double parts = 0;    // norms and rotations that have no kernel of their own
   double host = 0;     // launching all its ops; a step cannot be faster than that
   double host_update = 0;  // launching those of the update, once a step
 };
 FrameworkSeconds framework_seconds(const RunQuestion& question, const RunCost& cost);
+// Bytes that a framework has of every logit at the loss of a micro-batch; 0 for a tuned system, which chunks its head.
+double framework_logit_bytes(const RunQuestion& question);
+// Whether products in 8 bits have their operands cast by kernels of their own, as Transformer Engine runs them.
+bool casts_apart(const RunQuestion& question);
+// Bytes of copies in 8 bits that a layer's weights have from its forward to its backward part.
+double low_copies(const RunQuestion& question, const StepCost& layer);
 // The update (run_update.cpp): seconds of the share that one device updates, what is behind them for people, and bytes
 // that an update of one parameter of a matrix moves.
 double update_seconds(const RunQuestion& question, const RunCost& cost, int64_t dp);

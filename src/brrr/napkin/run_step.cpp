@@ -2,7 +2,7 @@
 // traffic that stays visible.
 #include <algorithm>
 
-#include "brrr/napkin/run_question.h"
+#include "brrr/napkin/pipeline_stages.h"
 
 namespace brrr {
 namespace {
@@ -11,6 +11,42 @@ namespace {
 // R + S and of a share R + S / t, where S is split and R is not; so R = (t share - whole) / (t - 1).
 double whole_part(double whole, double share, double degree) {
   return std::clamp((degree * share - whole) / (degree - 1), 0.0, share);
+}
+
+// Seconds of the fp8 copies that the backward part of a layer makes again, since ZeRO-3 does not keep them: amax of the
+// weight in 16 bits and its copy, 2 + 2 + 1 bytes.
+double copies_again(const RunQuestion& q, const StepCost& layer) {
+  constexpr double kCopyBytes = 5;
+  if (q.layout.zero < 3) return 0;
+  return low_copies(q, layer) * kCopyBytes / copy_rate(find_gpu(q.gpu));
+}
+
+// Seconds of one micro-batch, what is sent left out: of all stages one after another, and of the stage that the others
+// wait for. The ends of the model, embedding and head, are on the last stage.
+struct StageSeconds {
+  double all = 0, slowest = 0;
+};
+
+StageSeconds stage_seconds(const RunQuestion& q, const RunCost& cost,
+                           const FrameworkSeconds& framework) {
+  std::vector<double> of_layer;  // by kind
+  const double beside = framework.weights + framework.parts + framework.casts;
+  for (size_t kind = 0; kind < cost.shard.layers.size(); ++kind) {
+    const StepCost& one = cost.shard.layers[kind].one;
+    of_layer.push_back(micro_batch_seconds(q, cost.whole.layers[kind].one, one).both() +
+                       copies_again(q, one) +
+                       beside / static_cast<double>(cost.shard.layer_count()));
+  }
+  const double outside = cost.shard.outside.seconds() + framework.loss;
+  StageSeconds seconds;
+  for (const PipelineStage& stage : pipeline_stages(cost.shard, q.layout)) {
+    double here = stage.is_last ? outside : 0;
+    for (size_t kind = 0; kind < of_layer.size(); ++kind)
+      here += static_cast<double>(stage.layers[kind]) * of_layer[kind];
+    seconds.all += here;
+    seconds.slowest = std::max(seconds.slowest, here);
+  }
+  return seconds;
 }
 
 }  // namespace
@@ -40,18 +76,16 @@ void predict_step(RunAnswer& a, const RunCost& cost) {
   const StepCost total = cost.shard.total();
   const auto m = static_cast<double>(a.micro_batches), p = static_cast<double>(l.pp);
   const double cp = static_cast<double>(l.cp), v = static_cast<double>(l.interleave);
-  const double layers =
-      micro_batch_seconds(q, cost.whole.all_layers(), cost.shard.all_layers()).both();
   const FrameworkSeconds framework = framework_seconds(q, cost);
-  const double outside = cost.shard.outside.seconds() + framework.loss;
-  const double inside = layers + framework.weights + framework.parts;
-  const double mean = (inside + outside) / p / cp, slowest = (inside / p + outside) / cp;
+  const StageSeconds stages = stage_seconds(q, cost, framework);
+  const double mean = stages.all / p / cp, slowest = stages.slowest / cp;
   const double update = update_seconds(q, cost, a.dp);
   // One stage runs m micro-batches; the others wait at the ends, for kernels and for all-reduces alike.
   const double reduces = a.traffic.tensor_seconds / m;
   const double work = m * slowest + (p - 1) * (mean + reduces) / v;
   a.step_seconds = std::max(work + update + a.traffic.exposed_seconds,
-                            (m * framework.host + framework.host_update) / p);
+                            (m * framework.host + framework.host_update) *
+                                largest_stage_share(cost.shard.layer_count(), l));
   // Micro-batches and the update are bound by different things; each in its own proportions.
   const auto sum = [](const double(&seconds)[kRegimes]) {
     return std::max(seconds[0] + seconds[1] + seconds[2], 1e-30);

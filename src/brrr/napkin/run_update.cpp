@@ -9,8 +9,8 @@
 // they keep in fewer bytes (napkin/planned_optimizer.h), by the ratio of all bytes.
 #include <fmt/format.h>
 
+#include "brrr/napkin/pipeline_stages.h"
 #include "brrr/napkin/planned_optimizer.h"
-#include "brrr/napkin/run_question.h"
 
 namespace brrr {
 namespace {
@@ -19,10 +19,10 @@ namespace {
 // parameters; without it each of them updates all that it holds, and experts are cut by ep alone.
 double updated_share(const RunQuestion& q, const StepCost& total, int64_t dp) {
   const ParallelLayout& l = q.layout;
-  const auto stages = static_cast<double>(l.pp);
-  if (l.zero > 0) return 1 / stages / static_cast<double>(dp * l.cp);
+  const double held = q.model ? largest_stage_share(shape_of(*q.model).layers, l) : 1;
+  if (l.zero > 0) return held / static_cast<double>(dp * l.cp);
   const double experts = total.experts / total.parameters();
-  return (1 - experts + experts / static_cast<double>(l.ep)) / stages;
+  return (1 - experts + experts / static_cast<double>(l.ep)) * held;
 }
 
 }  // namespace

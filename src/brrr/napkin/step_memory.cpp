@@ -78,6 +78,25 @@ int64_t covered(std::vector<std::pair<int64_t, int64_t>>& intervals) {
   return bytes;
 }
 
+// Values that no input of the program reaches and a weight does: the same in every micro-batch. Not so what has no
+// operands, or only numbers, such as masks of dropout.
+std::vector<bool> values_of_weights(const Graph& graph) {
+  enum class From : uint8_t { nothing, weights, input };
+  std::vector<From> from(graph.values.size(), From::nothing);
+  for (const GraphInput& input : graph.inputs) from[input.value.index()] = From::input;
+  for (const StateSlot& state : graph.states) {
+    if (graph.type(state.before).shape.size() >= 2) from[state.before.index()] = From::weights;
+  }
+  for (const Node& node : graph.nodes) {
+    From made = From::nothing;
+    for (const ValueId id : node.inputs) made = std::max(made, from[id.index()]);
+    for (const ValueId id : node.outputs) from[id.index()] = made;
+  }
+  std::vector<bool> of_weights(from.size());
+  for (size_t i = 0; i < from.size(); ++i) of_weights[i] = from[i] == From::weights;
+  return of_weights;
+}
+
 class Moments {
  public:
   Moments(const PlannedProgram& program, int64_t vocab)
@@ -95,9 +114,13 @@ class Moments {
 
   StepMemory run() {
     StepMemory memory;
+    const std::vector<bool> of_weights = values_of_weights(program_.graph());
     for (size_t b = 0; b < list_.buffers.size(); ++b) {
       if (uses_[b] != Use::activation) continue;
       memory.activations += list_.buffers[b].bytes;
+      const ValueId value = list_.buffers[b].value;
+      if (value.valid() && of_weights[value.index()])
+        memory.weight_copies += list_.buffers[b].bytes;
       const int layer = layers_.layer_of(list_.buffers[b].value);
       if (layer != kOutside) kept_by_layer_[static_cast<size_t>(layer)] += list_.buffers[b].bytes;
     }

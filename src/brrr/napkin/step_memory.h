@@ -11,7 +11,9 @@ namespace brrr {
 
 struct StepMemory {
   int64_t activations = 0;  // kept for the backward part, inside layers and around them
-  int64_t logits = 0;       // kept and as wide as the vocabulary, at one time
+  int64_t weight_copies =
+      0;               // of those: made of weights alone, so that all micro-batches share them
+  int64_t logits = 0;  // kept and as wide as the vocabulary, at one time
   // Bytes beside those, before the updates, gradients of parameters left out:
   int64_t at_loss = 0;            // beside all that is kept, between the last layer's two parts
   std::vector<int64_t> in_layer;  // while one runs, either way: beside what it and those below keep
