@@ -7,9 +7,11 @@
 #include <limits>
 #include <vector>
 
+#include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
+#include "brrr/ops/op_list.h"
 #include "brrr/ops/triangle.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -26,6 +28,7 @@ using enum DType;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnit = std::numeric_limits<float>::epsilon();
 
 using Floats = std::vector<float>;
 Floats floats(const Tensor& x) { return x.to_vector<float>(); }
@@ -212,6 +215,21 @@ TEST(EdgeValues, NanPassesThrough) {
   EXPECT_EQ(ints(equal(nan, nan)), (std::vector<int64_t>{0, 0, 0}));
   EXPECT_EQ(ints(not_equal(nan, nan)), (std::vector<int64_t>{1, 1, 1}));
   EXPECT_EQ(ints(nan < x), (std::vector<int64_t>{0, 0, 0}));
+}
+
+// Values by mpmath. 1 + erf(x / sqrt 2) cancels there: in f32 nothing is left of it from -6 on.
+TEST(EdgeValues, GeluKeepsItsDigitsInTheTail) {
+  const Tensor x = tensor({-1, -3, -5, -8, -12});
+  const double exact[] = {-0.15865525393145705, -0.0040496940948902836, -1.4332578593959696e-6,
+                          -4.9767684594174273e-15, -2.1317785344932148e-32};
+  const double exact_grad[] = {-0.083315470587686298, -0.011945647204183927, -7.1469460017922946e-6,
+                               -3.979607261086796e-14, -2.5578956616748956e-31};
+  const Tensor y = gelu(x), dx = call_one(gelu_backward_op, {x, full({5}, 1)});
+  // 5 units of f32 are what tests/base/scalar_math_test.cpp allows the function.
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_NEAR(floats(y)[i], exact[i], 5 * kUnit * std::abs(exact[i]));
+    EXPECT_NEAR(floats(dx)[i], exact_grad[i], 5 * kUnit * std::abs(exact_grad[i]));
+  }
 }
 
 TEST(EdgeValues, NanInTheBranchNotTakenDoesNotLeak) {
