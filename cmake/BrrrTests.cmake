@@ -54,6 +54,20 @@ set_tests_properties(demo.stories demo.nanogpt PROPERTIES
 # it links never checks a named shape of its own, so both may meet in one program.
 target_compile_options(test_no_shape_checks PRIVATE -UBRRR_SHAPE_CHECKS -DBRRR_SHAPE_CHECKS=0)
 
+# ---- every public header in one source ---------------------------------------------------------------
+# all_headers.h includes them all, a new one by itself, so that no two may define one name differently.
+# Left out: what needs CUDA's headers or its compiler, and what Highway includes once for each target.
+file(GLOB_RECURSE headers RELATIVE "${PROJECT_SOURCE_DIR}/src" CONFIGURE_DEPENDS
+     "${PROJECT_SOURCE_DIR}/src/brrr/*.h")
+list(FILTER headers EXCLUDE REGEX "^brrr/cli/|-inl\\.h$|^brrr/ops/(device_.*|gemm_description)\\.h$")
+list(FILTER headers EXCLUDE REGEX "^brrr/device/cuda/(check|cublaslt|rtc_std)\\.h$")
+list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"")
+list(JOIN headers "\n" header_lines)
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/all_headers.h" @ONLY CONTENT
+     "// Made by cmake/BrrrTests.cmake.\n#pragma once\n@header_lines@\n")
+target_include_directories(test_headers PRIVATE "${PROJECT_BINARY_DIR}/generated")
+target_compile_definitions(test_headers PRIVATE BRRR_BINARY_DIR="${PROJECT_BINARY_DIR}")
+
 # ---- examples: run where they may leave files ------------------------------------------------------
 set(example_run_dir "${PROJECT_BINARY_DIR}/example_runs")
 file(MAKE_DIRECTORY "${example_run_dir}")

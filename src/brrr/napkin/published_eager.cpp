@@ -9,7 +9,7 @@ namespace {
 SystemTraits eager() {
   SystemTraits system;
   system.framework = Framework::eager;
-  system.attention = AttentionKernel::flash2;
+  system.attention = AttentionMethod::flash2;
   return system;
 }
 
@@ -141,7 +141,7 @@ void add_whole_runs(std::vector<PublishedRun>& runs) {
 SystemTraits mosaic_system() {
   SystemTraits system;
   system.framework = Framework::eager;
-  system.attention = AttentionKernel::triton;
+  system.attention = AttentionMethod::triton;
   system.gather_bytes = 4;
   system.flat_parameters = true;
   system.node_rings = true;

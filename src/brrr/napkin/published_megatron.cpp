@@ -26,7 +26,7 @@ double software_of_2021() {
 
 SystemTraits megatron() {
   SystemTraits system;
-  system.attention = AttentionKernel::unfused;
+  system.attention = AttentionMethod::unfused;
   return system;
 }
 

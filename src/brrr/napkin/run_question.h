@@ -38,7 +38,7 @@ struct SystemTraits {
   Framework framework = Framework::tuned;
   bool fuse =
       true;  // false: elementwise ops are launched one by one, as eager frameworks always do
-  AttentionKernel attention = AttentionKernel::current;
+  AttentionMethod attention = AttentionMethod::current;
   bool hides_data = true;       // gradients, and gathers of ZeRO-3, travel behind the arithmetic
   bool hides_pipeline = true;   // so does what stages send each other
   double gather_bytes = 0;      // of a parameter that ZeRO-3 gathers; 0: as it is computed with

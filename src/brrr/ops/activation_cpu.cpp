@@ -22,11 +22,11 @@ constexpr TileKernels backward_tiles() {
   return {&backward_loop<F, float>, &backward_loop<F, double>, nullptr};
 }
 
-TileKernels activation_table(Activation function) {
+TileKernels activation_table(ActivationGrad function) {
   switch (function) {
-    case Activation::gelu: return backward_tiles<GeluBackward>();
-    case Activation::gelu_tanh: return backward_tiles<GeluTanhBackward>();
-    case Activation::silu: return backward_tiles<SiluBackward>();
+    case ActivationGrad::gelu: return backward_tiles<GeluBackward>();
+    case ActivationGrad::gelu_tanh: return backward_tiles<GeluTanhBackward>();
+    case ActivationGrad::silu: return backward_tiles<SiluBackward>();
   }
   return {};
 }
@@ -37,7 +37,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace brrr {
 HWY_EXPORT(activation_table);
-TileKernels find_activation_backward_tiles(Activation function) {
+TileKernels find_activation_backward_tiles(ActivationGrad function) {
   return HWY_DYNAMIC_DISPATCH(activation_table)(function);
 }
 }  // namespace brrr

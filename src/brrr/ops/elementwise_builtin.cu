@@ -139,12 +139,12 @@ __device__ T binary(Binary function, T a, T b, T c) {
 }
 
 template <typename T>
-__device__ T activation_backward(Activation function, T x, T dy) {
+__device__ T activation_backward(ActivationGrad function, T x, T dy) {
   if constexpr (std::floating_point<T>) {
     switch (function) {
-      case Activation::gelu: return GeluBackward::of(x, dy);
-      case Activation::gelu_tanh: return GeluTanhBackward::of(x, dy);
-      case Activation::silu: return SiluBackward::of(x, dy);
+      case ActivationGrad::gelu: return GeluBackward::of(x, dy);
+      case ActivationGrad::gelu_tanh: return GeluTanhBackward::of(x, dy);
+      case ActivationGrad::silu: return SiluBackward::of(x, dy);
     }
   }
   return T(0);
@@ -157,7 +157,7 @@ __device__ T result(const BuiltinElementwise& call, const T* x) {
     case Family::unary: return unary(static_cast<Unary>(call.function), x[0], call.settings);
     case Family::binary: return binary(static_cast<Binary>(call.function), x[0], x[1], x[2]);
     case Family::activation_backward:
-      return activation_backward(static_cast<Activation>(call.function), x[0], x[1]);
+      return activation_backward(static_cast<ActivationGrad>(call.function), x[0], x[1]);
     default: return x[0];
   }
 }

@@ -27,7 +27,7 @@ template <Binary kFunction>
 void run_binary_cuda(const CudaCall& call) {
   run_elementwise_cuda(call, {BuiltinFunction::Family::binary, static_cast<uint8_t>(kFunction)});
 }
-template <Activation kFunction>
+template <ActivationGrad kFunction>
 void run_activation_backward_cuda(const CudaCall& call) {
   run_elementwise_cuda(
       call, {BuiltinFunction::Family::activation_backward, static_cast<uint8_t>(kFunction)});

@@ -73,11 +73,11 @@ std::string_view name_of(Binary function) {
   return {};
 }
 
-std::string_view name_of(Activation function) {
+std::string_view name_of(ActivationGrad function) {
   switch (function) {
-    case Activation::gelu: return "GeluBackward";
-    case Activation::gelu_tanh: return "GeluTanhBackward";
-    case Activation::silu: return "SiluBackward";
+    case ActivationGrad::gelu: return "GeluBackward";
+    case ActivationGrad::gelu_tanh: return "GeluTanhBackward";
+    case ActivationGrad::silu: return "SiluBackward";
   }
   return {};
 }
@@ -113,7 +113,7 @@ std::string binary_text(Binary function, const Attrs&, ComputeType) {
   return fmt::format("functors::{}::of({})", name_of(function), operands);
 }
 
-std::string activation_backward_text(Activation function, const Attrs&, ComputeType) {
+std::string activation_backward_text(ActivationGrad function, const Attrs&, ComputeType) {
   return fmt::format("functors::{}::of(x0, x1)", name_of(function));
 }
 
