@@ -2,10 +2,13 @@
 #pragma once
 
 #include "brrr/graph/op_def.h"
+#include "brrr/ops/activation_functors.h"
 
 namespace brrr {
 
-enum class ActivationGrad : uint8_t { gelu, gelu_tanh, silu };
+#define BRRR_ROW(name, functor, chain) name,
+enum class ActivationGrad : uint8_t { BRRR_ACTIVATION_GRADS(BRRR_ROW) };
+#undef BRRR_ROW
 
 // Inputs x, dy; for the CPU that this runs on.
 TileKernels find_activation_backward_tiles(ActivationGrad function);

@@ -29,7 +29,7 @@ struct Mul {
   }
 };
 struct Div {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
     return a / b;
   }
@@ -147,3 +147,25 @@ struct Where {
 };
 
 }  // namespace brrr::functors
+
+// The table of functions of two and three operands; see unary_functors.h.
+#define BRRR_BINARY_FUNCTIONS(ROW)       \
+  ROW(add, Add, add)                     \
+  ROW(sub, Sub, sub)                     \
+  ROW(mul, Mul, mul)                     \
+  ROW(div, Div, div)                     \
+  ROW(pow, Pow, none)                    \
+  ROW(maximum, Maximum, maximum)         \
+  ROW(minimum, Minimum, minimum)         \
+  ROW(equal, Equal, none)                \
+  ROW(not_equal, NotEqual, none)         \
+  ROW(less, Less, none)                  \
+  ROW(less_equal, LessEqual, none)       \
+  ROW(greater, Greater, none)            \
+  ROW(greater_equal, GreaterEqual, none) \
+  ROW(where, Where, none)                \
+  ROW(fmod, Fmod, none)                  \
+  ROW(remainder, Remainder, none)        \
+  ROW(logical_and, LogicalAnd, none)     \
+  ROW(logical_or, LogicalOr, none)       \
+  ROW(logical_xor, LogicalXor, none)
