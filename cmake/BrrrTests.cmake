@@ -11,9 +11,13 @@ include(GoogleTest)
 
 # ---- unit tests ----------------------------------------------------------------------------------
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*_test.cpp")
+if(BRRR_HAS_CUDA)  # ops of users with CUDA code
+  file(GLOB_RECURSE cuda_test_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*_test.cu")
+  list(APPEND test_sources ${cuda_test_sources})
+endif()
 set(test_folders "")
 foreach(source IN LISTS test_sources)
-  if(NOT source MATCHES "/tests/([^/]+)/(.*/)?[^/]+_test\\.cpp$")
+  if(NOT source MATCHES "/tests/([^/]+)/(.*/)?[^/]+_test\\.(cpp|cu)$")
     message(FATAL_ERROR "${source}: a test belongs in a folder of tests/, as its source in src/brrr/")
   endif()
   set(folder ${CMAKE_MATCH_1})
@@ -25,7 +29,8 @@ list(REMOVE_DUPLICATES test_folders)
 foreach(folder IN LISTS test_folders)
   add_executable(test_${folder} ${test_sources_${folder}})
   set_target_properties(test_${folder} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/tests")
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/tests"
+    CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF)
   target_include_directories(test_${folder} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(test_${folder} PRIVATE
     brrr::brrr GTest::gtest_main GTest::gmock nlohmann_json::nlohmann_json brrr_flags brrr_glue_flags)
