@@ -343,5 +343,50 @@ TEST(Writes, NeighboursInAPackedByteSurvive) {
   EXPECT_EQ(ints(x), (std::vector<int64_t>{1, 15, 15, 15, 5}));
 }
 
+// ---- floor_divide: Python's // -------------------------------------------------------------------------
+
+TEST(FloorDivide, RoundsIntegersTowardsMinusInfinity) {
+  const Tensor a = tensor({7, -7, 7, -7, 6, -6, 0}, i64), b = tensor({2, 2, -2, -2, 3, 3, -5}, i64);
+  EXPECT_EQ(ints(floor_divide(a, b)), (std::vector<int64_t>{3, -4, -4, 3, 2, -2, 0}));
+  EXPECT_EQ(floor_divide(a, b).dtype(), i64);
+  EXPECT_EQ(ints(floor_divide(a, b) * b + remainder(a, b)), ints(a));
+  EXPECT_EQ(ints(floor_divide(tensor({200, 7}, u8), tensor({3, 9}, u8))),
+            (std::vector<int64_t>{66, 0}));
+}
+
+TEST(FloorDivide, TheSmallestIntegerOverMinusOneWraps) {
+  const int64_t smallest = std::numeric_limits<int64_t>::min();
+  const Tensor a = full({1}, 1, {.dtype = i64});
+  a.data<int64_t>()[0] = smallest;
+  EXPECT_EQ(ints(floor_divide(a, tensor({-1}, i64))), (std::vector<int64_t>{smallest}));
+}
+
+// What Python gives, -0.0 included. 1.0 // 0.1 is 9, since 0.1 is a little more than a tenth.
+TEST(FloorDivide, RoundsFloatsTowardsMinusInfinity) {
+  const Tensor a = tensor({7.5, -7.5, 7.5, -7.5, 1, -0.0, 0.5, -0.5}, f64);
+  const Tensor b = tensor({2, 2, -2, -2, 0.1, 3, 3, 3}, f64);
+  const std::vector<double> y = floor_divide(a, b).to_vector<double>();
+  EXPECT_EQ(y, (std::vector<double>{3, -4, -4, 3, 9, 0, 0, -1}));
+  EXPECT_TRUE(std::signbit(y[5]));
+}
+
+TEST(FloorDivide, LargeFloatsStayExact) {
+  EXPECT_EQ(floats(floor_divide(tensor({8388609, 16777213}), tensor({1, 1}))),
+            (Floats{8388609, 16777213}));
+}
+
+TEST(FloorDivide, AnIntegerOverZeroIsAnErrorAndAFloatIsNot) {
+  EXPECT_THAT(
+      [] {
+        floor_divide(tensor({4, 5}, i64), tensor({2, 0}, i64));
+      },
+      ThrowsMessage<Error>("floor_divide: element 1 of the divisor is 0, and integers have "
+                           "no NaN; mask it with where(), or cast to a float"));
+  const Floats y = floats(floor_divide(tensor({1, -1, 0}), 0));
+  EXPECT_EQ(y[0], kInfinity);
+  EXPECT_EQ(y[1], -kInfinity);
+  EXPECT_TRUE(std::isnan(y[2]));
+}
+
 }  // namespace
 }  // namespace brrr

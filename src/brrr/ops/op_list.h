@@ -13,7 +13,7 @@
   OP(clamp) OP(isnan) OP(isinf) OP(isfinite) OP(to_tf32) OP(logical_not) \
   /* binary.cpp */ \
   OP(add) OP(sub) OP(mul) OP(div) OP(pow) OP(maximum) OP(minimum) OP(equal) OP(not_equal) \
-  OP(less) OP(less_equal) OP(greater) OP(greater_equal) OP(where) OP(fmod) OP(remainder) \
+  OP(less) OP(less_equal) OP(greater) OP(greater_equal) OP(where) OP(fmod) OP(remainder) OP(floor_divide) \
   OP(logical_and) OP(logical_or) OP(logical_xor) \
   /* copy.cpp */ \
   OP(cast) OP(copy) \
