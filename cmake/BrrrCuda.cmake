@@ -46,7 +46,7 @@ message(STATUS "brrr: CUDA ${CUDAToolkit_VERSION} for ${BRRR_CUDA_ARCHITECTURES}
 # -lineinfo: profilers can show source lines; costs nothing at run time.
 # --expt-relaxed-constexpr: device code may call the constexpr functions of base/ (float formats).
 target_compile_options(brrr_flags INTERFACE
-  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;-lineinfo;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;-lineinfo;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers>")
 if(BRRR_WERROR)
   target_compile_options(brrr_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>")
 endif()

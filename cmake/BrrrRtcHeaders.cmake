@@ -4,6 +4,7 @@ set(brrr_rtc_headers
   brrr/base/host_device.h
   brrr/base/scalar_blocks.h
   brrr/base/scalar_exp_log.h
+  brrr/base/scalar_erf.h
   brrr/base/scalar_sin_cos.h
   brrr/base/scalar_math.h
   brrr/base/float_formats.h

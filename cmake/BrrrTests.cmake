@@ -11,9 +11,13 @@ include(GoogleTest)
 
 # ---- unit tests ----------------------------------------------------------------------------------
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*_test.cpp")
+if(BRRR_HAS_CUDA)  # ops of users with CUDA code
+  file(GLOB_RECURSE cuda_test_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*_test.cu")
+  list(APPEND test_sources ${cuda_test_sources})
+endif()
 set(test_folders "")
 foreach(source IN LISTS test_sources)
-  if(NOT source MATCHES "/tests/([^/]+)/(.*/)?[^/]+_test\\.cpp$")
+  if(NOT source MATCHES "/tests/([^/]+)/(.*/)?[^/]+_test\\.(cpp|cu)$")
     message(FATAL_ERROR "${source}: a test belongs in a folder of tests/, as its source in src/brrr/")
   endif()
   set(folder ${CMAKE_MATCH_1})
@@ -25,7 +29,8 @@ list(REMOVE_DUPLICATES test_folders)
 foreach(folder IN LISTS test_folders)
   add_executable(test_${folder} ${test_sources_${folder}})
   set_target_properties(test_${folder} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/tests")
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/tests"
+    CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF)
   target_include_directories(test_${folder} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(test_${folder} PRIVATE
     brrr::brrr GTest::gtest_main GTest::gmock nlohmann_json::nlohmann_json brrr_flags brrr_glue_flags)
@@ -55,6 +60,20 @@ target_link_libraries(test_base PRIVATE tomlplusplus::tomlplusplus)  # tests tom
 # The header's other face: this folder is compiled as in a build with BRRR_SHAPE_CHECKS=OFF. The library
 # it links never checks a named shape of its own, so both may meet in one program.
 target_compile_options(test_no_shape_checks PRIVATE -UBRRR_SHAPE_CHECKS -DBRRR_SHAPE_CHECKS=0)
+
+# ---- every public header in one source ---------------------------------------------------------------
+# all_headers.h includes them all, a new one by itself, so that no two may define one name differently.
+# Left out: what needs CUDA's headers or its compiler, and what Highway includes once for each target.
+file(GLOB_RECURSE headers RELATIVE "${PROJECT_SOURCE_DIR}/src" CONFIGURE_DEPENDS
+     "${PROJECT_SOURCE_DIR}/src/brrr/*.h")
+list(FILTER headers EXCLUDE REGEX "^brrr/cli/|-inl\\.h$|^brrr/ops/(device_.*|gemm_description)\\.h$")
+list(FILTER headers EXCLUDE REGEX "^brrr/device/cuda/(check|cublaslt|rtc_std)\\.h$")
+list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"")
+list(JOIN headers "\n" header_lines)
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/all_headers.h" @ONLY CONTENT
+     "// Made by cmake/BrrrTests.cmake.\n#pragma once\n@header_lines@\n")
+target_include_directories(test_headers PRIVATE "${PROJECT_BINARY_DIR}/generated")
+target_compile_definitions(test_headers PRIVATE BRRR_BINARY_DIR="${PROJECT_BINARY_DIR}")
 
 # ---- examples: run where they may leave files ------------------------------------------------------
 set(example_run_dir "${PROJECT_BINARY_DIR}/example_runs")

@@ -276,6 +276,21 @@ TYPED_TEST(ScalarMath, ErfError) {
       [](auto x) { return std::erf(x); }, points);
 }
 
+// To the last subnormal: 1 - erf(x) would have no digit left from x = 4 (6) on.
+TYPED_TEST(ScalarMath, ErfcError) {
+  using T = TypeParam;
+  const T underflow = this->is_float ? T(10.05) : T(27.2);
+  const auto points = Points<T>()
+                          .all_patterns()
+                          .uniform(T(-1), T(1))
+                          .uniform(T(-6), underflow)
+                          .around(T(0))
+                          .around(underflow);
+  expect_within<T>(
+      this->is_float ? 5.5 : 6.5, [](T x) { return math::erfc(x); },
+      [](auto x) { return std::erfc(x); }, points);
+}
+
 TYPED_TEST(ScalarMath, SinError) {
   using T = TypeParam;
   const auto points = Points<T>()
@@ -347,8 +362,8 @@ TEST(ScalarMathPow, ErrorOverBothArguments) {
   EXPECT_LE(worst_ulp, 0.6) << "at " << std::hexfloat << worst_x << ", " << worst_y;
 }
 
-// The derived functions are compositions: their error is bounded by a few units of the largest
-// term, |x| for x * sigmoid and the like, not of the (possibly tiny) result.
+// The derived functions are compositions. gelu_tanh and the derivatives are bounded by a few units of
+// the largest term, not of the (possibly tiny) result.
 TYPED_TEST(ScalarMath, ActivationsError) {
   using T = TypeParam;
   using W = Wider<T>;
@@ -365,8 +380,12 @@ TYPED_TEST(ScalarMath, ActivationsError) {
     EXPECT_NEAR(math::silu(v), x * s, 3 * unit * std::abs(x * s) + this->tiny);
     EXPECT_NEAR(math::silu_grad(v), s + x * slope, 2 * unit);
     EXPECT_NEAR(math::softplus(v), std::log1p(std::exp(x)), 2 * unit * std::log1p(std::exp(x)));
-    EXPECT_NEAR(math::gelu_erf(v), x * cdf(x), unit * size);
-    EXPECT_NEAR(math::gelu_erf_grad(v), cdf(x) + x * phi(x), 2 * unit);
+    const W lost = size * this->min_normal;
+    // Relative: 4 units found, of the quotient and the polynomial in erfc_scaled, the exponential and
+    // three products. An exponential below the normal range is 0, and |x| times it is lost.
+    EXPECT_NEAR(math::gelu_erf(v), x * cdf(x), 5 * unit * std::abs(x * cdf(x)) + lost);
+    EXPECT_NEAR(math::gelu_erf_grad(v), cdf(x) + x * phi(x),
+                4 * unit * (cdf(x) + std::abs(x) * phi(x)) + lost);
     EXPECT_NEAR(math::gelu_tanh(v), x * s2, 2 * unit * size);
     EXPECT_NEAR(math::gelu_tanh_grad(v), s2 + x * slope_2 * c * (1 + 3 * k * x * x), 4 * unit);
   }
@@ -428,6 +447,17 @@ TYPED_TEST(ScalarMath, OddFunctionsKeepZeroAndSaturate) {
   }
   EXPECT_TRUE(std::isnan(math::tanh(this->nan)));
   EXPECT_TRUE(std::isnan(math::erf(this->nan)));
+}
+
+TYPED_TEST(ScalarMath, ErfcSpecialValues) {
+  using T = TypeParam;
+  EXPECT_EQ(math::erfc(T(0)), T(1));
+  EXPECT_EQ(math::erfc(-T(0)), T(1));
+  for (T x : {T(30), this->max, this->infinity}) {
+    EXPECT_TRUE(same(math::erfc(x), T(0)));
+    EXPECT_EQ(math::erfc(-x), T(2));
+  }
+  EXPECT_TRUE(std::isnan(math::erfc(this->nan)));
 }
 
 TYPED_TEST(ScalarMath, SinAndCosSpecialValues) {
@@ -577,6 +607,7 @@ TYPED_TEST(ScalarMath, VectorLoopsGiveTheBitsOfSingleCalls) {
   expect_same_bits("tanh", x, [](T v) { return math::tanh(v); });
   expect_same_bits("sigmoid", x, [](T v) { return math::sigmoid(v); });
   expect_same_bits("erf", x, [](T v) { return math::erf(v); });
+  expect_same_bits("erfc", x, [](T v) { return math::erfc(v); });
   expect_same_bits("sin_reduced", x, [](T v) { return math::sin_reduced(v); });
   expect_same_bits("cos_reduced", x, [](T v) { return math::cos_reduced(v); });
   expect_same_bits("sqrt", x, [](T v) { return math::sqrt(v); });

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/device/gpu_info.h"
-#include "support/cuda_build.h"
+#include "support/h200.h"
 #include "support/run_program.h"
 
 namespace brrr {
@@ -15,7 +15,6 @@ namespace {
 using testing::HasSubstr;
 
 TEST(ExplainCodegen, ShowsKernelsAsText) {
-  BRRR_NEEDS_CUDA_BUILD();
   const Outcome text = run("explain --model gpt2-tiny --stage codegen --without gelu_epilogue");
   EXPECT_EQ(text.status, 0);
   EXPECT_THAT(text.output, HasSubstr("extern \"C\" __global__ void"));
@@ -30,7 +29,6 @@ TEST(ExplainCodegen, ShowsKernelsAsText) {
 }
 
 TEST(ExplainCodegen, PlansForAGpuWithoutOne) {
-  BRRR_NEEDS_CUDA_BUILD();
   const Outcome plan =
       run("explain --model gpt2-tiny --device cuda --stage plan --hardware H100 --json");
   EXPECT_EQ(plan.status, 0);

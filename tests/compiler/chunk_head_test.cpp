@@ -27,14 +27,13 @@
 #include "brrr/ops/views.h"
 #include "brrr/runtime/compile.h"
 #include "brrr/runtime/stages.h"
-#include "support/cuda_build.h"
+#include "support/h200.h"
 #include "support/plain_step.h"
 #include "support/square_tokens.h"
 
 namespace brrr {
 namespace {
 
-constexpr Device kSomeGpu{.kind = DeviceKind::cuda, .index = 255};
 // As many rows as the least that a chunk may have.
 ChunkHeadOptions chunks_of(int64_t rows) {
   return {.chunk_bytes = 0, .min_rows = rows, .row_multiple = 1};
@@ -263,9 +262,9 @@ TEST(ChunkHead, LeavesSmallHeadsAlone) {
 struct Plan {
   PlannedProgram with, without_it;
 };
-Plan plan_of(Precision policy, std::optional<Device> device) {
+Plan plan_of(Precision policy, const Target& target) {
   PipelineOptions pipeline;
-  pipeline.device = device;
+  pipeline.device = Device::null(), pipeline.target = target;
   pipeline.precision.policy = policy;
   const Graph joint = trace_step(
       plain_step("gpt2-124m", {.batch = 64, .seq = 1024, .layers = 1, .vocab = 50304}, pipeline));
@@ -298,12 +297,11 @@ void expect_one_chunk(const Plan& plan, int64_t element_bytes, int copies) {
 
 // An addition does not write over its addend there: the product lands in its result.
 TEST(ChunkHead, OneChunkOfLogitsIsInMemoryOnTheCpu) {
-  expect_one_chunk(plan_of(Precision::f32, {}), 4, 2);
+  expect_one_chunk(plan_of(Precision::f32, cpu_target()), 4, 2);
 }
 
 TEST(ChunkHead, OneChunkOfLogitsIsInMemoryOnAGpu) {
-  BRRR_NEEDS_CUDA_BUILD();
-  const Plan plan = plan_of(Precision::bf16_mixed, kSomeGpu);
+  const Plan plan = plan_of(Precision::bf16_mixed, h200());
   expect_one_chunk(plan, 2, 0);
   // dW of all chunks but the first is added in place, by the products themselves.
   int in_place = 0;

@@ -25,14 +25,12 @@
 #include "brrr/ops/samples.h"
 #include "brrr/ops/unary.h"
 #include "brrr/runtime/stages.h"
-#include "support/cuda_build.h"
+#include "support/h200.h"
 #include "support/plain_step.h"
 
 namespace brrr {
 namespace {
 
-// Of which nothing more is known: no library is asked.
-constexpr Device kSomeGpu{.kind = DeviceKind::cuda, .index = 255};
 constexpr const char* kAllEpilogues = "gelu_epilogue,sum_epilogue,add_epilogue";
 constexpr EpilogueOptions kAnySize{.fewest_gelus = 0,
                                    .most_summed_bytes = std::numeric_limits<int64_t>::max()};
@@ -54,7 +52,7 @@ constexpr int kLayers = 2;
 PlannedProgram gpt2_step(Precision precision, std::string_view left_out = "",
                          MatmulPrecision products = MatmulPrecision::ieee) {
   PipelineOptions pipeline;
-  pipeline.device = kSomeGpu;
+  pipeline.device = Device::null(), pipeline.target = h200();
   pipeline.epilogues = kAnySize;
   pipeline.precision.policy = precision;
   pipeline.precision.matmul = products;
@@ -63,10 +61,9 @@ PlannedProgram gpt2_step(Precision precision, std::string_view left_out = "",
 }
 
 TEST(Epilogues, AreTakenForSizesThatGain) {
-  BRRR_NEEDS_CUDA_BUILD();
   const auto counts = [](int64_t batch, int64_t seq) {
     PipelineOptions pipeline;
-    pipeline.device = kSomeGpu;
+    pipeline.device = Device::null(), pipeline.target = h200();
     pipeline.precision.policy = Precision::bf16_mixed;
     return kernel_counts(
         plan_step(plain_step("gpt2-124m", {.batch = batch, .seq = seq, .layers = 1}, pipeline))
@@ -81,12 +78,11 @@ TEST(Epilogues, AreTakenForSizesThatGain) {
 
 // What has no kernel on a GPU is expanded into what has: nothing may be in the way of that.
 TEST(Epilogues, EveryFamilyCompilesForAGpu) {
-  BRRR_NEEDS_CUDA_BUILD();
   for (const char* model : {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "llama-mla-tiny",
                             "rnn-tiny", "gru-tiny", "lstm-tiny", "mlp", "cnn"}) {
     for (const Precision precision : {Precision::f32, Precision::bf16_mixed}) {
       PipelineOptions pipeline;
-      pipeline.device = kSomeGpu;
+      pipeline.device = Device::null(), pipeline.target = h200();
       pipeline.precision.policy = precision;
       EXPECT_NO_THROW(plan_step(plain_step(model, {.batch = 2, .seq = 32}, pipeline))) << model;
     }
@@ -94,7 +90,6 @@ TEST(Epilogues, EveryFamilyCompilesForAGpu) {
 }
 
 TEST(Epilogues, TakeGeluBiasGradientsAndResidualsOfGpt2) {
-  BRRR_NEEDS_CUDA_BUILD();
   for (const Precision precision : {Precision::bf16_mixed, Precision::f16_mixed}) {
     const PlannedProgram with = gpt2_step(precision), bare = gpt2_step(precision, kAllEpilogues);
     Counts counts = kernel_counts(with.kernels);
@@ -117,7 +112,6 @@ TEST(Epilogues, TakeGeluBiasGradientsAndResidualsOfGpt2) {
 // The gradient that goes around a norm is added by the kernel of the norm's gradient: two in a layer, but for the
 // first, where the embedding wants the sum in f32.
 TEST(Epilogues, NormsAddTheGradientThatGoesAroundThem) {
-  BRRR_NEEDS_CUDA_BUILD();
   const PlannedProgram with = gpt2_step(Precision::bf16_mixed);
   int adding = 0;
   for (const Kernel& kernel : with.kernels.kernels) {
@@ -134,7 +128,6 @@ TEST(Epilogues, NormsAddTheGradientThatGoesAroundThem) {
 
 // f32 has its own GELU, and all bias gradients beside the weights'.
 TEST(Epilogues, InF32AreSumsAndAdditions) {
-  BRRR_NEEDS_CUDA_BUILD();
   Counts counts = kernel_counts(gpt2_step(Precision::f32).kernels);
   EXPECT_EQ(counts["matmul_gelu"] + counts["matmul_gelu_backward"], 0);
   EXPECT_EQ(counts["matmul_sums"], 4 * kLayers);
@@ -143,7 +136,6 @@ TEST(Epilogues, InF32AreSumsAndAdditions) {
 
 // Sums and results have one dtype: they come with the gradient of GELU.
 TEST(Epilogues, InTf32TheBiasGradientComesWithTheGradientOfGelu) {
-  BRRR_NEEDS_CUDA_BUILD();
   const PlannedProgram with = gpt2_step(Precision::f32, "", MatmulPrecision::tf32);
   Counts counts = kernel_counts(with.kernels);
   EXPECT_EQ(counts["matmul_gelu_backward"], kLayers);
@@ -156,12 +148,11 @@ TEST(Epilogues, InTf32TheBiasGradientComesWithTheGradientOfGelu) {
 }
 
 TEST(Epilogues, EveryLowPrecisionOfGptTinyHasThem) {
-  BRRR_NEEDS_CUDA_BUILD();
   for (const auto& [policy, products] : {std::pair{Precision::f32, MatmulPrecision::tf32},
                                          std::pair{Precision::bf16_mixed, MatmulPrecision::ieee},
                                          std::pair{Precision::f16_mixed, MatmulPrecision::ieee}}) {
     PipelineOptions pipeline;
-    pipeline.device = kSomeGpu;
+    pipeline.device = Device::null(), pipeline.target = h200();
     pipeline.epilogues = kAnySize;
     pipeline.precision.policy = policy;
     pipeline.precision.matmul = products;
@@ -175,7 +166,6 @@ TEST(Epilogues, EveryLowPrecisionOfGptTinyHasThem) {
 
 // In f16 the sums have the loss scale in them: nothing stands between a product and its sum.
 TEST(Epilogues, MicroBatchesAddToTheirSumsInPlace) {
-  BRRR_NEEDS_CUDA_BUILD();
   for (const Precision policy : {Precision::f32, Precision::bf16_mixed, Precision::f16_mixed}) {
     Tracer tracer;
     const Tensor count = tracer.add_input({{}, DType::i64}, Device::null(), "count"),
@@ -187,7 +177,7 @@ TEST(Epilogues, MicroBatchesAddToTheirSumsInPlace) {
     });
     PipelineOptions options;
     options.epilogues = kAnySize;
-    options.device = kSomeGpu;
+    options.device = Device::null(), options.target = h200();
     options.precision.policy = policy;
     const PlannedProgram plan = plan_program(tracer.finish(sums), options);
     bool is_seen = false;
@@ -205,7 +195,6 @@ TEST(Epilogues, MicroBatchesAddToTheirSumsInPlace) {
 }
 
 TEST(Epilogues, AreLeftOutOneByOne) {
-  BRRR_NEEDS_CUDA_BUILD();
   Counts no_gelu = kernel_counts(gpt2_step(Precision::bf16_mixed, "gelu_epilogue").kernels);
   EXPECT_EQ(no_gelu["matmul_gelu"] + no_gelu["matmul_gelu_backward"], 0);
   EXPECT_EQ(no_gelu["matmul_sums"], 4 * kLayers);
@@ -219,7 +208,6 @@ TEST(Epilogues, AreLeftOutOneByOne) {
 
 // Every operand once: x, W and bias in, GELU and what it was taken of out.
 TEST(Epilogues, CostWhatTheyMove) {
-  BRRR_NEEDS_CUDA_BUILD();
   constexpr int64_t kRows = 8 * 128, kIn = 768, kOut = 3072, kBytes = 2;
   const PlannedProgram with = gpt2_step(Precision::bf16_mixed);
   for (const Kernel& kernel : with.kernels.kernels) {
@@ -236,7 +224,6 @@ TEST(Epilogues, CostWhatTheyMove) {
 
 // The aux output is the very buffer that the backward part reads.
 TEST(Epilogues, TheGradientOfGeluReadsWhatTheForwardPartKept) {
-  BRRR_NEEDS_CUDA_BUILD();
   const PlannedProgram with = gpt2_step(Precision::bf16_mixed);
   std::vector<BufferId> kept;
   for (const Kernel& kernel : with.kernels.kernels) {
@@ -262,7 +249,6 @@ TEST(Epilogues, AreNoneOnTheCpu) {
 
 // Gradients of micro-batches are added where the sums are: no copy behind the body.
 TEST(Epilogues, AccumulateInPlace) {
-  BRRR_NEEDS_CUDA_BUILD();
   const Graph graph = parse_graph(R"(input %0: f32[8, 16] "x"
 input %1: f32[8, 32] "dy"
 state %2: f32[32, 16] "sum"
@@ -275,7 +261,7 @@ return
 )");
   PipelineOptions options;
   options.epilogues = kAnySize;
-  options.device = kSomeGpu;
+  options.device = Device::null(), options.target = h200();
   const KernelList list = plan_program(graph, options).kernels;
   ASSERT_EQ(list.kernels.size(), 1U);
   EXPECT_EQ(list.kernels[0].op, &matmul_add_op);
@@ -330,9 +316,9 @@ TEST(Epilogues, ChangeNothingButRounding) {
   for (const auto& [dtype, tolerance] :
        {std::pair{DType::f32, 2e-6}, std::pair{DType::bf16, 2e-2}, std::pair{DType::f16, 2e-3}}) {
     const Graph before = mlp_step(dtype);
-    const Graph gelus_taken = take_gelu_epilogues(before, kSomeGpu, kAnySize);
+    const Graph gelus_taken = take_gelu_epilogues(before, h200(), kAnySize);
     const Graph after =
-        take_add_epilogues(take_sum_epilogues(gelus_taken, kSomeGpu, kAnySize), kSomeGpu, kAnySize);
+        take_add_epilogues(take_sum_epilogues(gelus_taken, h200(), kAnySize), h200(), kAnySize);
     verify(after, "epilogues");
     Counts ops;
     for (const Node& node : after.nodes) ++ops[std::string(node.op->name)];
@@ -354,11 +340,10 @@ TEST(Epilogues, ChangeNothingButRounding) {
 
 // First moments of AdamW are gradients times a number: each of them, biases included.
 TEST(Epilogues, Gpt2HasTheSameGradients) {
-  BRRR_NEEDS_CUDA_BUILD();
   for (const auto& [policy, tolerance] :
        {std::pair{Precision::f32, 2e-5}, std::pair{Precision::bf16_mixed, 3e-2}}) {
     PipelineOptions pipeline;
-    pipeline.device = kSomeGpu;
+    pipeline.device = Device::null(), pipeline.target = h200();
     pipeline.epilogues = kAnySize;
     pipeline.precision.policy = policy;
     const HostStep step(plain_step("gpt2-tiny", {.batch = 2, .seq = 16, .layers = 2}, pipeline));

@@ -25,14 +25,12 @@
 #include "brrr/ops/unary.h"
 #include "brrr/runtime/stages.h"
 #include "brrr/runtime/tensor_core_mark.h"
-#include "support/cuda_build.h"
+#include "support/h200.h"
 #include "support/plain_step.h"
 
 namespace brrr {
 namespace {
 
-// Of which nothing more is known: no library is asked.
-constexpr Device kSomeGpu{.kind = DeviceKind::cuda, .index = 255};
 
 std::map<std::string, int> op_counts(const Graph& graph) {
   std::map<std::string, int> counts;
@@ -42,7 +40,7 @@ std::map<std::string, int> op_counts(const Graph& graph) {
 
 StepSpec tiny_step(int64_t seq, RematPolicy recompute) {
   PipelineOptions pipeline;
-  pipeline.device = kSomeGpu;
+  pipeline.device = Device::null(), pipeline.target = h200();
   pipeline.precision.policy = Precision::fp8_mixed;
   pipeline.remat.policy = recompute;
   return plain_step("gpt2-tiny", {.batch = 2, .seq = seq, .layers = 2, .vocab = 64}, pipeline);
@@ -51,7 +49,6 @@ StepSpec tiny_step(int64_t seq, RematPolicy recompute) {
 constexpr RematPolicy kPolicies[] = {RematPolicy::none, RematPolicy::selective, RematPolicy::full};
 
 TEST(Fp8Products, EveryProductOfTrainingLiesAlongK) {
-  BRRR_NEEDS_CUDA_BUILD();
   for (const RematPolicy recompute : kPolicies) {
     const PlannedProgram plan = plan_step(tiny_step(32, recompute));
     int products = 0, scaled = 0, backward = 0;
@@ -74,7 +71,6 @@ TEST(Fp8Products, EveryProductOfTrainingLiesAlongK) {
 
 // As in a step without them; what is added up leaves the product as f32.
 TEST(Fp8Products, ProductsOfMicroBatchesDoToo) {
-  BRRR_NEEDS_CUDA_BUILD();
   const DeviceScope scope(Device::null());
   Random random(3);
   Gpt2 model({.vocab = 64, .context = 32, .layers = 2, .heads = 2, .width = 64}, random);
@@ -87,7 +83,7 @@ TEST(Fp8Products, ProductsOfMicroBatchesDoToo) {
       count, {tokens, targets},
       [&](const Tensor& x, const Tensor& y) { return grad(model.loss(x, y), model.parameters()); });
   PipelineOptions options;
-  options.device = kSomeGpu;
+  options.device = Device::null(), options.target = h200();
   options.precision.policy = Precision::fp8_mixed;
   const PlannedProgram plan = plan_program(tracer.finish(sums), options);
   int products = 0;
@@ -109,7 +105,6 @@ TEST(Fp8Products, ProductsOfMicroBatchesDoToo) {
 // Largest magnitudes come with the values: nobody reads an operand for them alone, and products are not scaled by
 // kernels of their own.
 TEST(Fp8Products, OneReadAnOperand) {
-  BRRR_NEEDS_CUDA_BUILD();
   for (const RematPolicy recompute : kPolicies) {
     const StepSpec spec = tiny_step(32, recompute);
     const PlannedProgram plan = plan_step(spec);
@@ -143,7 +138,6 @@ double relative_error(const Tensor& got, const Tensor& expected) {
 // First moments of AdamW are gradients times a number. What differs is the order of f32 sums, and what is rounded the
 // other way for it.
 TEST(Fp8Products, Gpt2HasTheSameGradientsAndScales) {
-  BRRR_NEEDS_CUDA_BUILD();
   for (const RematPolicy recompute : kPolicies) {
     const StepSpec spec = tiny_step(32, recompute);
     const HostStep step(spec);
@@ -170,7 +164,6 @@ TEST(Fp8Products, Gpt2HasTheSameGradientsAndScales) {
 
 // Numbers that leave the range of 8 bits are counted as they are without the pass.
 TEST(Fp8Products, RangeLossesAreCounted) {
-  BRRR_NEEDS_CUDA_BUILD();
   const StepSpec spec = tiny_step(32, RematPolicy::none);
   const HostStep step(spec);
   const PlannedProgram plan = plan_program(step.trace(), spec.pipeline);
@@ -185,7 +178,6 @@ TEST(Fp8Products, RangeLossesAreCounted) {
 
 // 17 rows a sequence: no multiple of 16 along k of dW, nor along m of dX.
 TEST(Fp8Products, LeaveOtherSizesAlone) {
-  BRRR_NEEDS_CUDA_BUILD();
   const PlannedProgram plan = plan_step(tiny_step(17, RematPolicy::none));
   auto counts = op_counts(plan.graph());
   EXPECT_EQ(counts["quantize"] + counts["matmul_scaled"], 0);

@@ -38,6 +38,7 @@
 #include "brrr/ops/repeat.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
+#include "support/h200.h"
 
 namespace brrr {
 namespace {
@@ -135,12 +136,11 @@ std::string with_chunks(const Graph& graph) {
 
 // As for a GPU of which nothing more is known: no library is asked.
 std::string with_epilogues(const std::string& pass, const Graph& graph) {
-  constexpr Device kUnknown{.kind = DeviceKind::cuda, .index = 255};
   const EpilogueOptions any_size{.fewest_gelus = 0,
                                  .most_summed_bytes = std::numeric_limits<int64_t>::max()};
-  const Graph result = pass == "gelu_epilogue"  ? take_gelu_epilogues(graph, kUnknown, any_size)
-                       : pass == "sum_epilogue" ? take_sum_epilogues(graph, kUnknown, any_size)
-                                                : take_add_epilogues(graph, kUnknown, any_size);
+  const Graph result = pass == "gelu_epilogue"  ? take_gelu_epilogues(graph, h200(), any_size)
+                       : pass == "sum_epilogue" ? take_sum_epilogues(graph, h200(), any_size)
+                                                : take_add_epilogues(graph, h200(), any_size);
   verify(result, pass);
   return to_text(result);
 }

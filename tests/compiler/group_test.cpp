@@ -21,7 +21,7 @@
 #include "brrr/ops/views.h"
 #include "brrr/runtime/cuda_program.h"
 #include "brrr/runtime/stages.h"
-#include "support/cuda_build.h"
+#include "support/h200.h"
 #include "support/plain_step.h"
 
 namespace brrr {
@@ -32,12 +32,11 @@ using ::testing::StartsWith;
 
 class GroupOnGpu : public ::testing::Test {
  protected:
-  void SetUp() override { BRRR_NEEDS_CUDA_BUILD(); }
 };
 
 PipelineOptions on_gpu(std::string_view left_out = "") {
   PipelineOptions options;
-  options.device = Device::cuda(0);
+  options.device = Device::null(), options.target = h200();
   return without(options, left_out);
 }
 

@@ -28,7 +28,7 @@ struct SmallStep {
 
   explicit SmallStep(Precision precision,
                      const StepSizes& sizes = {.batch = 4, .seq = 256, .layers = 2}) {
-    StepSpec spec = named_step("gpt2-124m", sizes, kGpu);
+    StepSpec spec = named_step("gpt2-124m", sizes, target_of(kGpu));
     spec.pipeline.precision.policy = precision;
     spec.pipeline.precision.matmul = MatmulPrecision::ieee;
     parts = make_parts(spec);

@@ -58,11 +58,11 @@ TEST(PublishedReasons, SoftwareOf2021WasSlowerByOneShare) {
 TEST(PublishedReasons, AttentionOfThenWroteItsScores) {
   for (const PublishedRun& run : megatron_runs()) {
     PublishedRun fused = run;
-    fused.system.attention = AttentionKernel::current;
+    fused.system.attention = AttentionMethod::current;
     EXPECT_LT(answer_of(fused).step_seconds, answer_of(run).step_seconds) << run.what;
   }
   PublishedRun step = find(megatron_runs(), "22B, TP8, full recomputation: a step");
-  step.system.attention = AttentionKernel::current;
+  step.system.attention = AttentionMethod::current;
   EXPECT_LT(error_of(step), -0.2)
       << "with the kernels of today the published second is not understood";
 }
@@ -93,7 +93,7 @@ TEST(PublishedReasons, LongSequencesHangOnTheAttentionKernel) {
   PublishedRun run = find(eager_runs(), "MPT-7B at 65,536 tokens, recomputed, 8 H100");
   EXPECT_LT(std::abs(error_of(run)), 0.05);
   const double triton = case_of(run).predicted;
-  run.system.attention = AttentionKernel::flash2;
+  run.system.attention = AttentionMethod::flash2;
   EXPECT_GT(case_of(run).predicted, 1.3 * triton);
   EXPECT_NEAR(answer_of(run).attention_share, 0.564, 0.0005);
 }

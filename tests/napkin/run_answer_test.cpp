@@ -236,12 +236,12 @@ TEST(RunAnswer, ScoresOfUnfusedAttentionTakeMemory) {
   q.seq = 2048, q.global_batch = 4, q.micro_batch = 4;
   q.layout.tp = 8;
   const RunMemory fused = answer(q).memory;
-  q.system.attention = AttentionKernel::unfused;
+  q.system.attention = AttentionMethod::unfused;
   const double scores = 5.0 * 64 * 2048 * 2048 * 4 / 8;
   EXPECT_NEAR(answer(q).memory.activations - fused.activations, 48 * scores, 1e-6 * scores);
   q.recompute = RematPolicy::full;
   const RunMemory again = answer(q).memory;
-  q.system.attention = AttentionKernel::current;
+  q.system.attention = AttentionMethod::current;
   EXPECT_NEAR(again.activations, answer(q).memory.activations, 1);
   EXPECT_NEAR(again.buffers - answer(q).memory.buffers, scores, 1e-6 * scores);
 }

@@ -162,7 +162,7 @@ TEST(RunFramework, EagerGpt2IsAsMeasuredOnAnH200) {
   q.micro_batch = q.global_batch = 64;
   const double measured = 64 * 1024 / 403e3;
   EXPECT_NEAR(answer(q).step_seconds, measured, 0.05 * measured);
-  q.system.attention = AttentionKernel::flash2;  // which of the two ran was not recorded
+  q.system.attention = AttentionMethod::flash2;  // which of the two ran was not recorded
   EXPECT_NEAR(answer(q).step_seconds, measured, 0.05 * measured);
   q.system.framework = Framework::tuned;
   EXPECT_LT(answer(q).step_seconds, 0.75 * measured);

@@ -7,9 +7,11 @@
 #include <limits>
 #include <vector>
 
+#include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
+#include "brrr/ops/op_list.h"
 #include "brrr/ops/triangle.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
@@ -26,6 +28,7 @@ using enum DType;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnit = std::numeric_limits<float>::epsilon();
 
 using Floats = std::vector<float>;
 Floats floats(const Tensor& x) { return x.to_vector<float>(); }
@@ -214,6 +217,21 @@ TEST(EdgeValues, NanPassesThrough) {
   EXPECT_EQ(ints(nan < x), (std::vector<int64_t>{0, 0, 0}));
 }
 
+// Values by mpmath. 1 + erf(x / sqrt 2) cancels there: in f32 nothing is left of it from -6 on.
+TEST(EdgeValues, GeluKeepsItsDigitsInTheTail) {
+  const Tensor x = tensor({-1, -3, -5, -8, -12});
+  const double exact[] = {-0.15865525393145705, -0.0040496940948902836, -1.4332578593959696e-6,
+                          -4.9767684594174273e-15, -2.1317785344932148e-32};
+  const double exact_grad[] = {-0.083315470587686298, -0.011945647204183927, -7.1469460017922946e-6,
+                               -3.979607261086796e-14, -2.5578956616748956e-31};
+  const Tensor y = gelu(x), dx = call_one(gelu_backward_op, {x, full({5}, 1)});
+  // 5 units of f32 are what tests/base/scalar_math_test.cpp allows the function.
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_NEAR(floats(y)[i], exact[i], 5 * kUnit * std::abs(exact[i]));
+    EXPECT_NEAR(floats(dx)[i], exact_grad[i], 5 * kUnit * std::abs(exact_grad[i]));
+  }
+}
+
 TEST(EdgeValues, NanInTheBranchNotTakenDoesNotLeak) {
   EXPECT_EQ(floats(where(tensor({1, 0}, boolean), tensor({5, kNan}), tensor({kNan, 6}))),
             (Floats{5, 6}));
@@ -323,6 +341,51 @@ TEST(Writes, NeighboursInAPackedByteSurvive) {
   const Tensor x = tensor({1, 2, 3, 4, 5}, u4);
   slice(x, 0, {1, 4}).fill(15);
   EXPECT_EQ(ints(x), (std::vector<int64_t>{1, 15, 15, 15, 5}));
+}
+
+// ---- floor_divide: Python's // -------------------------------------------------------------------------
+
+TEST(FloorDivide, RoundsIntegersTowardsMinusInfinity) {
+  const Tensor a = tensor({7, -7, 7, -7, 6, -6, 0}, i64), b = tensor({2, 2, -2, -2, 3, 3, -5}, i64);
+  EXPECT_EQ(ints(floor_divide(a, b)), (std::vector<int64_t>{3, -4, -4, 3, 2, -2, 0}));
+  EXPECT_EQ(floor_divide(a, b).dtype(), i64);
+  EXPECT_EQ(ints(floor_divide(a, b) * b + remainder(a, b)), ints(a));
+  EXPECT_EQ(ints(floor_divide(tensor({200, 7}, u8), tensor({3, 9}, u8))),
+            (std::vector<int64_t>{66, 0}));
+}
+
+TEST(FloorDivide, TheSmallestIntegerOverMinusOneWraps) {
+  const int64_t smallest = std::numeric_limits<int64_t>::min();
+  const Tensor a = full({1}, 1, {.dtype = i64});
+  a.data<int64_t>()[0] = smallest;
+  EXPECT_EQ(ints(floor_divide(a, tensor({-1}, i64))), (std::vector<int64_t>{smallest}));
+}
+
+// What Python gives, -0.0 included. 1.0 // 0.1 is 9, since 0.1 is a little more than a tenth.
+TEST(FloorDivide, RoundsFloatsTowardsMinusInfinity) {
+  const Tensor a = tensor({7.5, -7.5, 7.5, -7.5, 1, -0.0, 0.5, -0.5}, f64);
+  const Tensor b = tensor({2, 2, -2, -2, 0.1, 3, 3, 3}, f64);
+  const std::vector<double> y = floor_divide(a, b).to_vector<double>();
+  EXPECT_EQ(y, (std::vector<double>{3, -4, -4, 3, 9, 0, 0, -1}));
+  EXPECT_TRUE(std::signbit(y[5]));
+}
+
+TEST(FloorDivide, LargeFloatsStayExact) {
+  EXPECT_EQ(floats(floor_divide(tensor({8388609, 16777213}), tensor({1, 1}))),
+            (Floats{8388609, 16777213}));
+}
+
+TEST(FloorDivide, AnIntegerOverZeroIsAnErrorAndAFloatIsNot) {
+  EXPECT_THAT(
+      [] {
+        floor_divide(tensor({4, 5}, i64), tensor({2, 0}, i64));
+      },
+      ThrowsMessage<Error>("floor_divide: element 1 of the divisor is 0, and integers have "
+                           "no NaN; mask it with where(), or cast to a float"));
+  const Floats y = floats(floor_divide(tensor({1, -1, 0}), 0));
+  EXPECT_EQ(y[0], kInfinity);
+  EXPECT_EQ(y[1], -kInfinity);
+  EXPECT_TRUE(std::isnan(y[2]));
 }
 
 }  // namespace

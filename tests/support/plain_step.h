@@ -9,7 +9,7 @@ namespace brrr {
 
 inline StepSpec plain_step(std::string_view model, const StepSizes& sizes,
                            const PipelineOptions& pipeline = {}) {
-  StepSpec spec = on_paper(named_step(model, sizes, pipeline.device.value_or(Device::cpu())));
+  StepSpec spec = on_paper(named_step(model, sizes, pipeline.target.value_or(cpu_target())));
   spec.activations = false;
   spec.pipeline = pipeline;
   return spec;
@@ -25,8 +25,8 @@ struct HostStep {
     spec.is_on_paper = false;
     const int64_t vocab = vocab_of(std::get<ModelConfig>(spec.model));
     spec.pad_vocab = std::to_string(padded_vocab(vocab, "auto", spec.target));
-    spec.target = Device::cpu();
-    spec.pipeline.device.reset();
+    spec.target = cpu_target();
+    spec.pipeline.device.reset(), spec.pipeline.target.reset();
     parts = make_parts(spec);
     batch = make_batch(spec);
     inputs = parts.step->inputs_of(batch);

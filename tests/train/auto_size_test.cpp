@@ -48,7 +48,7 @@ TEST(AutoSize, LittleMemoryGetsAModelThatFitsIntoIt) {
   const ResolvedRun run = resolve(50'000'000, day, small);
   EXPECT_LT(size_of(run), size_of(resolve(50'000'000, day)));
   EXPECT_THAT(run.reasons, Contains(HasSubstr("fits into 400 MiB")));
-  EXPECT_LE(plan_training(run.config, run.model, kRates, {}).memory(), small.memory);
+  EXPECT_LE(plan_training(run.config, run.model, cpu_target(), kRates, {}).memory(), small.memory);
 }
 
 TEST(AutoSize, SaysWhatItChoseAndWhy) {
@@ -127,7 +127,7 @@ ResolvedRun gpt2(int64_t batch) {
 
 TEST(TrainPlan, CountsStatesAndCheckpointsExactly) {
   const ResolvedRun run = gpt2(2);
-  const TrainPlan plan = plan_training(run.config, run.model, kRates, 1_MiB);
+  const TrainPlan plan = plan_training(run.config, run.model, cpu_target(), kRates, 1_MiB);
   EXPECT_EQ(plan.parameters, parameter_count(run.model));
   // f32 weights, two moments, and the count of steps.
   EXPECT_EQ(plan.states, Bytes(12 * plan.parameters + 8));
@@ -142,7 +142,7 @@ TEST(TrainPlan, CountsTheFlopsOfTheModel) {
   config.model = {.layers = 2, .heads = 4, .width = 64, .context = 32};
   config.train.batch = 3, config.train.steps = 1;
   const ResolvedRun run = resolve(1'000'000, config);
-  const TrainPlan plan = plan_training(run.config, run.model, kRates, {});
+  const TrainPlan plan = plan_training(run.config, run.model, cpu_target(), kRates, {});
   const double weights = 12.0 * 2 * 64 * 64 + 100 * 64;
   const double products = 6 * weights + 6.0 * 2 * 64 * (32 + 1);
   EXPECT_GE(plan.model_flops_per_token.value(), products);
@@ -158,7 +158,7 @@ int64_t flag_in(const std::string& message, const std::string& flag) {
 TEST(TrainPlan, RefusesWhatDoesNotFitWithSettingsThatDo) {
   const ThreadCount two(2);  // scratch grows with threads, and so does what fits
   const ResolvedRun run = gpt2(32);
-  const TrainPlan plan = plan_training(run.config, run.model, kRates, {});
+  const TrainPlan plan = plan_training(run.config, run.model, cpu_target(), kRates, {});
   const auto lack = [&](Bytes memory, Bytes disk) {
     return lack_of_room(run.config, run.model, plan, {memory, disk});
   };
@@ -173,7 +173,7 @@ TEST(TrainPlan, RefusesWhatDoesNotFitWithSettingsThatDo) {
 TEST(TrainPlan, SmallerModelsThatAreOfferedFit) {
   const ThreadCount two(2);
   const ResolvedRun run = gpt2(6);
-  const TrainPlan plan = plan_training(run.config, run.model, kRates, {});
+  const TrainPlan plan = plan_training(run.config, run.model, cpu_target(), kRates, {});
   const Bytes memory = 1_GiB;
   const std::string lack = lack_of_room(run.config, run.model, plan, {memory, plan.disk});
   ASSERT_THAT(lack, AllOf(HasSubstr("choose a smaller model"), HasSubstr("--accumulate 6")));
@@ -184,7 +184,7 @@ TEST(TrainPlan, SmallerModelsThatAreOfferedFit) {
   smaller.config.train.accumulate = flag_in(lack, "--accumulate");
   smaller.config.train.recompute = RematPolicy::full;
   const auto needed = [&] {
-    return plan_training(smaller.config, smaller.model, kRates, {}).memory();
+    return plan_training(smaller.config, smaller.model, cpu_target(), kRates, {}).memory();
   };
   EXPECT_LE(needed(), memory);
   std::get<Gpt2Config>(smaller.model).layers += 1;
@@ -194,7 +194,7 @@ TEST(TrainPlan, SmallerModelsThatAreOfferedFit) {
 TEST(TrainPlan, FewerCheckpointsAreOfferedWhereTheyFit) {
   ResolvedRun run = gpt2(1);
   run.config.checkpoint.keep = 5;
-  const TrainPlan plan = plan_training(run.config, run.model, kRates, 10_MiB);
+  const TrainPlan plan = plan_training(run.config, run.model, cpu_target(), kRates, 10_MiB);
   const auto lack = [&](Bytes disk) {
     return lack_of_room(run.config, run.model, plan, {plan.memory(), disk});
   };

@@ -105,7 +105,7 @@ TEST(StepSpec, DefaultsAreThoseOfARun) {
     StepSpec spec = named_step("gpt2-tiny", {.batch = 4, .seq = 32, .vocab = 96});
     std::get<Gpt2Config>(std::get<ModelConfig>(spec.model)).context = 32;
     spec.accumulate = accumulate;
-    const StepSpec of_run = step_spec(run.config, run.model, Device::cpu());
+    const StepSpec of_run = step_spec(run.config, run.model, cpu_target());
     EXPECT_EQ(of_run.optimizer, spec.optimizer);
     expect_same_kernels(plan_step(on_paper(spec)).kernels, plan_step(on_paper(of_run)).kernels);
   }

@@ -14,6 +14,7 @@
 #include "brrr/train/plan.h"
 #include "support/error_of.h"
 #include "train/small_run.h"
+#include "support/h200.h"
 
 namespace brrr {
 namespace {
@@ -21,15 +22,15 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(VocabPadding, AutoFollowsTheTilesOfTheDevice) {
-  const Device gpu = Device::cuda(0);
+  const Target& gpu = h200();
   EXPECT_EQ(padded_vocab(50257, "auto", gpu), 50304) << "393 tiles of 128";
   EXPECT_EQ(padded_vocab(50304, "auto", gpu), 50304);
   EXPECT_EQ(padded_vocab(32000, "auto", gpu), 32000) << "rows begin at multiples of 128 bytes";
   EXPECT_EQ(padded_vocab(65, "auto", gpu), 128);
-  EXPECT_EQ(padded_vocab(50257, "auto", Device::cpu()), 50257) << "panels are packed anyway";
+  EXPECT_EQ(padded_vocab(50257, "auto", cpu_target()), 50257) << "panels are packed anyway";
   EXPECT_EQ(padded_vocab(50257, "off", gpu), 50257);
   EXPECT_EQ(padded_vocab(50257, "1", gpu), 50257);
-  EXPECT_EQ(padded_vocab(50257, "512", Device::cpu()), 50688);
+  EXPECT_EQ(padded_vocab(50257, "512", cpu_target()), 50688);
 }
 
 TEST(VocabPadding, RefusesWhatIsNoMultiple) {
@@ -158,7 +159,7 @@ TEST(VocabPadding, ReallyFillsTheProgramUp) {
   config.data.whole_documents = config.data.document_mask = false;
   const Gpt2Config model{.vocab = 37, .context = 16, .layers = 1, .heads = 2, .width = 16};
   const auto widths = [&](const char* setting,
-                          Device target = Device::cpu()) {  // of products that read or make logits
+                          const Target& target = cpu_target()) {  // of products that read or make logits
     config.train.pad_vocab = setting;
     const DeviceScope nothing(Device::null());
     const TrainingParts parts = make_parts(config, model, target);
@@ -176,7 +177,7 @@ TEST(VocabPadding, ReallyFillsTheProgramUp) {
   EXPECT_EQ(widths("off"), (std::set<int64_t>{37, 64})) << "64 is the hidden width";
   EXPECT_EQ(widths("64"), std::set<int64_t>{64});
   EXPECT_EQ(widths("auto"), (std::set<int64_t>{37, 64}));
-  EXPECT_EQ(widths("auto", Device::cuda(0)), std::set<int64_t>{64});
+  EXPECT_EQ(widths("auto", h200()), std::set<int64_t>{64});
 }
 
 TEST(VocabPadding, IsNoWorkOfTheModel) {
@@ -186,9 +187,9 @@ TEST(VocabPadding, IsNoWorkOfTheModel) {
   const Rates rates = rates_from_peaks(
       "a test", {.flops_per_second = 1e10, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
   config.train.pad_vocab = "off";
-  const TrainPlan plain = plan_training(config, model, rates, Bytes());
+  const TrainPlan plain = plan_training(config, model, cpu_target(), rates, Bytes());
   config.train.pad_vocab = "512";
-  const TrainPlan padded = plan_training(config, model, rates, Bytes());
+  const TrainPlan padded = plan_training(config, model, cpu_target(), rates, Bytes());
   EXPECT_EQ(padded.model_flops_per_token.value(), plain.model_flops_per_token.value());
   EXPECT_EQ(padded.parameters, plain.parameters);
   EXPECT_EQ(padded.checkpoint, plain.checkpoint);

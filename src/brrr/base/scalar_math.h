@@ -16,9 +16,9 @@
 // over every 41st bit pattern, double against long double libm over 3 million random ones, both
 // with the hard neighbourhoods of tests/base/scalar_math_test.cpp (which takes fewer patterns):
 //
-//             exp  expm1   log  log1p  tanh  sigmoid   erf   sin   cos  sqrt  rsqrt   pow
-//   float    0.86   1.44  0.82   0.82  1.38     1.61  1.42  1.78  2.07  0.50   1.50  0.51
-//   double   0.88   1.89  0.79   0.82  1.48     1.63  2.04  1.66  1.66  0.50   1.49  libm
+//             exp  expm1   log  log1p  tanh  sigmoid   erf  erfc   sin   cos  sqrt  rsqrt   pow
+//   float    0.86   1.44  0.82   0.82  1.38     1.61  1.42  5.15  1.78  2.07  0.50   1.50  0.51
+//   double   0.88   1.89  0.79   0.82  1.48     1.63  2.04  6.29  1.66  1.66  0.50   1.49  libm
 //
 // Results below the normal range are gradual (subnormal), and special values follow C's Annex F.
 //
@@ -27,6 +27,7 @@
 // polynomial before rounding errors stands beside it.
 #pragma once
 
+#include "brrr/base/scalar_erf.h"
 #include "brrr/base/scalar_exp_log.h"
 #include "brrr/base/scalar_sin_cos.h"
 
@@ -119,54 +120,6 @@ template <Real T>
   return {x < T(0) ? eq : q, eq * q};
 }
 
-// ---- erf ---------------------------------------------------------------------------------------
-
-// erf(x) = x + x P(x^2) for 0 <= x <= 1, and 1 - q(x)^n beyond, n = 4 (float) or 8 (double): the
-// n-th root of erfc is so flat that a polynomial and two or three squarings replace the usual
-// exp(-x^2) times something. The squarings multiply q's rounding error by n, but erfc(1) = 0.16.
-[[gnu::always_inline]] BRRR_HD inline float erf_polynomial(float z) {  // 2^-29.4
-  return polynomial(z, 0x1.06eba8p-3f, -0x1.81273ep-2f, 0x1.ce2ce6p-4f, -0x1.b7f71ap-6f,
-                    0x1.53f224p-8f, -0x1.a3515ep-11f, 0x1.4771fep-14f);
-}
-
-[[gnu::always_inline]] BRRR_HD inline double erf_polynomial(double z) {  // 2^-56.0
-  return polynomial(z, 0x1.06eba8214db68p-3, -0x1.812746b03799dp-2, 0x1.ce2f21a03f8a1p-4,
-                    -0x1.b82ce311a89d5p-6, 0x1.565bcceeab1f2p-8, -0x1.c02daeacfcdf5p-11,
-                    0x1.f9a295782f54ep-14, -0x1.f4c8171a59db8p-17, 0x1.b96a378eb82c9p-20,
-                    -0x1.5b84377c29358p-23, 0x1.d39b4603d1aa7p-27, -0x1.a159fc12c591fp-31);
-}
-
-// erfc(a) for 1 <= a <= kErfMax, beyond which erf rounds to 1, as the square of the result.
-template <Real T>
-inline constexpr T kErfMax = sizeof(T) == 4 ? T(3.93) : T(5.95);
-
-[[gnu::always_inline]] BRRR_HD inline float erfc_square_root(float a) {  // 2^-26.8 of erf
-  const float q = polynomial(a, 0x1.008e8ap0f, -0x1.2c9e2cp-2f, -0x1.7e5684p-4f, -0x1.1e7e88p-6f,
-                             0x1.66f638p-5f, -0x1.a1ecd2p-7f, 0x1.976b14p-11f, 0x1.74d45ap-13f,
-                             -0x1.75732ep-16f);
-  return q * q;
-}
-
-[[gnu::always_inline]] BRRR_HD inline double erfc_square_root(double a) {  // 2^-55.6 of erf
-  const double q = polynomial(
-      a - 2.0, 0x1.05d540b4dd09dp-1, -0x1.2134811d0d8d4p-2, 0x1.3647ddf8a8730p-6,
-      0x1.19d72f2d5c420p-6, -0x1.6f8e3aa1d50efp-9, -0x1.57d9694230cffp-11, 0x1.86f8ba680231bp-13,
-      0x1.dead6fdb33cc0p-18, -0x1.90de1e9729331p-18, 0x1.796a577e9f2abp-23, 0x1.e83ca75c38e95p-24,
-      -0x1.7b62fdab15977p-30, -0x1.15d9086f385dcp-28, 0x1.0513f4c4ce44fp-31, 0x1.25eb101671126p-35,
-      -0x1.411239343daccp-36, 0x1.55f356b207070p-38, -0x1.097b87186178dp-40, 0x1.6d97751a386e1p-44);
-  const double q_2 = q * q;
-  return q_2 * q_2;
-}
-
-template <Real T>
-[[gnu::always_inline]] BRRR_HD inline T erf(T x) {
-  const T a = at_most(abs(x), kErfMax<T>);
-  const T near_zero = fma(a, erf_polynomial(a * a), a);
-  const T root = erfc_square_root(a);
-  const T away = fma(-root, root, T(1));
-  return copysign(a < T(1) ? near_zero : away, x);
-}
-
 // ---- pow ---------------------------------------------------------------------------------------
 
 // |x|^y = 2^(y log2|x|) in double, which has bits to spare: log2 to 2^-45 and 2^t to 2^-34.5
@@ -250,39 +203,16 @@ template <Real T>
   return fma(x, slope, s);
 }
 
-// The normal distribution: Phi(x) = (1 + erf(x / sqrt 2)) / 2 and its density
-// phi(x) = e^(-x^2/2) / sqrt(2 pi).
-[[gnu::always_inline]] BRRR_HD inline double normal_cdf(double x) {
-  return fma(0.5, erf(x * Format<double>::sqrt_half_value), 0.5);
-}
-
-// The square root of Phi(-a) is so flat that one polynomial does from 0 to where Phi(-a) is lost
-// beside 1; fitted to an error of 2^-26.9 in Phi.
-[[gnu::always_inline]] BRRR_HD inline float normal_cdf(float x) {
-  constexpr float limit = 5.6f;
-  const float a = at_most(abs(x), limit);
-  const float root = polynomial(a, 0x1.6a09e6p-1f, -0x1.20dd8cp-2f, -0x1.cce92ap-5f, 0x1.91d57ap-6f,
-                                0x1.f8b542p-8f, -0x1.346a82p-9f, -0x1.4eda6ap-12f, -0x1.fbf744p-14f,
-                                0x1.845ef2p-13f, -0x1.f93d9ep-15f, 0x1.3bfbd2p-17f,
-                                -0x1.92f55cp-21f, 0x1.a76e1ap-26f);
-  const float tail = abs(x) < limit ? root * root : 0.0f;
-  return x > 0.0f ? 1.0f - tail : tail;  // NaN: 0, and x times it is NaN
-}
-
-template <Real T>
-[[gnu::always_inline]] BRRR_HD inline T normal_density(T x) {
-  return Format<T>::inv_sqrt_2pi * exp_below(T(-0.5) * x * x);
-}
-
 // x Phi(x), and its derivative Phi(x) + x phi(x).
 template <Real T>
 [[gnu::always_inline]] BRRR_HD inline T gelu_erf(T x) {
-  return x * normal_cdf(x);
+  return x * normal_distribution(x).cdf;
 }
 
 template <Real T>
 [[gnu::always_inline]] BRRR_HD inline T gelu_erf_grad(T x) {
-  return fma(x, normal_density(x), normal_cdf(x));
+  const auto [cdf, density] = normal_distribution(x);
+  return fma(x, density, cdf);
 }
 
 // x/2 (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3); (1 + tanh(u)) / 2 = sigmoid(2u).

@@ -111,16 +111,16 @@ void add_arithmetics(const GpuSpec& gpu, Rates& rates) {
   }
 }
 
-const char* attention_assumption(AttentionKernel attention) {
+const char* attention_assumption(AttentionMethod attention) {
   switch (attention) {
-    case AttentionKernel::current: break;
-    case AttentionKernel::flash2:
+    case AttentionMethod::current: break;
+    case AttentionMethod::flash2:
       return "causal attention at 19 to 57 % of the peak, as FlashAttention-2 on an H100 and an "
              "A100";
-    case AttentionKernel::unfused:
+    case AttentionMethod::unfused:
       return "attention as separate kernels over the whole square: 13 bytes a score forward, 19 "
              "backward";
-    case AttentionKernel::triton:
+    case AttentionMethod::triton:
       return "causal attention at 11 to 37 % of the peak, as a Triton kernel of 2022 reached in "
              "MPT-1B at 65,536 tokens";
   }
@@ -130,14 +130,14 @@ const char* attention_assumption(AttentionKernel attention) {
 
 }  // namespace
 
-std::string_view to_text(AttentionKernel kernel) {
+std::string_view to_text(AttentionMethod kernel) {
   constexpr std::array<std::string_view, 4> names = {"current", "flash2", "unfused", "triton"};
   return names[static_cast<size_t>(kernel)];
 }
 
-AttentionKernel parse_attention_kernel(std::string_view name) {
-  using enum AttentionKernel;
-  for (AttentionKernel kernel : {current, flash2, unfused, triton}) {
+AttentionMethod parse_attention_kernel(std::string_view name) {
+  using enum AttentionMethod;
+  for (AttentionMethod kernel : {current, flash2, unfused, triton}) {
     if (to_text(kernel) == name) return kernel;
   }
   fail("there is no attention \"", name, "\"; use current, flash2, unfused or triton");
@@ -154,7 +154,7 @@ Arithmetic arithmetic_of(Precision precision) {
 }
 
 std::vector<std::string> gpu_rate_assumptions(const GpuSpec& gpu, Precision precision,
-                                              AttentionKernel attention) {
+                                              AttentionMethod attention) {
   const Arithmetic arithmetic = arithmetic_of(precision);
   const PeakRate& peak = gpu.peak(arithmetic);
   return {fmt::format("large {} products at {:.0f} % of the dense peak of {} ({}); smaller ones at "
@@ -171,7 +171,7 @@ std::vector<std::string> gpu_rate_assumptions(const GpuSpec& gpu, Precision prec
 
 double copy_rate(const GpuSpec& gpu) { return gpu.bandwidth.value() * kBandwidthShare; }
 
-Rates gpu_rates(const GpuSpec& gpu, Precision precision, AttentionKernel kernel) {
+Rates gpu_rates(const GpuSpec& gpu, Precision precision, AttentionMethod kernel) {
   const double peak = gpu.peak(arithmetic_of(precision)).dense.value();
   const PeakRate* single = gpu.find(Arithmetic::fp32);
   const double cores = single ? single->dense.value() : peak / 16;
@@ -194,14 +194,14 @@ Rates gpu_rates(const GpuSpec& gpu, Precision precision, AttentionKernel kernel)
   // Attention runs in 16 bits under every mixed policy.
   const PeakRate* low = precision == Precision::f32 ? single : gpu.find(Arithmetic::bf16);
   const double attention = low ? low->dense.value() : peak;
-  const bool is_ampere = !gpu.find(Arithmetic::fp8), is_triton = kernel == AttentionKernel::triton;
+  const bool is_ampere = !gpu.find(Arithmetic::fp8), is_triton = kernel == AttentionMethod::triton;
   const AttentionShares& shares = is_ampere                                        ? kAmpere
-                                  : kernel == AttentionKernel::flash2 || is_triton ? kFlash2OnHopper
+                                  : kernel == AttentionMethod::flash2 || is_triton ? kFlash2OnHopper
                                                                                    : kHopper;
   const double reached = !is_triton ? 1 : is_ampere ? kTritonOnAmpere : kTritonOnHopper;
   rates.grids["attention"] = attention_grid(attention * reached, shares.forward);
   rates.grids["attention_backward"] = attention_grid(attention * reached, shares.backward);
-  if (kernel == AttentionKernel::unfused) {
+  if (kernel == AttentionMethod::unfused) {
     const double products = attention * matmul_share(gpu) * kShortProductShare;
     rates.grids["attention"] = unfused_attention_grid(products, bandwidth, true);
     rates.grids["attention_backward"] = unfused_attention_grid(products, bandwidth, false);

@@ -12,25 +12,25 @@ namespace brrr {
 Arithmetic arithmetic_of(Precision precision);
 
 // Which kernels a system runs its attention with; an option of the software, not of the device.
-enum class AttentionKernel : uint8_t {
+enum class AttentionMethod : uint8_t {
   current,  // cuDNN on Hopper, FlashAttention-2 on Ampere
   flash2,   // FlashAttention-2 everywhere: on Hopper it does not use the asynchronous matrix units
   unfused,  // of before FlashAttention: scores are written to memory and read again
   triton    // FlashAttention of 2022 in Triton: slower than FlashAttention-2 on either
 };
-std::string_view to_text(AttentionKernel kernel);
+std::string_view to_text(AttentionMethod kernel);
 // "current", "flash2", "unfused" or "triton"; throws Error with the list on any other name.
-AttentionKernel parse_attention_kernel(std::string_view name);
+AttentionMethod parse_attention_kernel(std::string_view name);
 
 // The shares behind gpu_rates, for people: one sentence each.
 std::vector<std::string> gpu_rate_assumptions(const GpuSpec& gpu, Precision precision,
-                                              AttentionKernel attention);
+                                              AttentionMethod attention);
 
 // Bytes a second that copies reach.
 double copy_rate(const GpuSpec& gpu);
 
 Rates gpu_rates(const GpuSpec& gpu, Precision precision,
-                AttentionKernel attention = AttentionKernel::current);
+                AttentionMethod attention = AttentionMethod::current);
 
 // For programs of brrr itself on a device that was not calibrated: products, and attention by its own kernels, in
 // every arithmetic that the table has for the device.

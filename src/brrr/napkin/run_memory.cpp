@@ -71,7 +71,7 @@ double gathered_bytes(const RunQuestion& question, const ModelCost& shard,
 
 // Bytes of one layer's scores where attention is not fused: softmax 2, dropout's mask 1, its result 2.
 double score_bytes(const RunQuestion& question) {
-  if (question.system.attention != AttentionKernel::unfused || !question.model) return 0;
+  if (question.system.attention != AttentionMethod::unfused || !question.model) return 0;
   const auto s = static_cast<double>(question.seq);
   return 5 * static_cast<double>(question.micro_batch * shape_of(*question.model).heads) * s * s /
          static_cast<double>(question.layout.tp);

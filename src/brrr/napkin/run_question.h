@@ -38,7 +38,7 @@ struct SystemTraits {
   Framework framework = Framework::tuned;
   bool fuse =
       true;  // false: elementwise ops are launched one by one, as eager frameworks always do
-  AttentionKernel attention = AttentionKernel::current;
+  AttentionMethod attention = AttentionMethod::current;
   bool hides_data = true;      // gradients, and gathers of ZeRO-3, travel behind the arithmetic
   bool hides_pipeline = true;  // so does what stages send each other
   // A tuned system sends a token once to each node that has experts of it, and while another micro-batch computes

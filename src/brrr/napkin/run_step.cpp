@@ -64,7 +64,7 @@ MicroBatchSeconds micro_batch_seconds(const RunQuestion& q, const StepCost& whol
   }
   // Where scores lie in memory selective recomputation is there to drop them: attention runs again.
   const bool drops_scores =
-      q.recompute == RematPolicy::selective && q.system.attention == AttentionKernel::unfused;
+      q.recompute == RematPolicy::selective && q.system.attention == AttentionMethod::unfused;
   if (drops_scores) seconds.backward += shard.forward_attention_seconds;
   seconds.backward += q.system.products_again * shard.forward_product_seconds;
   return seconds;

@@ -55,7 +55,7 @@ std::vector<Sample> pairs_of_one_shape() {
   return samples;
 }
 
-template <Activation kFunction>
+template <ActivationGrad kFunction>
 constexpr OpDef activation_backward(OpDef op) {
   op.kind = OpKind::elementwise;
   op.infer = infer_backward;
@@ -69,22 +69,24 @@ constexpr OpDef activation_backward(OpDef op) {
 
 }  // namespace
 
-constinit const OpDef gelu_backward_op =
-    activation_backward<Activation::gelu>({.name = "gelu_backward",
-                                           .formula = "dy (Phi(x) + x phi(x))",
-                                           .flops_per_element = 9,
-                                           .compose = gelu_backward_compose});
+constinit const OpDef gelu_backward_op = activation_backward<ActivationGrad::gelu>(
+    {.name = "gelu_backward",
+     .formula = "dy (Phi(x) + x phi(x))",
+     .flops_per_element = 9,
+     .compose = gelu_backward_compose,
+     // Two terms that cancel at x = -0.75, where gelu turns: each is right to 4 units of itself.
+     .tolerance = 4});
 
-constinit const OpDef gelu_tanh_backward_op = activation_backward<Activation::gelu_tanh>(
+constinit const OpDef gelu_tanh_backward_op = activation_backward<ActivationGrad::gelu_tanh>(
     {.name = "gelu_tanh_backward",
      .formula = "dy (s + x s (1 - s) (2u)'), s = sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3)",
      .flops_per_element = 14,
      .compose = gelu_tanh_backward_compose});
 
 constinit const OpDef silu_backward_op =
-    activation_backward<Activation::silu>({.name = "silu_backward",
-                                           .formula = "dy (s + x s (1 - s)), s = sigmoid(x)",
-                                           .flops_per_element = 7,
-                                           .compose = silu_backward_compose});
+    activation_backward<ActivationGrad::silu>({.name = "silu_backward",
+                                               .formula = "dy (s + x s (1 - s)), s = sigmoid(x)",
+                                               .flops_per_element = 7,
+                                               .compose = silu_backward_compose});
 
 }  // namespace brrr

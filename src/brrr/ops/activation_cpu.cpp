@@ -1,6 +1,5 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "brrr/ops/activation_cpu.cpp"
-#include "brrr/ops/activation_functors.h"
 #include "brrr/ops/activation_tiles.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
@@ -17,18 +16,12 @@ void backward_loop(const TileCall& call) {
   for (int64_t i = 0; i < call.count; ++i) dx[i] = F::of(x[i], dy[i]);
 }
 
-template <typename F>
-constexpr TileKernels backward_tiles() {
-  return {&backward_loop<F, float>, &backward_loop<F, double>, nullptr};
-}
-
-TileKernels activation_table(Activation function) {
-  switch (function) {
-    case Activation::gelu: return backward_tiles<GeluBackward>();
-    case Activation::gelu_tanh: return backward_tiles<GeluTanhBackward>();
-    case Activation::silu: return backward_tiles<SiluBackward>();
-  }
-  return {};
+TileKernels activation_table(ActivationGrad function) {
+#define BRRR_ROW(name, functor, chain) \
+  {&backward_loop<functor, float>, &backward_loop<functor, double>, nullptr, ChainCode::chain},
+  static constexpr TileKernels kTiles[] = {BRRR_ACTIVATION_GRADS(BRRR_ROW)};
+#undef BRRR_ROW
+  return kTiles[static_cast<size_t>(function)];
 }
 
 }  // namespace brrr::HWY_NAMESPACE
@@ -37,7 +30,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace brrr {
 HWY_EXPORT(activation_table);
-TileKernels find_activation_backward_tiles(Activation function) {
+TileKernels find_activation_backward_tiles(ActivationGrad function) {
   return HWY_DYNAMIC_DISPATCH(activation_table)(function);
 }
 }  // namespace brrr

@@ -6,22 +6,28 @@
 namespace brrr::functors {
 
 struct GeluBackward {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x, T dy) {
     return dy * math::gelu_erf_grad(x);
   }
 };
 struct GeluTanhBackward {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x, T dy) {
     return dy * math::gelu_tanh_grad(x);
   }
 };
 struct SiluBackward {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x, T dy) {
     return dy * math::silu_grad(x);
   }
 };
 
 }  // namespace brrr::functors
+
+// The table of these; see unary_functors.h.
+#define BRRR_ACTIVATION_GRADS(ROW)       \
+  ROW(gelu, GeluBackward, none)          \
+  ROW(gelu_tanh, GeluTanhBackward, none) \
+  ROW(silu, SiluBackward, none)

@@ -2,23 +2,26 @@
 #pragma once
 
 #include "brrr/graph/op_def.h"
+#include "brrr/ops/activation_functors.h"
 
 namespace brrr {
 
-enum class Activation : uint8_t { gelu, gelu_tanh, silu };
+#define BRRR_ROW(name, functor, chain) name,
+enum class ActivationGrad : uint8_t { BRRR_ACTIVATION_GRADS(BRRR_ROW) };
+#undef BRRR_ROW
 
 // Inputs x, dy; for the CPU that this runs on.
-TileKernels find_activation_backward_tiles(Activation function);
+TileKernels find_activation_backward_tiles(ActivationGrad function);
 
-template <Activation kFunction>
+template <ActivationGrad kFunction>
 TileKernels activation_backward_tiles() {
   return find_activation_backward_tiles(kFunction);
 }
 
 // The same as an expression of x0, x1, ... in CUDA C++; elementwise_names.cpp has them.
-std::string activation_backward_text(Activation function, const Attrs& attrs, ComputeType type);
+std::string activation_backward_text(ActivationGrad function, const Attrs& attrs, ComputeType type);
 
-template <Activation kFunction>
+template <ActivationGrad kFunction>
 std::string activation_backward_expression(const Attrs& attrs, ComputeType type) {
   return activation_backward_text(kFunction, attrs, type);
 }

@@ -54,6 +54,13 @@ Tensors modulo_grad(const GradCall& call) {
       call, [&] { return dy; }, [&] { return -dy * round((a - call.output(0)) / b); });
 }
 
+// Flat wherever it has a derivative.
+Tensors floor_divide_grad(const GradCall& call) {
+  const Tensor zero = call.output_grad(0) * 0.0;
+  return pair_grads(
+      call, [&] { return zero; }, [&] { return zero; });
+}
+
 // Before anything is written: integers have no result for a divisor of 0.
 void require_no_zero(const KernelCall& call, const Operand& divisor) {
   const Layout* layout = divisor.layout;
@@ -126,6 +133,21 @@ std::vector<Sample> modulo_samples() {
       divisor[i] = std::fabs(divisor[i]) + 1.05;
     double* divided = sample.inputs[0].data<double>();
     for (int64_t i = 0; i < sample.inputs[0].numel(); ++i) divided[i] *= 4;
+  }
+  return samples;
+}
+
+// Quotients at least a quarter from whole numbers, where the function jumps: the divisors are within 1 % of 2.
+std::vector<Sample> floor_divide_samples() {
+  std::vector<Sample> samples = binary_samples(-2, 2);
+  for (Sample& sample : samples) {
+    double* divisor = sample.inputs[1].data<double>();
+    for (int64_t i = 0; i < sample.inputs[1].numel(); ++i) divisor[i] = 2 + 0.01 * divisor[i];
+    double* divided = sample.inputs[0].data<double>();
+    for (int64_t i = 0; i < sample.inputs[0].numel(); ++i) {
+      const double whole = std::floor(divided[i]);
+      divided[i] = 2 * (whole + 0.3 + 0.4 * (divided[i] - whole));
+    }
   }
   return samples;
 }
@@ -249,6 +271,22 @@ constinit const OpDef remainder_op = modulo<Binary::remainder>(
        return rest != 0 && std::signbit(rest) != std::signbit(x[1]) ? rest + x[1] : rest;
      }});
 
+constinit const OpDef floor_divide_op = [] {
+  OpDef op = pair_function<Binary::floor_divide, infer_promoted, floor_divide_samples>(
+      {.name = "floor_divide",
+       .formula = "floor(a / b)",
+       .dtypes = kNumbers,
+       .flops_per_element = 2,
+       .grad = floor_divide_grad,
+       .scalar = [](const double* x, const Attrs&) {
+         const double rest = std::fmod(x[0], x[1]);
+         const bool is_below = rest != 0 && std::signbit(rest) != std::signbit(x[1]);
+         return std::round((x[0] - rest) / x[1]) - (is_below ? 1 : 0);
+       }});
+  op.cpu = modulo_cpu;
+  return op;
+}();
+
 constinit const OpDef where_op = pair_function<Binary::where, infer_where, where_samples>(
     {.name = "where",
      .formula = "condition ? a : b",
@@ -266,6 +304,7 @@ Tensor maximum(const Arg& a, const Arg& b) { return call_elementwise(maximum_op,
 Tensor minimum(const Arg& a, const Arg& b) { return call_elementwise(minimum_op, a, b); }
 Tensor fmod(const Arg& a, const Arg& b) { return call_elementwise(fmod_op, a, b); }
 Tensor remainder(const Arg& a, const Arg& b) { return call_elementwise(remainder_op, a, b); }
+Tensor floor_divide(const Arg& a, const Arg& b) { return call_elementwise(floor_divide_op, a, b); }
 Tensor where(const Tensor& condition, const Arg& a, const Arg& b) {
   const Device device = condition.device();
   return call_one(where_op, {condition, a.on(device), b.on(device)});

@@ -16,6 +16,10 @@ Tensor minimum(const Arg& a, const Arg& b);
 // An integer divisor of 0 is an Error; a float one gives NaN.
 Tensor fmod(const Arg& a, const Arg& b);
 Tensor remainder(const Arg& a, const Arg& b);
+// a / b rounded towards minus infinity: Python's //, floor_divide(a, b) * b + remainder(a, b) = a. Integers stay
+// integers. An integer over 0 is an Error here too, and 0 on a GPU and in a compiled program, which do not
+// look at divisors first; a float over 0 is infinite or NaN.
+Tensor floor_divide(const Arg& a, const Arg& b);
 
 Tensor equal(const Arg& a, const Arg& b);
 Tensor not_equal(const Arg& a, const Arg& b);

@@ -29,7 +29,7 @@ struct Mul {
   }
 };
 struct Div {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
     return a / b;
   }
@@ -120,6 +120,27 @@ struct Remainder {  // the sign of b, as in Python
     return rest != T(0) && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
   }
 };
+// The quotient rounded towards minus infinity, as Python's //. An integer over 0 is refused before tiles run;
+// here it is 0. Over -1 it is the negative, wrapping for the smallest integer.
+struct FloorDivide {
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
+    if constexpr (std::integral<T>) {
+      const T divisor = b == 0 || b == -1 ? T(1) : b;
+      const T quotient = a / divisor, rest = a % divisor;
+      const T down = rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient;
+      return b == 0 ? T(0) : b == -1 ? sub_wrapping(T(0), a) : down;
+    } else {
+      // a / b alone may round up to the next whole number; a - rest is a multiple of b.
+      const T rest = std::fmod(a, b);
+      const T near = (a - rest) / b;
+      const T down = rest != T(0) && (rest < T(0)) != (b < T(0)) ? near - T(1) : near;
+      const T below = std::floor(down);
+      const T whole = down - below > T(0.5) ? below + T(1) : below;
+      return b == T(0) ? a / b : whole == T(0) ? math::copysign(whole, a / b) : whole;
+    }
+  }
+};
 struct LogicalAnd {
   template <typename T>
   [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
@@ -147,3 +168,26 @@ struct Where {
 };
 
 }  // namespace brrr::functors
+
+// The table of functions of two and three operands; see unary_functors.h.
+#define BRRR_BINARY_FUNCTIONS(ROW)       \
+  ROW(add, Add, add)                     \
+  ROW(sub, Sub, sub)                     \
+  ROW(mul, Mul, mul)                     \
+  ROW(div, Div, div)                     \
+  ROW(pow, Pow, none)                    \
+  ROW(maximum, Maximum, maximum)         \
+  ROW(minimum, Minimum, minimum)         \
+  ROW(equal, Equal, none)                \
+  ROW(not_equal, NotEqual, none)         \
+  ROW(less, Less, none)                  \
+  ROW(less_equal, LessEqual, none)       \
+  ROW(greater, Greater, none)            \
+  ROW(greater_equal, GreaterEqual, none) \
+  ROW(where, Where, none)                \
+  ROW(fmod, Fmod, none)                  \
+  ROW(remainder, Remainder, none)        \
+  ROW(floor_divide, FloorDivide, none)   \
+  ROW(logical_and, LogicalAnd, none)     \
+  ROW(logical_or, LogicalOr, none)       \
+  ROW(logical_xor, LogicalXor, none)

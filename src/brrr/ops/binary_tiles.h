@@ -2,30 +2,13 @@
 #pragma once
 
 #include "brrr/graph/op_def.h"
+#include "brrr/ops/binary_functors.h"
 
 namespace brrr {
 
-enum class Binary : uint8_t {
-  add,
-  sub,
-  mul,
-  div,
-  pow,
-  maximum,
-  minimum,
-  equal,
-  not_equal,
-  less,
-  less_equal,
-  greater,
-  greater_equal,
-  where,
-  fmod,
-  remainder,
-  logical_and,
-  logical_or,
-  logical_xor
-};
+#define BRRR_ROW(name, functor, chain) name,
+enum class Binary : uint8_t { BRRR_BINARY_FUNCTIONS(BRRR_ROW) };
+#undef BRRR_ROW
 
 TileKernels find_binary_tiles(Binary function);  // for the CPU that this runs on
 

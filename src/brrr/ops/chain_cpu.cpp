@@ -20,7 +20,7 @@ constexpr int kVectors = 8;  // of 32 registers
 constexpr int kVectors = 4;
 #endif
 
-// The formulas of ops/unary_cpu.cpp and ops/binary_cpu.cpp.
+// The formulas of ops/unary_functors.h and ops/binary_functors.h.
 HWY_INLINE V apply(ChainCode code, V a, V b) {
   const D d;
   switch (code) {

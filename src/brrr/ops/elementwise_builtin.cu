@@ -3,14 +3,12 @@
 #include <algorithm>
 
 #include "brrr/device/cuda/runtime.h"
-#include "brrr/ops/activation_functors.h"
 #include "brrr/ops/activation_tiles.h"
-#include "brrr/ops/binary_functors.h"
 #include "brrr/ops/binary_tiles.h"
 #include "brrr/ops/device_elements.h"
 #include "brrr/ops/elementwise_builtin.h"
 #include "brrr/ops/elementwise_cuda.h"
-#include "brrr/ops/unary_functors.h"
+#include "brrr/ops/functor_traits.h"
 #include "brrr/ops/unary_tiles.h"
 
 namespace brrr {
@@ -63,106 +61,67 @@ __device__ void store(void* data, DType dtype, int64_t i, T value) {
   }
 }
 
-// Functions of floats; integers never get here.
+// Stops the kernel, and every later call of CUDA reports it: zeros would go unnoticed. Never reached: no op
+// has a dtype that its function does not compute in.
 template <typename T>
-__device__ T float_unary(Unary function, T x, const double* settings) {
-  switch (function) {
-    case Unary::exp: return Exp::of(x);
-    case Unary::log: return Log::of(x);
-    case Unary::sqrt: return Sqrt::of(x);
-    case Unary::rsqrt: return Rsqrt::of(x);
-    case Unary::reciprocal: return Reciprocal::of(x);
-    case Unary::sin: return Sin::of(x);
-    case Unary::cos: return Cos::of(x);
-    case Unary::tanh: return Tanh::of(x);
-    case Unary::sigmoid: return Sigmoid::of(x);
-    case Unary::erf: return Erf::of(x);
-    case Unary::gelu: return Gelu::of(x);
-    case Unary::silu: return Silu::of(x);
-    case Unary::expm1: return Expm1::of(x);
-    case Unary::log1p: return Log1p::of(x);
-    case Unary::tan: return Tan::of(x);
-    case Unary::leaky_relu: return LeakyRelu<T>{static_cast<T>(settings[0])}(x);
-    case Unary::softplus: return Softplus::of(x);
-    case Unary::gelu_tanh: return GeluTanh::of(x);
-    case Unary::to_tf32: return static_cast<T>(ToTf32::of(static_cast<float>(x)));
-    default: return T(0);
+__device__ T refuse() {
+  __trap();
+  __builtin_unreachable();
+}
+
+template <typename F, typename T>
+__device__ T apply(const T* x, const double* settings) {
+  if constexpr (!ComputesIn<F, T>) {
+    return refuse<T>();
+  } else if constexpr (kSettings<F> == 1) {
+    return F::of(x[0], convert_element<T>(settings[0]));
+  } else if constexpr (kSettings<F> == 2) {
+    return F::of(x[0], convert_element<T>(settings[0]), convert_element<T>(settings[1]));
+  } else if constexpr (kOperands<F, T> == 1) {
+    return F::of(x[0]);
+  } else if constexpr (kOperands<F, T> == 2) {
+    return F::of(x[0], x[1]);
+  } else {
+    return F::of(x[0], x[1], x[2]);
   }
 }
 
+#define BRRR_ROW(name, functor, chain) \
+  case Function::name: return apply<functor>(x, settings);
+
 template <typename T>
-__device__ T unary(Unary function, T x, const double* settings) {
-  switch (function) {
-    case Unary::neg: return Neg::of(x);
-    case Unary::abs: return Abs::of(x);
-    case Unary::sign: return Sign::of(x);
-    case Unary::square: return Square::of(x);
-    case Unary::relu: return Relu::of(x);
-    case Unary::floor: return Floor::of(x);
-    case Unary::ceil: return Ceil::of(x);
-    case Unary::round: return Round::of(x);
-    case Unary::clamp:
-      return Clamp<T>{convert_element<T>(settings[0]), convert_element<T>(settings[1])}(x);
-    case Unary::isnan: return IsNan::of(x);
-    case Unary::isinf: return IsInf::of(x);
-    case Unary::isfinite: return IsFinite::of(x);
-    case Unary::logical_not: return LogicalNot::of(x);
-    default: break;
-  }
-  if constexpr (std::floating_point<T>) return float_unary(function, x, settings);
-  return T(0);
+__device__ T unary(Unary function, const T* x, const double* settings) {
+  using Function = Unary;
+  switch (function) { BRRR_UNARY_FUNCTIONS(BRRR_ROW) }
+  return refuse<T>();
 }
 
 template <typename T>
-__device__ T binary(Binary function, T a, T b, T c) {
-  switch (function) {
-    case Binary::add: return Add::of(a, b);
-    case Binary::sub: return Sub::of(a, b);
-    case Binary::mul: return Mul::of(a, b);
-    case Binary::div:
-      if constexpr (std::floating_point<T>) return Div::of(a, b);
-      return T(0);
-    case Binary::pow: return Pow::of(a, b);
-    case Binary::maximum: return Maximum::of(a, b);
-    case Binary::minimum: return Minimum::of(a, b);
-    case Binary::equal: return Equal::of(a, b);
-    case Binary::not_equal: return NotEqual::of(a, b);
-    case Binary::less: return Less::of(a, b);
-    case Binary::less_equal: return LessEqual::of(a, b);
-    case Binary::greater: return Greater::of(a, b);
-    case Binary::greater_equal: return GreaterEqual::of(a, b);
-    case Binary::where: return Where::of(a, b, c);
-    case Binary::fmod: return Fmod::of(a, b);
-    case Binary::remainder: return Remainder::of(a, b);
-    case Binary::logical_and: return LogicalAnd::of(a, b);
-    case Binary::logical_or: return LogicalOr::of(a, b);
-    case Binary::logical_xor: return LogicalXor::of(a, b);
-  }
-  return T(0);
+__device__ T binary(Binary function, const T* x, const double* settings) {
+  using Function = Binary;
+  switch (function) { BRRR_BINARY_FUNCTIONS(BRRR_ROW) }
+  return refuse<T>();
 }
 
 template <typename T>
-__device__ T activation_backward(Activation function, T x, T dy) {
-  if constexpr (std::floating_point<T>) {
-    switch (function) {
-      case Activation::gelu: return GeluBackward::of(x, dy);
-      case Activation::gelu_tanh: return GeluTanhBackward::of(x, dy);
-      case Activation::silu: return SiluBackward::of(x, dy);
-    }
-  }
-  return T(0);
+__device__ T activation_backward(ActivationGrad function, const T* x, const double* settings) {
+  using Function = ActivationGrad;
+  switch (function) { BRRR_ACTIVATION_GRADS(BRRR_ROW) }
+  return refuse<T>();
 }
+#undef BRRR_ROW
 
 template <typename T>
 __device__ T result(const BuiltinElementwise& call, const T* x) {
   using Family = ScalarFunction::Family;
   switch (static_cast<Family>(call.family)) {
-    case Family::unary: return unary(static_cast<Unary>(call.function), x[0], call.settings);
-    case Family::binary: return binary(static_cast<Binary>(call.function), x[0], x[1], x[2]);
+    case Family::unary: return unary(static_cast<Unary>(call.function), x, call.settings);
+    case Family::binary: return binary(static_cast<Binary>(call.function), x, call.settings);
     case Family::activation_backward:
-      return activation_backward(static_cast<Activation>(call.function), x[0], x[1]);
-    default: return x[0];
+      return activation_backward(static_cast<ActivationGrad>(call.function), x, call.settings);
+    case Family::none: break;  // such a function is known by its text alone
   }
+  return refuse<T>();
 }
 
 __device__ int64_t position(const BuiltinElementwise& call, int operand, int64_t i) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <mutex>
@@ -39,19 +40,12 @@ void require_no_packed(const CudaCall& call) {
 
 // ---- the built-in kernel ---------------------------------------------------------------------------
 #if BRRR_HAS_CUDA
-template <typename T>
-void set_clamp(const Attrs& attrs, double* settings) {
-  const functors::Clamp<T> clamp = functors::make_clamp<T>(attrs);
-  settings[0] = static_cast<double>(clamp.low), settings[1] = static_cast<double>(clamp.high);
-}
-
-void set_settings(const CudaCall& call, ScalarFunction function, ComputeType type,
-                  double* settings) {
-  if (function.family != ScalarFunction::Family::unary) return;
-  if (function.row == static_cast<uint8_t>(Unary::leaky_relu))
-    settings[0] = call.attrs.number("slope");
-  if (function.row == static_cast<uint8_t>(Unary::clamp))
-    visit_compute(type, [&]<typename T>() { set_clamp<T>(call.attrs, settings); });
+functors::Settings settings_of(const CudaCall& call, ScalarFunction function) {
+#define BRRR_ROW(name, functor, chain) functors::read_settings<functors::functor>,
+  static constexpr functors::Settings (*kRead[])(const Attrs&) = {BRRR_UNARY_FUNCTIONS(BRRR_ROW)};
+#undef BRRR_ROW
+  if (function.family != ScalarFunction::Family::unary) return {};
+  return kRead[function.row](call.attrs);
 }
 
 void run_builtin(const CudaCall& call, ScalarFunction function, ComputeType type) {
@@ -77,7 +71,7 @@ void run_builtin(const CudaCall& call, ScalarFunction function, ComputeType type
     for (int axis = 0; axis < nest.rank; ++axis)
       builtin.strides[o][axis] = nest.strides[static_cast<size_t>(o)][static_cast<size_t>(axis)];
   }
-  set_settings(call, function, type, builtin.settings);
+  std::ranges::copy(settings_of(call, function), builtin.settings);
   run_builtin_elementwise(builtin, call.stream);
 }
 

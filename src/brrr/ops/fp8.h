@@ -9,10 +9,4 @@
 //                  leading axes are rows, b is [k, n], the scales are [], the bias may be missing
 #pragma once
 
-#include "brrr/graph/op_def.h"
-
-namespace brrr {
-
-extern const OpDef quantize_op, matmul_scaled_op;
-
-}  // namespace brrr
+#include "brrr/ops/op_list.h"

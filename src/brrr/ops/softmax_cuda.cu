@@ -19,7 +19,7 @@ constexpr int kAtOnce = Row::kIsOfWarp ? (Row::kSteps == 1   ? 4
 
 template <typename Row, bool Stays, bool Logarithm>
 __global__ void __launch_bounds__(Row::kIsOfWarp || Stays ? kRowThreads<Row> : kOnceThreads)
-    softmax_rows_kernel(SoftmaxRows call) {
+    softmax_rows_kernel(SoftmaxRowsCall call) {
   using T = typename Row::Element;
   constexpr int kRows = Stays ? 1 : kAtOnce<Row>;
   const int chunks = call.chunks;
@@ -81,7 +81,8 @@ __device__ float gradient(float y, float dy, float sum) {
 }
 
 template <typename Row, bool Logarithm>
-__global__ void __launch_bounds__(kRowThreads<Row>) softmax_backward_rows_kernel(SoftmaxRows call) {
+__global__ void __launch_bounds__(kRowThreads<Row>)
+    softmax_backward_rows_kernel(SoftmaxRowsCall call) {
   using T = typename Row::Element;
   const int chunks = call.chunks;
   typename Row::Team team;
@@ -113,7 +114,7 @@ __global__ void __launch_bounds__(kRowThreads<Row>) softmax_backward_rows_kernel
 }
 
 template <typename T, bool Logarithm>
-__global__ void __launch_bounds__(kTileThreads) softmax_backward_long_kernel(SoftmaxRows call) {
+__global__ void __launch_bounds__(kTileThreads) softmax_backward_long_kernel(SoftmaxRowsCall call) {
   using Tile = CachedRow<T, 2, BlockTeam>;  // of y and of dy
   BlockTeam team;
   for (int64_t r = team.index(); r < call.rows; r += team.count()) {
@@ -190,7 +191,7 @@ void run_softmax(const CudaCall& call) {
   const std::optional<RowStarts> from = row_starts(x), to = row_starts(y);
   const bool ran =
       from && to && visit_chunked_dtype(x.dtype, [&]<typename T>() {
-        const SoftmaxRows rows_call{*from, *to, {}, rows, static_cast<int>(cols / kChunk<T>)};
+        const SoftmaxRowsCall rows_call{*from, *to, {}, rows, static_cast<int>(cols / kChunk<T>)};
         const bool fits = visit_cached_rows<T, kMostChunks>(cols, [&]<typename Row>(
                                                                       const RowLaunch& launch) {
           if (Row::kIsOfWarp || launch.threads <= kOnceThreads) {
@@ -224,7 +225,7 @@ void run_softmax_backward(const CudaCall& call) {
   const std::optional<RowStarts> a = row_starts(y), b = row_starts(dy), c = row_starts(dx);
   const bool ran =
       a && b && c && visit_chunked_dtype(y.dtype, [&]<typename T>() {
-        const SoftmaxRows rows_call{*a, *b, *c, rows, static_cast<int>(cols / kChunk<T>)};
+        const SoftmaxRowsCall rows_call{*a, *b, *c, rows, static_cast<int>(cols / kChunk<T>)};
         const bool fits =
             visit_cached_rows<T, kMostChunks>(cols, [&]<typename Row>(const RowLaunch& launch) {
               const auto kernel = softmax_backward_rows_kernel<Row, Logarithm>;

@@ -7,7 +7,7 @@
 namespace brrr {
 
 // x and y forward; y, dy and dx backward.
-struct SoftmaxRows {
+struct SoftmaxRowsCall {
   RowStarts a, b, c;
   int64_t rows;
   int chunks;
@@ -27,7 +27,7 @@ __device__ uint4 softmax_of(const uint4& words, float largest, float last) {
 }
 
 template <typename T, bool Logarithm>
-__global__ void __launch_bounds__(kTileThreads) softmax_long_kernel(SoftmaxRows call) {
+__global__ void __launch_bounds__(kTileThreads) softmax_long_kernel(SoftmaxRowsCall call) {
   constexpr int kSteps = 4;
   using Tile = RowTile<T, kSteps>;
   const int chunks = call.chunks;
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kTileThreads) softmax_long_kernel(SoftmaxRows 
 
 // The same of rows that shared memory holds; there are no more blocks than rows.
 template <typename T, bool Logarithm>
-__global__ void __launch_bounds__(kTileThreads) softmax_staged_kernel(SoftmaxRows call) {
+__global__ void __launch_bounds__(kTileThreads) softmax_staged_kernel(SoftmaxRowsCall call) {
   constexpr int kSteps = 2;
   using Tile = RowTile<T, kSteps>;
   extern __shared__ uint4 row[];
@@ -101,7 +101,7 @@ inline int64_t long_row_blocks(int64_t rows, const Chip& chip) {
 }
 
 template <typename T, bool Logarithm>
-void run_long_rows(const CudaCall& call, const SoftmaxRows& rows_call) {
+void run_long_rows(const CudaCall& call, const SoftmaxRowsCall& rows_call) {
   const int64_t bytes = int64_t{rows_call.chunks} * static_cast<int64_t>(sizeof(uint4));
   if (bytes > most_staged_bytes()) {
     softmax_long_kernel<T, Logarithm>

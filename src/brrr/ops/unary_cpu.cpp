@@ -4,9 +4,9 @@
 #define HWY_TARGET_INCLUDE "brrr/ops/unary_cpu.cpp"
 #include <bit>
 
-#include "brrr/ops/unary_functors.h"
 #include "brrr/ops/unary_settings.h"
 #include "brrr/ops/unary_tiles.h"
+#include "brrr/tensor/element.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -21,12 +21,18 @@ void unary_loop(const TileCall& call) {
   for (int64_t i = 0; i < call.count; ++i) y[i] = F::of(x[i]);
 }
 
-template <auto kMake, typename T>
+template <typename F, typename T>
 void setting_loop(const TileCall& call) {
   const T* HWY_RESTRICT x = static_cast<const T*>(call.inputs[0]);
   T* HWY_RESTRICT y = static_cast<T*>(call.output);
-  const auto function = kMake(*call.attrs);
-  for (int64_t i = 0; i < call.count; ++i) y[i] = function(x[i]);
+  const Settings settings = read_settings<F>(*call.attrs);
+  const T first = convert_element<T>(settings[0]), second = convert_element<T>(settings[1]);
+  for (int64_t i = 0; i < call.count; ++i) {
+    if constexpr (kSettings<F> == 1)
+      y[i] = F::of(x[i], first);
+    else
+      y[i] = F::of(x[i], first, second);
+  }
 }
 
 // sin and cos of huge arguments need a reduction that does not vectorise: the loop takes all for small ones
@@ -49,59 +55,27 @@ void trigonometric_loop(const TileCall& call) {
   }
 }
 
-template <typename F>
-constexpr TileKernels float_tiles(ChainCode chain = ChainCode::none) {
-  return {&unary_loop<F, float>, &unary_loop<F, double>, nullptr, chain};
-}
-template <typename F>
-constexpr TileKernels number_tiles(ChainCode chain = ChainCode::none) {
-  return {&unary_loop<F, float>, &unary_loop<F, double>, &unary_loop<F, int64_t>, chain};
-}
-template <typename F>
-constexpr TileKernels trigonometric_tiles() {
-  return {&trigonometric_loop<F, float>, &trigonometric_loop<F, double>, nullptr};
+template <typename F, typename T>
+constexpr TileFn tile() {
+  if constexpr (!ComputesIn<F, T>) {
+    return nullptr;
+  } else {
+    static_assert(kOperands<F, T> == 1, "the table of functions of one operand");
+    if constexpr (kSettings<F> != 0)
+      return &setting_loop<F, T>;
+    else if constexpr (requires(T x) { F::of_reduced(x); })
+      return &trigonometric_loop<F, T>;
+    else
+      return &unary_loop<F, T>;
+  }
 }
 
 TileKernels unary_table(Unary function) {
-  switch (function) {
-    case Unary::neg: return number_tiles<Neg>(ChainCode::neg);
-    case Unary::abs: return number_tiles<Abs>(ChainCode::abs);
-    case Unary::sign: return number_tiles<Sign>();
-    case Unary::square: return number_tiles<Square>(ChainCode::square);
-    case Unary::relu: return number_tiles<Relu>(ChainCode::relu);
-    case Unary::exp: return float_tiles<Exp>();
-    case Unary::log: return float_tiles<Log>();
-    case Unary::sqrt: return float_tiles<Sqrt>(ChainCode::sqrt);
-    case Unary::rsqrt: return float_tiles<Rsqrt>();
-    case Unary::reciprocal: return float_tiles<Reciprocal>(ChainCode::reciprocal);
-    case Unary::sin: return trigonometric_tiles<Sin>();
-    case Unary::cos: return trigonometric_tiles<Cos>();
-    case Unary::tanh: return float_tiles<Tanh>();
-    case Unary::sigmoid: return float_tiles<Sigmoid>();
-    case Unary::erf: return float_tiles<Erf>();
-    case Unary::gelu: return float_tiles<Gelu>();
-    case Unary::silu: return float_tiles<Silu>();
-    case Unary::expm1: return float_tiles<Expm1>();
-    case Unary::log1p: return float_tiles<Log1p>();
-    case Unary::tan: return trigonometric_tiles<Tan>();
-    case Unary::leaky_relu:
-      return {&setting_loop<make_leaky_relu<float>, float>,
-              &setting_loop<make_leaky_relu<double>, double>, nullptr};
-    case Unary::softplus: return float_tiles<Softplus>();
-    case Unary::gelu_tanh: return float_tiles<GeluTanh>();
-    case Unary::floor: return number_tiles<Floor>();
-    case Unary::ceil: return number_tiles<Ceil>();
-    case Unary::round: return number_tiles<Round>();
-    case Unary::clamp:
-      return {&setting_loop<make_clamp<float>, float>, &setting_loop<make_clamp<double>, double>,
-              &setting_loop<make_clamp<int64_t>, int64_t>};
-    case Unary::isnan: return number_tiles<IsNan>();
-    case Unary::isinf: return number_tiles<IsInf>();
-    case Unary::isfinite: return number_tiles<IsFinite>();
-    case Unary::logical_not: return number_tiles<LogicalNot>();
-    case Unary::to_tf32: return {&unary_loop<ToTf32, float>, nullptr, nullptr};
-  }
-  return {};
+#define BRRR_ROW(name, functor, chain) \
+  {tile<functor, float>(), tile<functor, double>(), tile<functor, int64_t>(), ChainCode::chain},
+  static constexpr TileKernels kTiles[] = {BRRR_UNARY_FUNCTIONS(BRRR_ROW)};
+#undef BRRR_ROW
+  return kTiles[static_cast<size_t>(function)];
 }
 
 }  // namespace brrr::HWY_NAMESPACE

@@ -1,5 +1,6 @@
 // What ops of one operand compute, element by element: one text for the loops of the CPU, for kernels that
-// nvcc compiles and for those that are generated and compiled when a program is made.
+// nvcc compiles and for those that are generated and compiled when a program is made. The table of all
+// functions is at the end.
 #pragma once
 
 #include <cmath>
@@ -49,116 +50,116 @@ struct Relu {
   }  // a comparison with NaN is false, so NaN stays
 };
 struct Exp {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::exp(x);
   }
 };
 struct Log {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::log(x);
   }
 };
 struct Sqrt {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::sqrt(x);
   }
 };
 struct Rsqrt {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::rsqrt(x);
   }
 };
 struct Reciprocal {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return T(1) / x;
   }
 };
 struct Tanh {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::tanh(x);
   }
 };
 struct Sigmoid {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::sigmoid(x);
   }
 };
 struct Erf {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::erf(x);
   }
 };
 struct Gelu {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::gelu_erf(x);
   }
 };
 struct Silu {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::silu(x);
   }
 };
 struct Sin {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::sin(x);
   }
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of_reduced(T x) {
     return math::sin_reduced(x);
   }
 };
 struct Cos {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::cos(x);
   }
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of_reduced(T x) {
     return math::cos_reduced(x);
   }
 };
 
 struct Tan {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::sin(x) / math::cos(x);
   }
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of_reduced(T x) {
     return math::sin_reduced(x) / math::cos_reduced(x);
   }
 };
 struct Expm1 {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::expm1(x);
   }
 };
 struct Log1p {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::log1p(x);
   }
 };
 struct Softplus {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::softplus(x);
   }
 };
 struct GeluTanh {
-  template <typename T>
+  template <math::Real T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     return math::gelu_tanh(x);
   }
@@ -228,19 +229,60 @@ struct ToTf32 {
   }
 };
 
-// Functions with settings, as plain values: unary_settings.h reads them from attributes.
-template <typename T>
+// Functions with settings: parameters after the operand, as many as `settings` says. unary_settings.h
+// reads them from attributes.
 struct LeakyRelu {
-  T slope;
-  [[gnu::always_inline]] BRRR_HD T operator()(T x) const { return x > T(0) ? x : x * slope; }
+  static constexpr int settings = 1;
+  template <math::Real T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x, T slope) {
+    return x > T(0) ? x : x * slope;
+  }
 };
-template <typename T>
 struct Clamp {  // comparisons with NaN are false, so NaN stays; the upper bound has the last word
-  T low, high;
-  [[gnu::always_inline]] BRRR_HD T operator()(T x) const {
+  static constexpr int settings = 2;
+  template <typename T>
+  [[gnu::always_inline]] BRRR_HD static T of(T x, T low, T high) {
     const T raised = x < low ? low : x;
     return raised > high ? high : raised;
   }
 };
 
 }  // namespace brrr::functors
+
+// The table: ROW(name, functor, chain) for every function of one operand. The enum (unary_tiles.h), the loops
+// of the CPU, the text of generated kernels and the built-in kernels follow from it. A functor computes in
+// the types that its `of` takes: math::Real means floats only. `chain` is its code in chain_tiles.h, for
+// functions of an instruction or two.
+#define BRRR_UNARY_FUNCTIONS(ROW)         \
+  ROW(neg, Neg, neg)                      \
+  ROW(abs, Abs, abs)                      \
+  ROW(sign, Sign, none)                   \
+  ROW(square, Square, square)             \
+  ROW(relu, Relu, relu)                   \
+  ROW(exp, Exp, none)                     \
+  ROW(log, Log, none)                     \
+  ROW(sqrt, Sqrt, sqrt)                   \
+  ROW(rsqrt, Rsqrt, none)                 \
+  ROW(reciprocal, Reciprocal, reciprocal) \
+  ROW(sin, Sin, none)                     \
+  ROW(cos, Cos, none)                     \
+  ROW(tanh, Tanh, none)                   \
+  ROW(sigmoid, Sigmoid, none)             \
+  ROW(erf, Erf, none)                     \
+  ROW(gelu, Gelu, none)                   \
+  ROW(silu, Silu, none)                   \
+  ROW(expm1, Expm1, none)                 \
+  ROW(log1p, Log1p, none)                 \
+  ROW(tan, Tan, none)                     \
+  ROW(leaky_relu, LeakyRelu, none)        \
+  ROW(softplus, Softplus, none)           \
+  ROW(gelu_tanh, GeluTanh, none)          \
+  ROW(floor, Floor, none)                 \
+  ROW(ceil, Ceil, none)                   \
+  ROW(round, Round, none)                 \
+  ROW(clamp, Clamp, none)                 \
+  ROW(isnan, IsNan, none)                 \
+  ROW(isinf, IsInf, none)                 \
+  ROW(isfinite, IsFinite, none)           \
+  ROW(logical_not, LogicalNot, none)      \
+  ROW(to_tf32, ToTf32, none)

@@ -1,25 +1,34 @@
-// Functions of one operand that have settings, made from the attributes of a call.
+// Settings of functions that have some: which attributes of a call they are. As doubles, which is what attributes
+// hold; kernels convert them to the type that they compute in.
 #pragma once
 
+#include <array>
+#include <limits>
+
 #include "brrr/graph/attrs.h"
+#include "brrr/ops/functor_traits.h"
 #include "brrr/ops/unary_functors.h"
-#include "brrr/tensor/element.h"
 
 namespace brrr::functors {
 
-template <typename T>
-LeakyRelu<T> make_leaky_relu(const Attrs& attrs) {
-  return {static_cast<T>(attrs.number("slope"))};
+using Settings = std::array<double, 2>;
+
+template <typename F>
+Settings read_settings(const Attrs&) {
+  static_assert(kSettings<F> == 0, "a functor with settings needs a read_settings of its own here");
+  return {};
 }
 
-template <typename T>
-Clamp<T> make_clamp(const Attrs& attrs) {
-  Clamp<T> clamp{std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max()};
-  if constexpr (std::floating_point<T>)
-    clamp = {-std::numeric_limits<T>::infinity(), std::numeric_limits<T>::infinity()};
-  if (attrs.has("low")) clamp.low = convert_element<T>(attrs.number("low"));
-  if (attrs.has("high")) clamp.high = convert_element<T>(attrs.number("high"));
-  return clamp;
+template <>
+inline Settings read_settings<LeakyRelu>(const Attrs& attrs) {
+  return {attrs.number("slope"), 0};
+}
+
+template <>
+inline Settings read_settings<Clamp>(const Attrs& attrs) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return {attrs.has("low") ? attrs.number("low") : -infinity,
+          attrs.has("high") ? attrs.number("high") : infinity};
 }
 
 }  // namespace brrr::functors

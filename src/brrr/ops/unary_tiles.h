@@ -2,43 +2,13 @@
 #pragma once
 
 #include "brrr/graph/op_def.h"
+#include "brrr/ops/unary_functors.h"
 
 namespace brrr {
 
-enum class Unary : uint8_t {
-  neg,
-  abs,
-  sign,
-  square,
-  relu,
-  exp,
-  log,
-  sqrt,
-  rsqrt,
-  reciprocal,
-  sin,
-  cos,
-  tanh,
-  sigmoid,
-  erf,
-  gelu,
-  silu,
-  expm1,
-  log1p,
-  tan,
-  leaky_relu,
-  softplus,
-  gelu_tanh,
-  floor,
-  ceil,
-  round,
-  clamp,
-  isnan,
-  isinf,
-  isfinite,
-  logical_not,
-  to_tf32
-};
+#define BRRR_ROW(name, functor, chain) name,
+enum class Unary : uint8_t { BRRR_UNARY_FUNCTIONS(BRRR_ROW) };
+#undef BRRR_ROW
 
 TileKernels find_unary_tiles(Unary function);  // for the CPU that this runs on
 
