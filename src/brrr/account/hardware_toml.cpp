@@ -61,11 +61,11 @@ std::optional<ClockPeak> read_clock(TomlEntry& entry, const GpuSpec& gpu) {
                      .fma_per_cycle = static_cast<int64_t>(fma)};
   };
   if (std::optional<TomlEntry> own = entry.entry("clock")) {
-    const ClockPeak clock =
-        clock_of(parse_arithmetic(own->text("arithmetic")), own->required("mhz"),
-                 own->required("units"), own->required("fma_per_cycle"));
+    const Arithmetic arithmetic = parse_arithmetic(own->text("arithmetic"));
+    const double mhz = own->required("mhz"), units = own->required("units"),
+                 fma = own->required("fma_per_cycle");
     own->require_all_used();
-    return clock;
+    return clock_of(arithmetic, mhz, units, fma);
   }
   const auto mhz = entry.number("clock_mhz"), units = entry.number("units"),
              fma = entry.number("fma_per_cycle");
