@@ -30,10 +30,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class GroupOnGpu : public ::testing::Test {
- protected:
-};
-
 PipelineOptions on_gpu(std::string_view left_out = "") {
   PipelineOptions options;
   options.device = Device::null(), options.target = h200();
@@ -107,7 +103,7 @@ const Kernel* joined_in(const KernelList& list) {
   return nullptr;
 }
 
-TEST_F(GroupOnGpu, NormsOfAllGradientsAreOneKernel) {
+TEST(GroupOnGpu, NormsOfAllGradientsAreOneKernel) {
   const PlannedProgram one_by_one = step_of("char-gpt", 12, 256, "group_kernels"),
                        program = step_of("char-gpt", 12, 256);
   EXPECT_EQ(reductions_of(one_by_one.kernels, Phase::update), 76U);  // as many as parameters
@@ -130,7 +126,7 @@ TEST_F(GroupOnGpu, NormsOfAllGradientsAreOneKernel) {
   EXPECT_LE(program.plan.arena_bytes, one_by_one.plan.arena_bytes);
 }
 
-TEST_F(GroupOnGpu, AMemberIsTheKernelThatRunsAlone) {
+TEST(GroupOnGpu, AMemberIsTheKernelThatRunsAlone) {
   const std::vector<TensorType> types{{{1'000'003}, DType::f32}, {{7}, DType::f32}};
   const auto norms = [](std::span<const Tensor> x) {
     return Tensors{sum(square(x[0])), sum(square(x[1]))};
@@ -154,7 +150,7 @@ TEST_F(GroupOnGpu, AMemberIsTheKernelThatRunsAlone) {
   for (size_t l = 0; l < 2; ++l) EXPECT_EQ(joined.launches[l].blocks, blocks[l]);
 }
 
-TEST_F(GroupOnGpu, TablesAreCountedToTheByte) {
+TEST(GroupOnGpu, TablesAreCountedToTheByte) {
   const auto norms_of = [](size_t count) {
     return planned(std::vector<TensorType>(count, {{100'000}, DType::f32}),
                    [](std::span<const Tensor> x) {
@@ -179,7 +175,7 @@ TEST_F(GroupOnGpu, TablesAreCountedToTheByte) {
 }
 
 // A program over numbers may read and write more of them than the parameters of a launch hold.
-TEST_F(GroupOnGpu, APointerThatIsNoParameterIsInATable) {
+TEST(GroupOnGpu, APointerThatIsNoParameterIsInATable) {
   const std::vector<TensorType> types(400, {{}, DType::f32});
   const KernelList list = planned(types, [](std::span<const Tensor> x) {
                             Tensors sums{x[0] * 2.0};
@@ -197,7 +193,7 @@ TEST_F(GroupOnGpu, APointerThatIsNoParameterIsInATable) {
   }
 }
 
-TEST_F(GroupOnGpu, WhatDependsOnAGroupIsNotInIt) {
+TEST(GroupOnGpu, WhatDependsOnAGroupIsNotInIt) {
   const TensorType type{{300, 40}, DType::f32};
   const PlannedProgram program = planned({type, type, type}, [](std::span<const Tensor> x) {
     const Tensor a = sum(square(x[0]));
@@ -220,7 +216,7 @@ TEST_F(GroupOnGpu, WhatDependsOnAGroupIsNotInIt) {
   }
 }
 
-TEST_F(GroupOnGpu, UpdatesThatReadEachOtherStayApart) {
+TEST(GroupOnGpu, UpdatesThatReadEachOtherStayApart) {
   const DeviceScope scope(Device::null());
   const Tensor p = zeros({64, 32}), q = zeros({32}), r = zeros({7});
   const PlannedProgram program = planned({{{}, DType::f32}}, [&](std::span<const Tensor> x) {
@@ -250,7 +246,7 @@ TEST_F(GroupOnGpu, UpdatesThatReadEachOtherStayApart) {
 
 // The norm of old weights beside that of new ones: the group may not wait until the weights are written, or
 // they would be written elsewhere and copied.
-TEST_F(GroupOnGpu, NormsOfStatesDoNotWaitForTheirUpdate) {
+TEST(GroupOnGpu, NormsOfStatesDoNotWaitForTheirUpdate) {
   const DeviceScope scope(Device::null());
   const Tensor p = zeros({500, 64}), q = zeros({900});
   const PlannedProgram program = planned({{{}, DType::f32}}, [&](std::span<const Tensor> x) {
@@ -274,7 +270,7 @@ TEST_F(GroupOnGpu, NormsOfStatesDoNotWaitForTheirUpdate) {
 }
 
 // Large operands that nobody reads later are not held for the sake of a launch.
-TEST_F(GroupOnGpu, AGroupHoldsNoMemoryBack) {
+TEST(GroupOnGpu, AGroupHoldsNoMemoryBack) {
   const TensorType type{{1024, 1024}, DType::f32};
   const auto chain = [](std::span<const Tensor> x) {
     Tensor y = x[0];
@@ -292,7 +288,7 @@ TEST_F(GroupOnGpu, AGroupHoldsNoMemoryBack) {
   EXPECT_EQ(reductions_of(program.kernels, Phase::forward), 6U);
 }
 
-TEST_F(GroupOnGpu, ReductionsOfAllKindsCompileSideBySide) {
+TEST(GroupOnGpu, ReductionsOfAllKindsCompileSideBySide) {
   if (!cuda::has_compiler()) GTEST_SKIP() << "no NVRTC here: " << cuda::compiler_name();
   std::vector<TensorType> types;
   for (const int64_t size : {1, 7, 384, 2048, 2049, 8192, 1'000'003, 589'824})
@@ -314,7 +310,7 @@ TEST_F(GroupOnGpu, ReductionsOfAllKindsCompileSideBySide) {
     EXPECT_FALSE(cuda::compile_source(list.kernels[0].generated->source, architecture)->empty());
 }
 
-TEST_F(GroupOnGpu, TheStepOfTheCharacterModelCompiles) {
+TEST(GroupOnGpu, TheStepOfTheCharacterModelCompiles) {
   if (!cuda::has_compiler()) GTEST_SKIP() << "no NVRTC here: " << cuda::compiler_name();
   const PlannedProgram program = step_of("char-gpt", 12, 256);
   for (const Kernel& kernel : program.kernels.kernels) {

@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "brrr/cli/kernel_view.h"
 #include "brrr/cli/napkin.h"
 #include "brrr/cli/run_options.h"
+#include "brrr/napkin/run_kernels.h"
 
 namespace brrr::cli {
 namespace {
@@ -14,7 +16,7 @@ namespace {
 struct Options {
   RunOptions run;
   std::string rates;
-  bool json = false;
+  bool json = false, kernels = false;
 };
 
 void add_work(Table& table, const RunAnswer& a) {
@@ -100,14 +102,29 @@ void print_traffic(const RunAnswer& a) {
   std::puts(".");
 }
 
+// Hoffmann et al. 2022: what a compute-optimal run takes.
+constexpr double kTokensPerParameter = 20;
+
+double parameters_of(const RunQuestion& q) {
+  return q.model ? static_cast<double>(parameter_count(*q.model)) : q.parameters;
+}
+
 void run(const CLI::App& command, const Options& options) {
   check_effects(command, options.run);
   RunQuestion question = options.run.question();
+  const bool has_tokens = command.count("--tokens") > 0;
+  if (!has_tokens) question.tokens = kTokensPerParameter * parameters_of(question);
   if (!options.rates.empty()) question.rates = load_rates(options.rates);
   RunAnswer a = answer(question);
   for (std::string& note : notes_on_effects(command, a)) a.assumptions.push_back(std::move(note));
+  if (!has_tokens)
+    a.assumptions.push_back(fmt::format("{:.4g} tokens: 20 per parameter (--tokens)", a.question.tokens));
+  const std::vector<KernelLine> kernels =
+      options.kernels ? run_kernels(a) : std::vector<KernelLine>();
   if (options.json) {
-    std::puts(to_json(a).c_str());
+    nlohmann::json json = nlohmann::json::parse(to_json(a));
+    if (options.kernels) json["kernels"] = kernels_json(kernels);
+    std::puts(json.dump(1).c_str());
     return;
   }
   Table table = napkin_table(
@@ -120,6 +137,7 @@ void run(const CLI::App& command, const Options& options) {
   std::puts("");
   print_paragraph(join_text("What binds: ", a.binding));
   print_assumptions(a.assumptions);
+  if (options.kernels) print_kernels(kernels);
 }
 
 }  // namespace
@@ -129,12 +147,15 @@ void add_napkin_train(CLI::App& napkin) {
       napkin.add_subcommand("train", "Time, memory, money and limits of a training run");
   const auto options = std::make_shared<Options>();
   add_run_options(*command, options->run);
-  command->add_option("--tokens", options->run.tokens, "Tokens to train on")->required();
+  command->add_option("--tokens", options->run.tokens,
+                      "Tokens to train on; 20 per parameter where left out");
   command->add_option("--mfu", options->run.mfu,
                       "Share of the peak, 0 to 1; predicted where left out");
   command->add_option(
       "--rates", options->rates,
       "File of `brrr calibrate` made on the target, in place of the table's shares");
+  command->add_flag("--kernels", options->kernels,
+                    "List the kernels of one device's step, as `brrr train` would run them there");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
       "Where 6 N D fails: convolutions use a weight at every place of an image, recurrent models "

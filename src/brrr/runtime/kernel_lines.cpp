@@ -22,10 +22,10 @@ KernelLine line_of(const Kernel& kernel, const KernelPrediction& predicted) {
   return line;
 }
 
-// Equal but for how often it runs.
+// The same kernel over the same shapes. By the program alone: what bounds it is a matter of rates.
 bool is_repeated(const KernelLine& last, const KernelLine& next) {
   return last.name == next.name && last.phase == next.phase && last.dtype == next.dtype &&
-         last.shape == next.shape && last.regime == next.regime;
+         last.shape == next.shape;
 }
 
 class Lines {
