@@ -18,7 +18,10 @@ RunQuestion question_of(const ModelConfig& model, const char* gpu) {
 }
 
 FrameworkSeconds seconds_of(const RunQuestion& q) {
-  const CostOptions options{.batch = q.micro_batch, .seq = q.seq, .fuse = q.system.fuses()};
+  const CostOptions options{.batch = q.micro_batch,
+                            .seq = q.seq,
+                            .fuse = q.system.fuses(),
+                            .monitored = q.system.framework == Framework::tuned};
   RunCost cost;
   cost.whole = model_cost(*q.model, options, gpu_rates(find_gpu(q.gpu), q.precision));
   cost.shard = cost.whole;

@@ -86,7 +86,7 @@ InferAnswer answer(const InferQuestion& q) {
   const GpuSpec& gpu = find_gpu(q.gpu);
   const bool has_bf16 = gpu.find(Arithmetic::bf16) != nullptr;
   const StepCost cost =
-      model_cost(q.model, {.seq = q.context},
+      model_cost(q.model, {.seq = q.context, .monitored = false},
                  gpu_rates(gpu, has_bf16 ? Precision::bf16_mixed : Precision::f16_mixed))
           .total();
   const FlopFacts facts = flop_facts(q.model, cost, q.context);
@@ -151,7 +151,10 @@ std::optional<InferPrediction> predict(const InferQuestion& q) {
   };
   const auto seconds = [&](int64_t tokens) {
     const StepCost cost =
-        model_cost(shard, {.batch = q.batch, .seq = tokens, .precision = precision}, rates).total();
+        model_cost(shard,
+                   {.batch = q.batch, .seq = tokens, .precision = precision, .monitored = false},
+                   rates)
+            .total();
     return cost.forward_seconds + reduces(tokens);
   };
   const InferAnswer bounds = answer(q);
