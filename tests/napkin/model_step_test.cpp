@@ -6,7 +6,7 @@
 
 #include "brrr/device/default_device.h"
 #include "brrr/device/ledger.h"
-#include "brrr/nn/gpt2.h"
+#include "brrr/nn/families/gpt2.h"
 #include "brrr/ops/creation.h"
 #include "brrr/runtime/predict.h"
 #include "brrr/runtime/stages.h"

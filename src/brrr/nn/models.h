@@ -5,9 +5,9 @@
 #include <memory>
 #include <variant>
 
-#include "brrr/nn/gpt2.h"
-#include "brrr/nn/llama.h"
-#include "brrr/nn/recurrent_lm.h"
+#include "brrr/nn/families/gpt2.h"
+#include "brrr/nn/families/llama.h"
+#include "brrr/nn/families/recurrent_lm.h"
 
 namespace brrr {
 

@@ -1,4 +1,4 @@
-#include "brrr/nn/llama.h"
+#include "brrr/nn/families/llama.h"
 
 #include "brrr/graph/trace.h"
 #include "brrr/nn/attention.h"
