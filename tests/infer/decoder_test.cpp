@@ -215,7 +215,7 @@ class WithoutCache : public Gpt2 {
 TEST(Decoder, ModelsWithoutACacheRunTheWholeSequence) {
   const Family family = families()[0];
   Random random(1);
-  WithoutCache model(std::get<Gpt2Config>(family.config), random);
+  WithoutCache model(family.config.get<Gpt2Config>(), random);
   for (const NamedTensor& parameter : model.named_parameters()) fill_by_name(parameter);
   Decoder decoder(model, {.batch = 2, .block = 8});
   EXPECT_FALSE(decoder.uses_cache());

@@ -18,8 +18,8 @@ using testing::HasSubstr;
 Rates h100_rates() { return gpu_rates(find_gpu("h100"), Precision::bf16_mixed); }
 
 ModelConfig with_layers(ModelConfig config, int64_t layers, int64_t dense = 0) {
-  std::visit([&](auto& c) { c.layers = layers; }, config);
-  if (auto* llama = std::get_if<LlamaConfig>(&config)) llama->dense_layers = dense;
+  config.set("layers", layers);
+  if (auto* llama = config.get_if<LlamaConfig>()) llama->dense_layers = dense;
   return config;
 }
 
@@ -142,7 +142,7 @@ TEST(ModelCost, ClosedFormulasAgreeWithTheGraph) {
     const double seq = 512, h = static_cast<double>(s.width), f = static_cast<double>(s.hidden),
                  ad = s.pair_width,
                  kd = ad / static_cast<double>(s.heads) * static_cast<double>(s.kv_heads);
-    const double gates = std::holds_alternative<LlamaConfig>(config) ? 3 : 2;
+    const double gates = shape_of(config).gated ? 3 : 2;
     const double weights =
         static_cast<double>(s.layers) * (2 * h * ad + 2 * h * kd + gates * h * f) +
         static_cast<double>(s.vocab) * h;
@@ -172,7 +172,7 @@ TEST(ModelCost, A405BPlanTakesUnderTwoSeconds) {
 }
 
 TEST(TensorShard, DividesHeadsHiddenUnitsAndVocabulary) {
-  const auto shard = std::get<LlamaConfig>(tensor_shard(model_preset("llama3-8b"), 8));
+  const auto shard = tensor_shard(model_preset("llama3-8b"), 8).get<LlamaConfig>();
   EXPECT_EQ(shard.heads, 4);
   EXPECT_EQ(shard.kv_heads, 1);
   EXPECT_EQ(shard.head_dim, 128);

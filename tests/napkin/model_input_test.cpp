@@ -153,7 +153,7 @@ TEST(ConfigFields, LeftOutAreWhatTheirClassHas) {
     EXPECT_TRUE(is_derived || without == with) << row.type << " " << row.key;
     EXPECT_EQ(parameter_count(without), parameter_count(with)) << row.type << " " << row.key;
     if (std::string_view(row.key) == "q_lora_rank") {  // null: queries without a low rank
-      EXPECT_EQ(std::get<LlamaConfig>(shape_from_huggingface(null.dump())).q_rank, 0);
+      EXPECT_EQ(shape_from_huggingface(null.dump()).get<LlamaConfig>().q_rank, 0);
     } else if (row.by_null == "refused") {
       EXPECT_THAT(refusal_of(null), HasSubstr(join_text(row.key, " is null"))) << row.type;
     } else {
@@ -165,7 +165,7 @@ TEST(ConfigFields, LeftOutAreWhatTheirClassHas) {
 
 TEST(ConfigFields, PositionsAndNormsAreThoseOfTheClass) {
   const auto read = [](const char* type) {
-    return std::get<LlamaConfig>(config_from_huggingface(full_config(type).dump()));
+    return config_from_huggingface(full_config(type).dump()).get<LlamaConfig>();
   };
   EXPECT_EQ(read("llama").rope_base, 1e4);
   EXPECT_EQ(read("mixtral").rope_base, 1e6);
@@ -173,9 +173,9 @@ TEST(ConfigFields, PositionsAndNormsAreThoseOfTheClass) {
   EXPECT_EQ(read("mixtral").norm_eps, 1e-5);
   json mistral = full_config("mistral");
   mistral.erase("sliding_window");
-  EXPECT_EQ(std::get<LlamaConfig>(shape_from_huggingface(mistral.dump())).window, 4096);
+  EXPECT_EQ(shape_from_huggingface(mistral.dump()).get<LlamaConfig>().window, 4096);
   mistral["sliding_window"] = nullptr;
-  EXPECT_EQ(std::get<LlamaConfig>(shape_from_huggingface(mistral.dump())).window, 0);
+  EXPECT_EQ(shape_from_huggingface(mistral.dump()).get<LlamaConfig>().window, 0);
 }
 
 TEST(ConfigFields, ThatChangeTheModelAreRefused) {
@@ -318,7 +318,7 @@ TEST(ModelSource, SizesThatAreGivenCount) {
   for (const Row& row : rows)
     EXPECT_THAT(error_of([&] { find_model(row.model, row.shape); }), HasSubstr(row.rule));
   const auto tied = find_model("lstm-tiny", {.tied = true}).config;
-  EXPECT_TRUE(std::get<RecurrentLmConfig>(tied).tied) << "a flag does what it says";
+  EXPECT_TRUE(tied.get<RecurrentLmConfig>().tied) << "a flag does what it says";
   EXPECT_EQ(find_model("llama3-8b", {.family = "llama"}).config, model_preset("llama3-8b"));
 }
 
@@ -352,7 +352,7 @@ TEST(TensorShard, TakesWholeKeyHeadsOrCopiesOfThem) {
   EXPECT_TRUE(splits_by(config, 2));
   config.kv_heads = 2;
   EXPECT_TRUE(splits_by(config, 4));
-  EXPECT_EQ(std::get<LlamaConfig>(tensor_shard(config, 4)).kv_heads, 1);
+  EXPECT_EQ(tensor_shard(config, 4).get<LlamaConfig>().kv_heads, 1);
   config.experts = 4, config.expert_hidden = 64, config.shared_expert_hidden = 66;
   EXPECT_THAT(error_of([&] { tensor_shard(config, 4); }), HasSubstr("66 hidden units of shared"));
 }

@@ -153,7 +153,7 @@ TEST(Models, BadConfigurationsAreRefused) {
   };
   EXPECT_NE(message("[1]").find("\"family\""), std::string::npos);
   EXPECT_NE(message("{").find("JSON object"), std::string::npos);
-  EXPECT_NE(message(R"({"family": "t5"})").find("gpt2, llama or recurrent"), std::string::npos);
+  EXPECT_NE(message(R"({"family": "t5"})").find("gpt2, llama, qwen3 or recurrent"), std::string::npos);
   EXPECT_NE(message(R"({"family": "gpt2", "leyers": 2})").find("no setting \"leyers\""),
             std::string::npos);
   EXPECT_NE(message(R"({"family": "gpt2", "layers": 2.5})").find("whole number"),

@@ -73,7 +73,7 @@ class Linter {
       : gpu_(gpu),
         options_(options),
         shape_(shape_of(model)),
-        is_gated_(std::holds_alternative<LlamaConfig>(model)),
+        is_gated_(shape_.gated),
         context_(context_of(model)),
         now_(price_of(shape_)) {}
 

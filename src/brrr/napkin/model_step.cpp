@@ -23,17 +23,12 @@ constexpr int64_t kSide = 28;  // pixels
 // The preset of this name with the sizes of the options.
 ModelConfig config_of(std::string_view name, const StepOptions& options) {
   ModelConfig config = model_preset(name == "char-gpt" ? "gpt2-char" : name);
-  check(!options.heads || !std::holds_alternative<RecurrentLmConfig>(config), name,
-        " is recurrent and has no heads to change");
-  std::visit(
-      [&](auto& c) {
-        c.layers = options.layers.value_or(c.layers);
-        c.width = options.width.value_or(c.width);
-        c.vocab = options.vocab.value_or(c.vocab);
-        c.context = std::max(c.context, options.seq);
-        if constexpr (requires { c.heads; }) c.heads = options.heads.value_or(c.heads);
-      },
-      config);
+  check(!options.heads || config.has("heads"), name, " is recurrent and has no heads to change");
+  if (options.layers) config.set("layers", *options.layers);
+  if (options.width) config.set("width", *options.width);
+  if (options.vocab) config.set("vocab", *options.vocab);
+  if (options.heads) config.set("heads", *options.heads);
+  config.set("context", std::max(context_of(config), options.seq));
   return config;
 }
 

@@ -161,9 +161,8 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
     traffic.context_seconds = traffic.context / links.over(layout.tp * layout.cp);
   }
   if (layout.ep > 1) {
-    const auto& llama = std::get<LlamaConfig>(model);
-    const double mixed = static_cast<double>(shape.layers - llama.dense_layers) / p;
-    traffic.expert = (runs_again ? 6 : 4) * stream * static_cast<double>(llama.top_k) *
+    const double mixed = static_cast<double>(shape.layers - shape.dense_layers) / p;
+    traffic.expert = (runs_again ? 6 : 4) * stream * static_cast<double>(shape.top_k) *
                      ring(layout.ep) * mixed * m;
     traffic.expert_seconds = traffic.expert / links.over(layout.tp * layout.ep);
   }

@@ -21,6 +21,10 @@ std::string_view activation_name(Activation activation) {
   return kNames[static_cast<size_t>(activation)];
 }
 
+int64_t gated_hidden(int64_t width, int64_t multiple) {
+  return (8 * width / 3 + multiple - 1) / multiple * multiple;
+}
+
 SwiGlu::SwiGlu(int64_t width, int64_t hidden, Random& random, const FeedForwardOptions& options)
     : gate_(width, hidden, random, {.bias = options.bias, .init = options.init}),
       up_(width, hidden, random, {.bias = options.bias, .init = options.init}),

@@ -14,6 +14,9 @@ struct FeedForwardOptions {
   Init init = Init::normal(), out_init = Init::normal();
 };
 
+// Two thirds of four widths, rounded up to a multiple: with three matrices as many parameters as 4 width with two.
+int64_t gated_hidden(int64_t width, int64_t multiple);
+
 // down(silu(gate(x)) * up(x))
 class SwiGlu : public Layer {
  public:

@@ -17,7 +17,7 @@ struct LanguageLoss {
 
 class LanguageModel : public Module {
  public:
-  virtual std::string_view family() const = 0;  // "gpt2", "llama", "recurrent"
+  virtual std::string_view family() const = 0;  // as the registry calls it
   virtual int64_t vocab() const = 0;
   virtual int64_t context() const = 0;  // how many tokens a sequence may have
   virtual int64_t width() const = 0;    // of the vectors that the head reads
