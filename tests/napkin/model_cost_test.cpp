@@ -40,13 +40,28 @@ void expect_same(const StepCost& a, const StepCost& b, const std::string& name) 
 
 TEST(ModelCost, ShortModelsGiveTheCostOfLongOnes) {
   for (RematPolicy policy : {RematPolicy::none, RematPolicy::selective, RematPolicy::full}) {
-    for (const char* name : {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "llama-mla-tiny"}) {
+    for (const char* name :
+         {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "llama-mla-tiny", "qwen3-tiny"}) {
       const ModelConfig config = with_layers(model_preset(name), 7);
       const CostOptions options{.batch = 2, .seq = 64, .recompute = policy};
       expect_same(model_cost(config, options, h100_rates()).total(),
                   traced_cost(config, options, h100_rates()),
                   join_text(name, " ", policy_name(policy)));
     }
+  }
+}
+
+// Windows of Gemma 2 come in turn, so that layers are counted in pairs: an odd last one as well.
+TEST(ModelCost, AlternatingWindowsAreCountedByTurns) {
+  for (const int64_t layers : {5, 8}) {
+    const ModelConfig config = with_layers(model_preset("gemma-2-tiny"), layers);
+    const CostOptions options{.batch = 2, .seq = 64};
+    const StepCost cost = traced_cost(config, options, h100_rates());
+    expect_same(model_cost(config, options, h100_rates()).total(), cost,
+                join_text("gemma2 of ", layers));
+    ModelConfig global = config;
+    global.set("window", int64_t{64});
+    EXPECT_LT(cost.attention, traced_cost(global, options, h100_rates()).attention);
   }
 }
 
@@ -108,7 +123,8 @@ TEST(ModelCost, ParametersOfPresetsAreExact) {
       {"llama3-8b", 8'030'261'248},     {"llama3-70b", 70'553'706'496},
       {"llama3-405b", 405'853'388'800}, {"tinyllama-1.1b", 1'100'048'384},
       {"qwen2.5-0.5b", 494'032'768},    {"qwen2.5-1.5b", 1'543'714'304},
-      {"qwen2.5-7b", 7'615'616'512},    {"mixtral-8x7b", 46'702'792'704}};
+      {"qwen2.5-7b", 7'615'616'512},    {"mixtral-8x7b", 46'702'792'704},
+      {"qwen3-0.6b", 596'049'920},      {"gemma-2-9b", 9'241'705'984}};
   for (const auto& [name, count] : known) {
     const ModelConfig config = model_preset(name);
     EXPECT_EQ(parameter_count(config), count) << name;

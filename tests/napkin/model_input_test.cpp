@@ -46,13 +46,13 @@ json full_config(const std::string& type) {
     return file;
   }
   file["head_dim"] = 64;
-  if (type == "mistral" || type == "mixtral") file["sliding_window"] = 1024;
+  if (type == "mistral" || type == "mixtral" || type == "gemma2") file["sliding_window"] = 1024;
   if (type == "mixtral") file.update({{"num_local_experts", 8}, {"num_experts_per_tok", 2}});
   return file;
 }
 
-constexpr const char* kTypes[] = {"gpt2",  "llama",   "mistral",     "mixtral",    "qwen2",
-                                  "qwen3", "smollm3", "deepseek_v2", "deepseek_v3"};
+constexpr const char* kTypes[] = {"gpt2",  "llama",   "mistral",     "mixtral",     "qwen2",
+                                  "qwen3", "smollm3", "deepseek_v2", "deepseek_v3", "gemma2"};
 
 std::string refusal_of(const json& file) {
   return error_of([&] { check_model(shape_from_huggingface(file.dump())); });
@@ -124,6 +124,9 @@ TEST(ConfigFields, LeftOutAreWhatTheirClassHas) {
                       {"mixtral", "num_local_experts", 8},
                       {"mixtral", "num_experts_per_tok", 2},
                       {"qwen3", "head_dim", 128},
+                      {"gemma2", "head_dim", 256},
+                      {"gemma2", "num_key_value_heads", 4, 16},
+                      {"gemma2", "sliding_window", 4096},
                       {"smollm3", "num_key_value_heads", 4, 16},
                       {"smollm3", "tie_word_embeddings", true, true},
                       {"deepseek_v2", "q_lora_rank", 1536},
@@ -193,7 +196,15 @@ TEST(ConfigFields, ThatChangeTheModelAreRefused) {
       {"gpt2", "pruned_heads", R"({"0": [1]})", "pruned_heads"},
       {"llama", "is_encoder_decoder", "true", "is_encoder_decoder is true"},
       {"llama", "num_key_value_heads", "5", "does not divide 16 heads"},
-      {"llama", "layer_types", R"(["sliding_attention"])", "layer_types names sliding_attention"},
+      {"llama", "layer_types", R"(["sliding_attention"])",
+       "layer_types names sliding_attention for layer 0; only full_attention in all layers"},
+      {"gemma2", "layer_types", R"(["sliding_attention", "sliding_attention"])",
+       "layer_types names sliding_attention for layer 1; only sliding_attention and "
+       "full_attention"},
+      {"gemma2", "hidden_activation", R"("gelu")", "hidden_activation is \"gelu\""},
+      {"gemma2", "tie_word_embeddings", "false", "tie_word_embeddings is false"},
+      {"gemma2", "query_pre_attn_scalar", "0",
+       "query_pre_attn_scalar is 0; it must be a number above"},
       {"mixtral", "num_experts_per_tok", "9", "a whole number of 1 to 8"},
       {"deepseek_v3", "first_k_dense_replace", "9", "a whole number of 0 to 8"},
       {"deepseek_v3", "num_key_value_heads", "8", "latent attention has as many as heads, 16"},

@@ -81,9 +81,21 @@ TEST(AutoSize, TakesPresetsAndFamilies) {
   TrainConfig llama;
   llama.model.family = "llama";
   EXPECT_EQ(family_of(resolve(1'000'000, llama).model), "llama");
+  for (const char* family : {"qwen3", "gemma2", "recurrent"}) {
+    TrainConfig of_family;
+    of_family.model.family = family;
+    const ResolvedRun made = resolve(1'000'000, of_family);
+    EXPECT_EQ(family_of(made.model), family);
+    EXPECT_EQ(vocab_of(made.model), 100);
+  }
+  TrainConfig qwen3;
+  qwen3.model.preset = "qwen3-0.6b";
+  const ModelConfig of_preset = resolve(1'000'000, qwen3).model;
+  EXPECT_EQ(of_preset.size("head_dim"), 128);
+  EXPECT_EQ(of_preset.size("layers"), 28);
   llama.model.family = "lama";
   EXPECT_THAT(error_of([&] { resolve(1'000'000, llama); }),
-              HasSubstr("use gpt2, llama, qwen3 or recurrent"));
+              HasSubstr("use gpt2, llama, qwen3, gemma2 or recurrent"));
 }
 
 TEST(AutoSize, AShortTextGetsShortRows) {
@@ -182,8 +194,7 @@ TEST(TrainPlan, SmallerModelsThatAreOfferedFit) {
   const std::string lack = lack_of_room(run.config, run.model, plan, {memory, plan.disk});
   ASSERT_THAT(lack, AllOf(HasSubstr("choose a smaller model"), HasSubstr("--accumulate 6")));
   ResolvedRun smaller = run;
-  smaller.config.model.layers = smaller.model.get<Gpt2Config>().layers =
-      flag_in(lack, "--layers");
+  smaller.config.model.layers = smaller.model.get<Gpt2Config>().layers = flag_in(lack, "--layers");
   smaller.config.train.batch = flag_in(lack, "--batch");
   smaller.config.train.accumulate = flag_in(lack, "--accumulate");
   smaller.config.train.recompute = RematPolicy::full;
