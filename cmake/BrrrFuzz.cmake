@@ -43,4 +43,9 @@ brrr_add_fuzzer(token_file_fuzz data/token_layout.cpp data/shard_format.cpp io/c
                 io/npy_header.cpp tensor/dtype.cpp base/error.cpp)
 brrr_add_fuzzer(gzip_fuzz io/gzip.cpp base/error.cpp base/units.cpp)
 brrr_add_fuzzer(run_log_fuzz train/run_log_json.cpp base/error.cpp base/units.cpp)
-brrr_add_fuzzer(model_config_fuzz infer/huggingface_config.cpp napkin/model_limits.cpp base/error.cpp)
+# Families are read by their own files, which hold the modules as well: the parsers are instrumented, the rest is linked.
+file(GLOB family_sources RELATIVE "${PROJECT_SOURCE_DIR}/src/brrr" CONFIGURE_DEPENDS
+     "${PROJECT_SOURCE_DIR}/src/brrr/nn/families/*.cpp")
+brrr_add_fuzzer(model_config_fuzz infer/huggingface_config.cpp nn/huggingface_fields.cpp ${family_sources}
+                napkin/model_limits.cpp)
+target_link_libraries(model_config_fuzz PRIVATE brrr::brrr)

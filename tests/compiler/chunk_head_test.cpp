@@ -13,7 +13,7 @@
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
 #include "brrr/graph/verify.h"
-#include "brrr/nn/gpt2.h"
+#include "brrr/nn/families/gpt2.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"

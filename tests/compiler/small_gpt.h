@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "brrr/nn/gpt2.h"
+#include "brrr/nn/families/gpt2.h"
 #include "brrr/optim/optimizer.h"
 
 namespace brrr {

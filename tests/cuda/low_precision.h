@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "brrr/nn/gpt2.h"
+#include "brrr/nn/families/gpt2.h"
 #include "brrr/ops/copy.h"
 #include "brrr/runtime/executable.h"
 

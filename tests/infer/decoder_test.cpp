@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+#include "brrr/nn/families/gemma2.h"
+#include "brrr/nn/families/qwen3.h"
 #include "brrr/nn/models.h"
 #include "support/counter_values.h"
 #include "support/error_of.h"
@@ -54,6 +56,26 @@ std::vector<Family> families() {
   latent_q = latent;
   latent_q.q_rank = 9;
   latent_q.window = 7;
+  const Qwen3Config qwen3{.vocab = 53,
+                          .context = 40,
+                          .layers = 2,
+                          .width = 24,
+                          .heads = 4,
+                          .kv_heads = 2,
+                          .head_dim = 10,
+                          .hidden = 40};
+  const Gemma2Config gemma2{.vocab = 53,
+                            .context = 40,
+                            .layers = 3,
+                            .width = 24,
+                            .heads = 4,
+                            .kv_heads = 2,
+                            .head_dim = 10,
+                            .hidden = 40,
+                            .window = 5,
+                            .score_divisor = 12,
+                            .score_cap = 3,
+                            .logit_cap = 4};
   const RecurrentLmConfig lstm{.vocab = 53, .context = 40, .layers = 2, .width = 20};
   RecurrentLmConfig gru = lstm;
   gru.cell = Cell::gru;
@@ -66,7 +88,9 @@ std::vector<Family> families() {
           {"latent_q", latent_q, SameBits::never},
           {"lstm", lstm, SameBits::always},
           {"gru", gru, SameBits::always},
-          {"stretched", stretched}};
+          {"stretched", stretched},
+          {"qwen3", qwen3},
+          {"gemma2", gemma2}};
 }
 
 std::unique_ptr<LanguageModel> model_of(const Family& family) {
@@ -215,7 +239,7 @@ class WithoutCache : public Gpt2 {
 TEST(Decoder, ModelsWithoutACacheRunTheWholeSequence) {
   const Family family = families()[0];
   Random random(1);
-  WithoutCache model(std::get<Gpt2Config>(family.config), random);
+  WithoutCache model(family.config.get<Gpt2Config>(), random);
   for (const NamedTensor& parameter : model.named_parameters()) fill_by_name(parameter);
   Decoder decoder(model, {.batch = 2, .block = 8});
   EXPECT_FALSE(decoder.uses_cache());

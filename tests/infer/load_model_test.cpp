@@ -9,6 +9,7 @@
 
 #include "brrr/infer/huggingface.h"
 #include "brrr/io/safetensors.h"
+#include "brrr/nn/families/qwen3.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/views.h"
 #include "fixtures/fixture.h"
@@ -53,7 +54,7 @@ TEST(LoadModel, CheckpointsComeBackBitForBit) {
   const TempFolder folder;
   const fs::path checkpoint = write_marked(folder.path(), "step-00000007", 0.25);
   const LoadedModel loaded = load_model(checkpoint);
-  EXPECT_EQ(std::get<LlamaConfig>(loaded.config), kLlama);
+  EXPECT_EQ(loaded.config.get<LlamaConfig>(), kLlama);
   ASSERT_TRUE(loaded.tokenizer);
   EXPECT_EQ(loaded.tokenizer->vocab_size(), 257);
   EXPECT_EQ(loaded.source, checkpoint);
@@ -151,7 +152,7 @@ TEST(LoadModel, LlamaFoldersOfHuggingFaceInShards) {
   write_text(folder / "model.safetensors.index.json", Json{{"weight_map", map}}.dump());
   write_text(folder / "config.json", llama_json(kLlama).dump());
   const LoadedModel loaded = load_model(folder.path());
-  EXPECT_EQ(std::get<LlamaConfig>(loaded.config), kLlama);
+  EXPECT_EQ(loaded.config.get<LlamaConfig>(), kLlama);
   EXPECT_FALSE(loaded.tokenizer) << "there is none in the folder";
   const auto ours = loaded.model->named_parameters(), theirs = model->named_parameters();
   for (size_t i = 0; i < ours.size(); ++i) {
@@ -166,17 +167,16 @@ TEST(LoadModel, RelativesOfLlamaAreTold) {
   json["model_type"] = "qwen2";
   json["use_sliding_window"] = false;
   json["rope_theta"] = 1e6;
-  const auto qwen2 = std::get<LlamaConfig>(config_from_huggingface(json.dump()));
+  const auto qwen2 = config_from_huggingface(json.dump()).get<LlamaConfig>();
   EXPECT_TRUE(qwen2.qkv_bias);
   EXPECT_EQ(qwen2.rope_base, 1e6);
   json["model_type"] = "qwen3";
   json["head_dim"] = 12;
-  const auto qwen3 = std::get<LlamaConfig>(config_from_huggingface(json.dump()));
-  EXPECT_TRUE(qwen3.qk_norm && !qwen3.qkv_bias);
+  const auto qwen3 = config_from_huggingface(json.dump()).get<Qwen3Config>();
   EXPECT_EQ(qwen3.head_dim, 12);
   json["model_type"] = "mistral";
   json["sliding_window"] = 7;
-  EXPECT_EQ(std::get<LlamaConfig>(config_from_huggingface(json.dump())).window, 7);
+  EXPECT_EQ(config_from_huggingface(json.dump()).get<LlamaConfig>().window, 7);
 }
 
 TEST(LoadModel, RefusesWhatItWouldComputeOtherwise) {
@@ -232,7 +232,7 @@ TEST(LoadModel, FoldersHaveTheLogitsOfTransformers) {
     const std::string json = test.at("config").dump();
     write_text(folder / "config.json", json);
     save_safetensors(folder / "model.safetensors",
-                     named_by_others(std::get<LlamaConfig>(config_from_huggingface(json))));
+                     named_by_others(config_from_huggingface(json).get<LlamaConfig>()));
     const LoadedModel loaded = load_model(folder.path());
     const Tensor logits = loaded.model->logits(token_batch(0, 2, 200, 64).tokens);
     // f32 on both sides, angles of 200 positions in f32 on theirs.
@@ -246,7 +246,7 @@ TEST(LoadModel, ExpertsThatAreMissingAreNamed) {
   const Json cases = fixture::load("huggingface").at("cases");
   const std::string json = cases.back().at("config").dump();
   write_text(folder / "config.json", json);
-  auto weights = named_by_others(std::get<LlamaConfig>(config_from_huggingface(json)));
+  auto weights = named_by_others(config_from_huggingface(json).get<LlamaConfig>());
   std::erase_if(weights, [](const NamedTensor& each) {
     return each.name == "model.layers.1.block_sparse_moe.experts.2.w3.weight";
   });

@@ -224,7 +224,7 @@ TEST(Fit, NoLargerModelFits) {
   expect_same_as_train(*found.best);
   EXPECT_LT(found.best->value, largest_model_by_states(q));
   q.seq = 4096;
-  auto larger = std::get<LlamaConfig>(*found.best->answer.question.model);
+  auto larger = found.best->answer.question.model->get<LlamaConfig>();
   for (int more = 0; more < 4; ++more) {
     ++larger.layers, ++larger.heads, ++larger.kv_heads, larger.width += 128;
     larger.hidden = (8 * larger.width / 3 + 1023) / 1024 * 1024;

@@ -17,8 +17,8 @@ using testing::HasSubstr;
 Rates h100_rates() { return gpu_rates(find_gpu("h100"), Precision::bf16_mixed); }
 
 ModelConfig with_layers(ModelConfig config, int64_t layers, int64_t dense = 0) {
-  std::visit([&](auto& c) { c.layers = layers; }, config);
-  if (auto* llama = std::get_if<LlamaConfig>(&config)) llama->dense_layers = dense;
+  config.set("layers", layers);
+  if (auto* llama = config.get_if<LlamaConfig>()) llama->dense_layers = dense;
   return config;
 }
 
@@ -39,13 +39,28 @@ void expect_same(const StepCost& a, const StepCost& b, const std::string& name) 
 
 TEST(ModelCost, ShortModelsGiveTheCostOfLongOnes) {
   for (RematPolicy policy : {RematPolicy::none, RematPolicy::selective, RematPolicy::full}) {
-    for (const char* name : {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "llama-mla-tiny"}) {
+    for (const char* name :
+         {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "llama-mla-tiny", "qwen3-tiny"}) {
       const ModelConfig config = with_layers(model_preset(name), 7);
       const CostOptions options{.batch = 2, .seq = 64, .recompute = policy};
       expect_same(model_cost(config, options, h100_rates()).total(),
                   traced_cost(config, options, h100_rates()),
                   join_text(name, " ", policy_name(policy)));
     }
+  }
+}
+
+// Windows of Gemma 2 come in turn, so that layers are counted in pairs: an odd last one as well.
+TEST(ModelCost, AlternatingWindowsAreCountedByTurns) {
+  for (const int64_t layers : {5, 8}) {
+    const ModelConfig config = with_layers(model_preset("gemma-2-tiny"), layers);
+    const CostOptions options{.batch = 2, .seq = 64};
+    const StepCost cost = traced_cost(config, options, h100_rates());
+    expect_same(model_cost(config, options, h100_rates()).total(), cost,
+                join_text("gemma2 of ", layers));
+    ModelConfig global = config;
+    global.set("window", int64_t{64});
+    EXPECT_LT(cost.attention, traced_cost(global, options, h100_rates()).attention);
   }
 }
 
@@ -107,7 +122,8 @@ TEST(ModelCost, ParametersOfPresetsAreExact) {
       {"llama3-8b", 8'030'261'248},     {"llama3-70b", 70'553'706'496},
       {"llama3-405b", 405'853'388'800}, {"tinyllama-1.1b", 1'100'048'384},
       {"qwen2.5-0.5b", 494'032'768},    {"qwen2.5-1.5b", 1'543'714'304},
-      {"qwen2.5-7b", 7'615'616'512},    {"mixtral-8x7b", 46'702'792'704}};
+      {"qwen2.5-7b", 7'615'616'512},    {"mixtral-8x7b", 46'702'792'704},
+      {"qwen3-0.6b", 596'049'920},      {"gemma-2-9b", 9'241'705'984}};
   for (const auto& [name, count] : known) {
     const ModelConfig config = model_preset(name);
     EXPECT_EQ(parameter_count(config), count) << name;
@@ -141,7 +157,7 @@ TEST(ModelCost, ClosedFormulasAgreeWithTheGraph) {
     const double seq = 512, h = static_cast<double>(s.width), f = static_cast<double>(s.hidden),
                  ad = s.pair_width,
                  kd = ad / static_cast<double>(s.heads) * static_cast<double>(s.kv_heads);
-    const double gates = std::holds_alternative<LlamaConfig>(config) ? 3 : 2;
+    const double gates = shape_of(config).gated ? 3 : 2;
     const double weights =
         static_cast<double>(s.layers) * (2 * h * ad + 2 * h * kd + gates * h * f) +
         static_cast<double>(s.vocab) * h;
@@ -178,7 +194,7 @@ TEST(ModelCost, WorkDoesNotGrowWithLayers) {
 }
 
 TEST(TensorShard, DividesHeadsHiddenUnitsAndVocabulary) {
-  const auto shard = std::get<LlamaConfig>(tensor_shard(model_preset("llama3-8b"), 8));
+  const auto shard = tensor_shard(model_preset("llama3-8b"), 8).get<LlamaConfig>();
   EXPECT_EQ(shard.heads, 4);
   EXPECT_EQ(shard.kv_heads, 1);
   EXPECT_EQ(shard.head_dim, 128);

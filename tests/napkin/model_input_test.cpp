@@ -47,13 +47,13 @@ json full_config(const std::string& type) {
     return file;
   }
   file["head_dim"] = 64;
-  if (type == "mistral" || type == "mixtral") file["sliding_window"] = 1024;
+  if (type == "mistral" || type == "mixtral" || type == "gemma2") file["sliding_window"] = 1024;
   if (type == "mixtral") file.update({{"num_local_experts", 8}, {"num_experts_per_tok", 2}});
   return file;
 }
 
-constexpr const char* kTypes[] = {"gpt2",  "llama",   "mistral",     "mixtral",    "qwen2",
-                                  "qwen3", "smollm3", "deepseek_v2", "deepseek_v3"};
+constexpr const char* kTypes[] = {"gpt2",  "llama",   "mistral",     "mixtral",     "qwen2",
+                                  "qwen3", "smollm3", "deepseek_v2", "deepseek_v3", "gemma2"};
 
 std::string refusal_of(const json& file) {
   return error_of([&] { check_model(shape_from_huggingface(file.dump())); });
@@ -125,6 +125,9 @@ TEST(ConfigFields, LeftOutAreWhatTheirClassHas) {
                       {"mixtral", "num_local_experts", 8},
                       {"mixtral", "num_experts_per_tok", 2},
                       {"qwen3", "head_dim", 128},
+                      {"gemma2", "head_dim", 256},
+                      {"gemma2", "num_key_value_heads", 4, 16},
+                      {"gemma2", "sliding_window", 4096},
                       {"smollm3", "num_key_value_heads", 4, 16},
                       {"smollm3", "tie_word_embeddings", true, true},
                       {"deepseek_v2", "q_lora_rank", 1536},
@@ -154,7 +157,7 @@ TEST(ConfigFields, LeftOutAreWhatTheirClassHas) {
     EXPECT_TRUE(is_derived || without == with) << row.type << " " << row.key;
     EXPECT_EQ(parameter_count(without), parameter_count(with)) << row.type << " " << row.key;
     if (std::string_view(row.key) == "q_lora_rank") {  // null: queries without a low rank
-      EXPECT_EQ(std::get<LlamaConfig>(shape_from_huggingface(null.dump())).q_rank, 0);
+      EXPECT_EQ(shape_from_huggingface(null.dump()).get<LlamaConfig>().q_rank, 0);
     } else if (row.by_null == "refused") {
       EXPECT_THAT(refusal_of(null), HasSubstr(join_text(row.key, " is null"))) << row.type;
     } else {
@@ -166,7 +169,7 @@ TEST(ConfigFields, LeftOutAreWhatTheirClassHas) {
 
 TEST(ConfigFields, PositionsAndNormsAreThoseOfTheClass) {
   const auto read = [](const char* type) {
-    return std::get<LlamaConfig>(config_from_huggingface(full_config(type).dump()));
+    return config_from_huggingface(full_config(type).dump()).get<LlamaConfig>();
   };
   EXPECT_EQ(read("llama").rope_base, 1e4);
   EXPECT_EQ(read("mixtral").rope_base, 1e6);
@@ -174,9 +177,9 @@ TEST(ConfigFields, PositionsAndNormsAreThoseOfTheClass) {
   EXPECT_EQ(read("mixtral").norm_eps, 1e-5);
   json mistral = full_config("mistral");
   mistral.erase("sliding_window");
-  EXPECT_EQ(std::get<LlamaConfig>(shape_from_huggingface(mistral.dump())).window, 4096);
+  EXPECT_EQ(shape_from_huggingface(mistral.dump()).get<LlamaConfig>().window, 4096);
   mistral["sliding_window"] = nullptr;
-  EXPECT_EQ(std::get<LlamaConfig>(shape_from_huggingface(mistral.dump())).window, 0);
+  EXPECT_EQ(shape_from_huggingface(mistral.dump()).get<LlamaConfig>().window, 0);
 }
 
 TEST(ConfigFields, ThatChangeTheModelAreRefused) {
@@ -194,7 +197,15 @@ TEST(ConfigFields, ThatChangeTheModelAreRefused) {
       {"gpt2", "pruned_heads", R"({"0": [1]})", "pruned_heads"},
       {"llama", "is_encoder_decoder", "true", "is_encoder_decoder is true"},
       {"llama", "num_key_value_heads", "5", "does not divide 16 heads"},
-      {"llama", "layer_types", R"(["sliding_attention"])", "layer_types names sliding_attention"},
+      {"llama", "layer_types", R"(["sliding_attention"])",
+       "layer_types names sliding_attention for layer 0; only full_attention in all layers"},
+      {"gemma2", "layer_types", R"(["sliding_attention", "sliding_attention"])",
+       "layer_types names sliding_attention for layer 1; only sliding_attention and "
+       "full_attention"},
+      {"gemma2", "hidden_activation", R"("gelu")", "hidden_activation is \"gelu\""},
+      {"gemma2", "tie_word_embeddings", "false", "tie_word_embeddings is false"},
+      {"gemma2", "query_pre_attn_scalar", "0",
+       "query_pre_attn_scalar is 0; it must be a number above"},
       {"mixtral", "num_experts_per_tok", "9", "a whole number of 1 to 8"},
       {"deepseek_v3", "first_k_dense_replace", "9", "a whole number of 0 to 8"},
       {"deepseek_v3", "num_key_value_heads", "8", "latent attention has as many as heads, 16"},
@@ -391,7 +402,7 @@ TEST(ModelSource, SizesThatAreGivenCount) {
   for (const Row& row : rows)
     EXPECT_THAT(error_of([&] { find_model(row.model, row.shape); }), HasSubstr(row.rule));
   const auto tied = find_model("lstm-tiny", {.tied = true}).config;
-  EXPECT_TRUE(std::get<RecurrentLmConfig>(tied).tied) << "a flag does what it says";
+  EXPECT_TRUE(tied.get<RecurrentLmConfig>().tied) << "a flag does what it says";
   EXPECT_EQ(find_model("llama3-8b", {.family = "llama"}).config, model_preset("llama3-8b"));
 }
 
@@ -425,7 +436,7 @@ TEST(TensorShard, TakesWholeKeyHeadsOrCopiesOfThem) {
   EXPECT_TRUE(splits_by(config, 2));
   config.kv_heads = 2;
   EXPECT_TRUE(splits_by(config, 4));
-  EXPECT_EQ(std::get<LlamaConfig>(tensor_shard(config, 4)).kv_heads, 1);
+  EXPECT_EQ(tensor_shard(config, 4).get<LlamaConfig>().kv_heads, 1);
   config.experts = 4, config.expert_hidden = 64, config.shared_expert_hidden = 66;
   EXPECT_THAT(error_of([&] { tensor_shard(config, 4); }), HasSubstr("66 hidden units of shared"));
 }

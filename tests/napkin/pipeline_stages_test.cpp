@@ -80,7 +80,7 @@ TEST(PipelineStages, TheLongestSetsThePace) {
   RunQuestion q = llama_405b(16);
   const RunAnswer uneven = answer(q);
   EXPECT_THAT(uneven.assumptions, Contains(HasSubstr("126 layers over 16 stages: 7 or 8 each")));
-  auto longer = std::get<LlamaConfig>(*q.model);
+  auto longer = q.model->get<LlamaConfig>();
   longer.layers = 128;
   q.model = longer;
   const RunAnswer even = answer(q);

@@ -91,8 +91,8 @@ TEST(AttentionDropout, ModelsTakeItFromTheirConfiguration) {
   EXPECT_NE(loss(0.3, 0), loss(0, 0));
 
   const ModelConfig back = model_from_json(to_json(ModelConfig(config)));
-  EXPECT_EQ(std::get<Gpt2Config>(back), config);
-  LlamaConfig latent = std::get<LlamaConfig>(model_preset("llama-mla-tiny"));
+  EXPECT_EQ(back.get<Gpt2Config>(), config);
+  LlamaConfig latent = llama_preset("llama-mla-tiny");
   latent.attention_dropout = 0.1;
   Random random(1);
   EXPECT_THAT(error_of([&] { Llama(latent, random); }), testing::HasSubstr("attention_dropout"));

@@ -5,7 +5,7 @@
 #include "brrr/autodiff/grad.h"
 #include "brrr/compiler/peak_holders.h"
 #include "brrr/device/ledger.h"
-#include "brrr/nn/gpt2.h"
+#include "brrr/nn/families/gpt2.h"
 #include "brrr/ops/creation.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"

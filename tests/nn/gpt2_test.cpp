@@ -1,4 +1,4 @@
-#include "brrr/nn/gpt2.h"
+#include "brrr/nn/families/gpt2.h"
 
 #include <gtest/gtest.h>
 

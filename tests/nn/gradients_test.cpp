@@ -6,6 +6,8 @@
 
 #include "brrr/autodiff/grad.h"
 #include "brrr/nn/classifiers.h"
+#include "brrr/nn/families/gemma2.h"
+#include "brrr/nn/families/qwen3.h"
 #include "brrr/nn/models.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
@@ -75,6 +77,35 @@ TEST(ModelGradients, Llama) {
   all.tied = all.qkv_bias = all.qk_norm = true;
   all.window = 3;
   expect_slopes_of(all);
+}
+TEST(ModelGradients, Qwen3) {
+  const Qwen3Config config{.vocab = 11,
+                           .context = 8,
+                           .layers = 2,
+                           .width = 8,
+                           .heads = 2,
+                           .kv_heads = 1,
+                           .head_dim = 6,
+                           .hidden = 12};
+  expect_slopes_of(config);
+}
+// Bounds near the values that they bound, so that their slopes count.
+TEST(ModelGradients, Gemma2) {
+  Gemma2Config config{.vocab = 11,
+                      .context = 8,
+                      .layers = 2,
+                      .width = 8,
+                      .heads = 2,
+                      .kv_heads = 1,
+                      .head_dim = 6,
+                      .hidden = 12,
+                      .window = 3,
+                      .score_divisor = 5,
+                      .score_cap = 1.5,
+                      .logit_cap = 2};
+  expect_slopes_of(config);
+  config.attention_dropout = 0.3;
+  expect_slopes_of(config, {.dropout_key = dropout_key(4, 2)});
 }
 TEST(ModelGradients, LlamaOfExperts) {
   LlamaConfig config = kLlama;

@@ -67,6 +67,19 @@ TEST(ModelSizes, PublishedLlamas) {
             3'075'098'624);  // SmolLM3
 }
 
+// Tables of tokens that are the head count once. Qwen's card gives 0.44, 1.4, 3.6 and 6.95 billion parameters without
+// them, the report of Gemma 2 (arXiv 2408.00118, table 1) 2,024,517,888, 8,324,201,984 and 26,047,480,320.
+TEST(ModelSizes, PublishedQwen3AndGemma2) {
+  const auto count = [](std::string_view name) { return parameter_count(model_preset(name)); };
+  EXPECT_EQ(count("qwen3-0.6b"), 596'049'920);
+  EXPECT_EQ(count("qwen3-1.7b"), 1'720'574'976);
+  EXPECT_EQ(count("qwen3-4b"), 4'022'468'096);
+  EXPECT_EQ(count("qwen3-8b"), 8'190'735'360);
+  EXPECT_EQ(count("gemma-2-2b"), 2'024'517'888 + 256'000 * int64_t{2304});
+  EXPECT_EQ(count("gemma-2-9b"), 8'324'201'984 + 256'000 * int64_t{3584});
+  EXPECT_EQ(count("gemma-2-27b"), 26'047'480'320 + 256'000 * int64_t{4608});
+}
+
 TEST(ModelSizes, PublishedMixturesOfExperts) {
   const LlamaConfig small{.layers = 32,
                           .width = 4096,
@@ -153,7 +166,8 @@ TEST(Models, BadConfigurationsAreRefused) {
   };
   EXPECT_NE(message("[1]").find("\"family\""), std::string::npos);
   EXPECT_NE(message("{").find("JSON object"), std::string::npos);
-  EXPECT_NE(message(R"({"family": "t5"})").find("gpt2, llama or recurrent"), std::string::npos);
+  EXPECT_NE(message(R"({"family": "t5"})").find("gpt2, llama, qwen3, gemma2 or recurrent"),
+            std::string::npos);
   EXPECT_NE(message(R"({"family": "gpt2", "leyers": 2})").find("no setting \"leyers\""),
             std::string::npos);
   EXPECT_NE(message(R"({"family": "gpt2", "layers": 2.5})").find("whole number"),

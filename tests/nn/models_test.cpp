@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "brrr/autodiff/grad.h"
+#include "brrr/nn/families/gemma2.h"
+#include "brrr/nn/families/qwen3.h"
 #include "brrr/ops/views.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
@@ -30,6 +32,28 @@ std::vector<ModelConfig> kinds(double dropout = 0) {
   experts.experts = 4;
   latent.q_rank = 8, latent.kv_rank = 8, latent.nope_dim = 4, latent.rope_dim = 2,
   latent.value_dim = 4;
+  const Qwen3Config qwen3{.vocab = 32,
+                          .context = 16,
+                          .layers = 2,
+                          .width = 16,
+                          .heads = 4,
+                          .kv_heads = 2,
+                          .head_dim = 6,
+                          .hidden = 24,
+                          .dropout = dropout};
+  const Gemma2Config gemma2{.vocab = 32,
+                            .context = 16,
+                            .layers = 2,
+                            .width = 16,
+                            .heads = 4,
+                            .kv_heads = 2,
+                            .head_dim = 6,
+                            .hidden = 24,
+                            .window = 4,
+                            .score_divisor = 6,
+                            .score_cap = 5,
+                            .logit_cap = 8,
+                            .dropout = dropout};
   const RecurrentLmConfig lstm{.vocab = 32, .context = 16, .width = 16, .dropout = dropout};
   RecurrentLmConfig gru = lstm, rnn = lstm;
   gru.cell = Cell::gru;
@@ -39,6 +63,8 @@ std::vector<ModelConfig> kinds(double dropout = 0) {
           llama,
           experts,
           latent,
+          qwen3,
+          gemma2,
           lstm,
           gru,
           rnn};
@@ -47,7 +73,7 @@ std::vector<ModelConfig> kinds(double dropout = 0) {
 TEST(Models, LaterTokensChangeNothingBefore) {
   for (ModelConfig config : kinds()) {
     // A mixture of experts with little room is not causal: later tokens may take it.
-    if (auto* llama = std::get_if<LlamaConfig>(&config)) llama->capacity_factor = 0;
+    if (auto* llama = config.get_if<LlamaConfig>()) llama->capacity_factor = 0;
     Random random(2);
     const auto model = make_model(config, random);
     const TokenBatch batch = token_batch(1, 2, 10, 32);
@@ -63,8 +89,8 @@ TEST(Models, LaterTokensChangeNothingBefore) {
 // A document behind another has the logits that it has alone, where positions are relative.
 TEST(Models, DocumentsDoNotSeeEachOther) {
   for (ModelConfig config : kinds()) {
-    if (std::holds_alternative<Gpt2Config>(config)) continue;  // learned positions are absolute
-    auto* llama = std::get_if<LlamaConfig>(&config);
+    if (shape_of(config).learned_positions > 0) continue;  // learned positions are absolute
+    auto* llama = config.get_if<LlamaConfig>();
     if (llama && llama->experts > 0) continue;  // experts have room by the batch
     Random random(2);
     const auto model = make_model(config, random);

@@ -68,7 +68,7 @@ TEST(AutoSize, KeepsWhatIsGiven) {
   config.train.steps = 77;
   config.optimizer.lr = 0.5;
   const ResolvedRun run = resolve(1'000'000, config);
-  EXPECT_EQ(std::get<Gpt2Config>(run.model),
+  EXPECT_EQ(run.model.get<Gpt2Config>(),
             (Gpt2Config{.vocab = 100, .context = 24, .layers = 3, .heads = 5, .width = 40}));
   EXPECT_EQ(run.config.train.steps, 77);
   EXPECT_EQ(run.config.optimizer.lr, 0.5);
@@ -77,13 +77,25 @@ TEST(AutoSize, KeepsWhatIsGiven) {
 TEST(AutoSize, TakesPresetsAndFamilies) {
   TrainConfig preset;
   preset.model.preset = "gpt2-124m";
-  EXPECT_EQ(std::get<Gpt2Config>(resolve(10'000'000, preset).model).width, 768);
+  EXPECT_EQ(resolve(10'000'000, preset).model.get<Gpt2Config>().width, 768);
   TrainConfig llama;
   llama.model.family = "llama";
   EXPECT_EQ(family_of(resolve(1'000'000, llama).model), "llama");
+  for (const char* family : {"qwen3", "gemma2", "recurrent"}) {
+    TrainConfig of_family;
+    of_family.model.family = family;
+    const ResolvedRun made = resolve(1'000'000, of_family);
+    EXPECT_EQ(family_of(made.model), family);
+    EXPECT_EQ(vocab_of(made.model), 100);
+  }
+  TrainConfig qwen3;
+  qwen3.model.preset = "qwen3-0.6b";
+  const ModelConfig of_preset = resolve(1'000'000, qwen3).model;
+  EXPECT_EQ(of_preset.size("head_dim"), 128);
+  EXPECT_EQ(of_preset.size("layers"), 28);
   llama.model.family = "lama";
   EXPECT_THAT(error_of([&] { resolve(1'000'000, llama); }),
-              HasSubstr("use gpt2, llama or recurrent"));
+              HasSubstr("use gpt2, llama, qwen3, gemma2 or recurrent"));
 }
 
 TEST(AutoSize, AShortTextGetsShortRows) {
@@ -178,8 +190,7 @@ TEST(TrainPlan, SmallerModelsThatAreOfferedFit) {
   const std::string lack = lack_of_room(run.config, run.model, plan, {memory, plan.disk});
   ASSERT_THAT(lack, AllOf(HasSubstr("choose a smaller model"), HasSubstr("--accumulate 6")));
   ResolvedRun smaller = run;
-  smaller.config.model.layers = std::get<Gpt2Config>(smaller.model).layers =
-      flag_in(lack, "--layers");
+  smaller.config.model.layers = smaller.model.get<Gpt2Config>().layers = flag_in(lack, "--layers");
   smaller.config.train.batch = flag_in(lack, "--batch");
   smaller.config.train.accumulate = flag_in(lack, "--accumulate");
   smaller.config.train.recompute = RematPolicy::full;
@@ -187,7 +198,7 @@ TEST(TrainPlan, SmallerModelsThatAreOfferedFit) {
     return plan_training(smaller.config, smaller.model, cpu_target(), kRates, {}).memory();
   };
   EXPECT_LE(needed(), memory);
-  std::get<Gpt2Config>(smaller.model).layers += 1;
+  smaller.model.get<Gpt2Config>().layers += 1;
   EXPECT_GT(needed(), memory) << "the largest that fits is offered";
 }
 

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
+#include <sstream>
 
+#include "brrr/train/auto_size.h"
 #include "support/error_of.h"
 #include "support/temp_folder.h"
 
@@ -98,6 +101,26 @@ TEST(Config, ChecksWhatASettingMayBe) {
   EXPECT_THAT(error_with("data.vocab", "-3"), HasSubstr("at least 1"));
   EXPECT_THAT(error_with("model.layers", "99999999"), HasSubstr("at most 10000"));
   EXPECT_THAT(error_with("train.accumulate", "99999999"), HasSubstr("at most 65536"));
+}
+
+// What a run wrote before families had a registry.
+TEST(Config, SavedRunsAreRead) {
+  const std::filesystem::path folder =
+      std::filesystem::path(BRRR_SOURCE_DIR) / "tests/fixtures/saved_run";
+  const TrainConfig config = read_config(folder / "config.toml");
+  EXPECT_EQ(config.model.family, "llama");
+  EXPECT_EQ(config.model.layers, 1);
+  EXPECT_EQ(config.model.heads, 2);
+  EXPECT_EQ(config.model.width, 16);
+  EXPECT_EQ(config.model.context, 16);
+  const ResolvedRun run =
+      resolve_sizes(config, {.train_tokens = 4560, .vocab = 257, .documents = 1},
+                    {.cores = 2, .memory = 8_GiB, .peak_flops = FlopsPerSecond(2e11)});
+  std::ifstream file(folder / "model.json");
+  std::ostringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(run.model, model_from_json(text.str()));
+  EXPECT_EQ(to_json(run.model) + "\n", text.str());
 }
 
 TEST(Config, FlagsAreAllDifferent) {

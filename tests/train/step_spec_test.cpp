@@ -7,7 +7,7 @@
 #include "brrr/device/default_device.h"
 #include "brrr/device/ledger.h"
 #include "brrr/graph/print.h"
-#include "brrr/nn/gpt2.h"
+#include "brrr/nn/families/gpt2.h"
 #include "brrr/ops/creation.h"
 #include "brrr/runtime/predict.h"
 #include "brrr/runtime/stages.h"
@@ -103,7 +103,7 @@ TEST(StepSpec, DefaultsAreThoseOfARun) {
     const ResolvedRun run =
         resolve_sizes(config, {.train_tokens = 100'000, .vocab = 96, .documents = 1}, {});
     StepSpec spec = named_step("gpt2-tiny", {.batch = 4, .seq = 32, .vocab = 96});
-    std::get<Gpt2Config>(std::get<ModelConfig>(spec.model)).context = 32;
+    std::get<ModelConfig>(spec.model).set("context", int64_t{32});
     spec.accumulate = accumulate;
     const StepSpec of_run = step_spec(run.config, run.model, cpu_target());
     EXPECT_EQ(of_run.optimizer, spec.optimizer);

@@ -14,12 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Parameters that one token goes through: fewer than all in a mixture of experts.
-int64_t active_parameters(const ModelConfig& config) {
-  if (const auto* llama = std::get_if<LlamaConfig>(&config)) return llama->active_parameter_count();
-  return parameter_count(config);
-}
-
 void print_json() {
   Json rows = Json::array();
   for (std::string_view name : model_presets()) {
@@ -27,7 +21,7 @@ void print_json() {
     rows.push_back({{"name", name},
                     {"family", family_of(config)},
                     {"parameters", parameter_count(config)},
-                    {"active_parameters", active_parameters(config)},
+                    {"active_parameters", active_parameter_count(config)},
                     {"config", Json::parse(to_json(config))}});
   }
   std::puts(rows.dump(1).c_str());

@@ -20,7 +20,8 @@ void add_model_choice(CLI::App& command, ModelChoice& choice, bool takes_params)
     command.add_option("--params", choice.params,
                        "A bare number of parameters in place of a model");
   ShapeOptions& shape = choice.shape;
-  command.add_option("--family", shape.family, "Free shape: gpt2 or llama");
+  command.add_option("--family", shape.family,
+                     join_text("Free shape: ", one_of(free_shape_families())));
   command.add_option("--layers", shape.layers, "Layers, in place of the model's");
   command.add_option("--hidden", shape.hidden, "Width of the residual stream");
   command.add_option("--heads", shape.heads, "Query heads");
@@ -36,8 +37,8 @@ void add_model_choice(CLI::App& command, ModelChoice& choice, bool takes_params)
 
 NamedModel chosen_model(const ModelChoice& choice, int64_t seq) {
   NamedModel model = find_model(choice.model, choice.shape);
-  auto* gpt2 = std::get_if<Gpt2Config>(&model.config);
-  if (gpt2 && choice.model.empty() && seq > 0) gpt2->context = seq;
+  const bool has_table = shape_of(model.config).learned_positions > 0;
+  if (has_table && choice.model.empty() && seq > 0) model.config.set("context", seq);
   check_model(model.config);
   return model;
 }

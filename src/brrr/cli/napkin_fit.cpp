@@ -72,10 +72,13 @@ std::string train_command(const Options& options, const RunAnswer& a) {
     if (option->get_items_expected_max() > 0) text += join_text(" ", option->results().back());
   }
   const RunQuestion& q = a.question;
-  if (const auto* llama = std::get_if<LlamaConfig>(&fit_model(q)); llama && options.find == "model")
+  if (options.find == "model") {
+    const ModelShape shape = shape_of(fit_model(q));
     text += fmt::format(
-        " --family llama --layers {} --hidden {} --heads {} --kv-heads {} --ffn {} --vocab {}",
-        llama->layers, llama->width, llama->heads, llama->kv_heads, llama->hidden, llama->vocab);
+        " --family {} --layers {} --hidden {} --heads {} --kv-heads {} --ffn {} --vocab {}",
+        family_of(fit_model(q)), shape.layers, shape.width, shape.heads, shape.kv_heads,
+        shape.hidden, shape.vocab);
+  }
   const ParallelLayout& l = q.layout;
   text += fmt::format(" --count {} --tokens {:.17g} --seq {} --global-batch {} --micro-batch {}",
                       q.count, q.tokens, q.seq, q.global_batch, q.micro_batch);

@@ -119,8 +119,7 @@ std::vector<std::string> notes_on_effects(const CLI::App& command, const RunAnsw
         "rates");
   if (is_given(command, "--pue") && a.energy_kwh == 0)
     notes.emplace_back("--pue changes nothing here: no power of the device is known (--watts)");
-  if (is_given(command, "--attention") && q.model &&
-      std::holds_alternative<RecurrentLmConfig>(*q.model))
+  if (is_given(command, "--attention") && q.model && shape_of(*q.model).heads == 0)
     notes.emplace_back("--attention changes nothing here: a recurrent model has none");
   if (!q.model || q.count > q.node_size) return notes;
   if (is_given(command, "--network"))

@@ -28,8 +28,8 @@ struct LoadModelOptions {
 };
 
 // `path` is a checkpoint (model.json and model.safetensors, sealed), a run (its best checkpoint by
-// validation loss, else its newest), or a Hugging Face folder (config.json; GPT-2, Llama, Mistral,
-// Mixtral, Qwen2 and Qwen3). Throws Error for anything else, for a model that these families do not cover, and for a
+// validation loss, else its newest), or a Hugging Face folder (config.json of one of
+// huggingface_types()). Throws Error for anything else, for a model that these families do not cover, and for a
 // damaged checkpoint, naming what is damaged and the whole one before it.
 LoadedModel load_model(const std::filesystem::path& path, const LoadModelOptions& options = {});
 

@@ -15,11 +15,6 @@ constexpr std::array<ConventionInfo, kConventions> kInfos = {{
     {"llmc", "6 N + 6 L a d s", "llm.c, llmq"},
 }};
 
-int64_t active_parameters(const ModelConfig& config) {
-  const auto* llama = std::get_if<LlamaConfig>(&config);
-  return llama ? llama->active_parameter_count() : parameter_count(config);
-}
-
 // Forward FLOPs of a token's attention.
 double attention_by(Convention convention, const FlopFacts& facts) {
   switch (convention) {
@@ -46,7 +41,7 @@ Convention parse_convention(std::string_view name) {
 
 FlopFacts flop_facts(const ModelConfig& config, const StepCost& cost, int64_t tokens) {
   const auto per_token = [&](double flops) { return flops / static_cast<double>(tokens); };
-  return {.parameters = static_cast<double>(active_parameters(config)),
+  return {.parameters = static_cast<double>(active_parameter_count(config)),
           .embedding = cost.embedding,
           .positions = cost.positions,
           .products = per_token(cost.products) / 2,

@@ -177,7 +177,7 @@ FitResult largest_model(const RunQuestion& question) {
 FitResult longest_context(const RunQuestion& question) {
   const ModelConfig& model = fit_model(question);
   // A table of positions is as long as it is; rotary ones can be stretched.
-  const bool has_table = std::holds_alternative<Gpt2Config>(model);
+  const bool has_table = shape_of(model).learned_positions > 0;
   const int64_t longest = has_table ? context_of(model) : kLongestContext;
   const auto with = [&](int64_t length) {
     RunQuestion q = question;

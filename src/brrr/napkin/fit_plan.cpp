@@ -29,9 +29,9 @@ struct Sharing {
 
 // Ways to share out a cut of which more than one device has the same part.
 std::vector<Sharing> sharings_of(const RunQuestion& question, const ParallelLayout& cut) {
-  const auto* llama = std::get_if<LlamaConfig>(&fit_model(question));
+  const int64_t experts = shape_of(fit_model(question)).experts;
   std::vector<Sharing> sharings;
-  for (const int64_t ep : divisors_of(std::max<int64_t>(1, llama ? llama->experts : 0))) {
+  for (const int64_t ep : divisors_of(std::max<int64_t>(1, experts))) {
     for (int zero = 1; zero <= 3; ++zero) {
       for (const RematPolicy policy : kFitPolicies) {
         ParallelLayout layout = cut;

@@ -56,8 +56,7 @@ std::vector<ParallelLayout> possible_cuts(const RunQuestion& question, int64_t m
 
 std::vector<ParallelLayout> possible_shares(const RunQuestion& question, const ParallelLayout& cut,
                                             int64_t dp) {
-  const auto* llama = std::get_if<LlamaConfig>(&fit_model(question));
-  const int64_t experts = llama ? llama->experts : 0, ranks = dp * cut.cp;
+  const int64_t experts = shape_of(fit_model(question)).experts, ranks = dp * cut.cp;
   std::vector<ParallelLayout> layouts;
   for (const int64_t ep : divisors_of(std::max<int64_t>(1, experts))) {
     if (ranks % ep != 0) continue;

@@ -16,30 +16,36 @@ void check_question(const InferQuestion& q) {
         " makes no sense; use 1 to 1,000,000");
   check(q.context >= 1 && q.context <= 100'000'000, "a context of ", q.context,
         " tokens makes no sense; use 1 to 100,000,000");
-  if (const auto* gpt2 = std::get_if<Gpt2Config>(&q.model))
-    check(q.context <= gpt2->context, "a context of ", q.context, " tokens is longer than the ",
-          gpt2->context, " positions that the model has a table of; use fewer tokens");
+  if (const int64_t positions = shape_of(q.model).learned_positions; positions > 0)
+    check(q.context <= positions, "a context of ", q.context, " tokens is longer than the ",
+          positions, " positions that the model has a table of; use fewer tokens");
   check(q.weight_bytes > 0 && q.kv_bytes > 0, "bytes of weights and caches must be positive");
 }
 
 // Experts of one layer that a batch touches when choices are even.
 double touched_share(const ModelConfig& model, int64_t batch) {
-  const auto* llama = std::get_if<LlamaConfig>(&model);
-  if (!llama || llama->experts == 0) return 1;
-  const double missed = 1 - static_cast<double>(llama->top_k) / static_cast<double>(llama->experts);
+  const ModelShape shape = shape_of(model);
+  if (shape.experts == 0) return 1;
+  const double missed = 1 - static_cast<double>(shape.top_k) / static_cast<double>(shape.experts);
   return 1 - std::pow(missed, static_cast<double>(batch));
 }
 
+// The mean over layers, whose windows may differ.
 int64_t cached_tokens(const InferQuestion& q) {
-  const auto* llama = std::get_if<LlamaConfig>(&q.model);
-  return llama && llama->window > 0 ? std::min(llama->window, q.context) : q.context;
+  const ModelShape shape = shape_of(q.model);
+  if (shape.windows.empty()) return q.context;
+  int64_t sum = 0;
+  for (int64_t layer = 0; layer < shape.layers; ++layer) {
+    const int64_t window = shape.windows[static_cast<size_t>(layer % shape.period())];
+    sum += window > 0 ? std::min(window, q.context) : q.context;
+  }
+  return sum / shape.layers;
 }
 
 // Devices that tensor parallelism shares a cache out over.
 int64_t kv_devices(const InferQuestion& q) {
-  const auto* llama = std::get_if<LlamaConfig>(&q.model);
-  const int64_t parts = llama && llama->kv_rank > 0 ? 1 : shape_of(q.model).kv_heads;
-  return std::min(q.count, parts);
+  const ModelShape shape = shape_of(q.model);
+  return std::min(q.count, shape.latent ? 1 : shape.kv_heads);
 }
 
 // The wanted arithmetic where the device has it, else that of 16 bits.
@@ -74,11 +80,7 @@ double weight_bytes_of(std::string_view format) {
 double kv_elements_per_token(const ModelConfig& model) {
   const ModelShape shape = shape_of(model);
   check(shape.heads > 0, "a recurrent model keeps a state of fixed size and no cache");
-  const auto layers = static_cast<double>(shape.layers);
-  if (const auto* llama = std::get_if<LlamaConfig>(&model); llama && llama->kv_rank > 0)
-    return layers * static_cast<double>(llama->kv_rank + llama->rope_dim);
-  return 2 * layers * static_cast<double>(shape.kv_heads) * shape.pair_width /
-         static_cast<double>(shape.heads);
+  return static_cast<double>(shape.layers) * shape.cache_elements;
 }
 
 InferAnswer answer(const InferQuestion& q) {

@@ -73,7 +73,7 @@ class Linter {
       : gpu_(gpu),
         options_(options),
         shape_(shape_of(model)),
-        is_gated_(std::holds_alternative<LlamaConfig>(model)),
+        is_gated_(shape_.gated),
         context_(context_of(model)),
         now_(price_of(shape_)) {}
 
@@ -195,7 +195,7 @@ class Linter {
 
 double linted_flops(const ModelConfig& model, int64_t tokens) {
   double flops = 0;
-  for (const Product& p : products_of(shape_of(model), std::holds_alternative<LlamaConfig>(model)))
+  for (const Product& p : products_of(shape_of(model), shape_of(model).gated))
     flops += 2.0 * p.times * static_cast<double>(tokens) * static_cast<double>(p.n) *
              static_cast<double>(p.k);
   return flops;

@@ -170,18 +170,14 @@ void add_seconds(const KernelList& list, const MemoryPlan& plan, const Rates& ra
 
 // Every expert has room for an even share and no more: what one token costs on average.
 ModelConfig with_even_experts(ModelConfig config, const CostOptions& options) {
-  if (auto* llama = std::get_if<LlamaConfig>(&config)) {
-    if (llama->experts > 0) llama->capacity_factor = 1;
-  }
-  std::visit([&](auto& c) { c.context = std::max(c.context, options.seq); }, config);
+  if (shape_of(config).experts > 0) config.set_if_there("capacity_factor", 1.0);
+  config.set("context", std::max(context_of(config), options.seq));
   return config;
 }
 
 ModelConfig with_layers(ModelConfig config, int64_t dense, int64_t mixed) {
-  std::visit([&](auto& c) { c.layers = dense + mixed; }, config);
-  if (auto* llama = std::get_if<LlamaConfig>(&config)) {
-    if (llama->experts > 0) llama->dense_layers = dense;
-  }
+  config.set("layers", dense + mixed);
+  if (shape_of(config).experts > 0) config.set_if_there("dense_layers", dense);
   return config;
 }
 
@@ -246,10 +242,9 @@ TracedStep traced(const ModelConfig& given, const CostOptions& options, const Ra
 void check_expert_devices(const ModelConfig& config, int64_t degree) {
   check(degree >= 1, "an expert-parallel degree of ", degree, " is none; use 1 or more");
   if (degree == 1) return;
-  const auto* llama = std::get_if<LlamaConfig>(&config);
-  if (!llama || llama->experts == 0) fail("ep ", degree, ": the model has no experts");
-  check(llama->experts % degree == 0, "ep ", degree, " does not divide ", llama->experts,
-        " experts");
+  const int64_t experts = shape_of(config).experts;
+  check(experts > 0, "ep ", degree, ": the model has no experts");
+  check(experts % degree == 0, "ep ", degree, " does not divide ", experts, " experts");
 }
 
 }  // namespace
@@ -285,7 +280,8 @@ StepMemory traced_memory(const ModelConfig& config, const CostOptions& options,
 ModelCost model_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
   check_micro_batch(config, options.batch, options.seq);
   check_expert_devices(config, options.expert_devices);
-  if (std::holds_alternative<RecurrentLmConfig>(config)) {
+  const ModelShape shape = shape_of(config);
+  if (shape.heads == 0) {
     const TracedStep whole = traced(config, options, rates);
     const StepMemory& memory = whole.memory;
     return {.outside = whole.cost,
@@ -296,25 +292,29 @@ ModelCost model_cost(const ModelConfig& config, const CostOptions& options, cons
   const auto with = [&](int64_t dense, int64_t mixed) {
     return traced(with_layers(config, dense, mixed), options, rates);
   };
-  const auto* llama = std::get_if<LlamaConfig>(&config);
-  const int64_t layers = shape_of(config).layers;
-  const int64_t dense = llama && llama->experts > 0 ? llama->dense_layers : layers,
-                mixed = layers - dense;
-  const int64_t d = dense > 0 ? 2 : 0, m = mixed > 0 ? 2 : 0;
+  // Layers whose kinds come in turn are counted by whole turns; what is left over of the last turn is in the base.
+  const int64_t turn = shape.period(), rest = shape.layers % turn;
+  const int64_t dense = shape.experts > 0 ? shape.dense_layers : shape.layers,
+                mixed = shape.layers - dense;
+  const int64_t d = dense > 0 ? 2 * turn + rest : 0,
+                m = mixed > 0 ? 2 * turn + (dense > 0 ? 0 : rest) : 0;
   const TracedStep base = with(d, m);
   ModelCost cost{.outside = base.cost,
                  .layers = {},
                  .at_loss = static_cast<double>(base.memory.at_loss),
                  .at_end = static_cast<double>(base.memory.at_end)};
-  // `last` is the base's last layer of the kind.
-  const auto add_kind = [&](const TracedStep& longer, int64_t count, int64_t last) {
-    const StepCost one = longer.cost - base.cost;
-    const int64_t beside = base.memory.in_layer[static_cast<size_t>(last)];
+  // `first` and `last` are the base's layers of the kind.
+  const auto add_kind = [&](const TracedStep& longer, int64_t count, int64_t first, int64_t last) {
+    const StepCost one = turn == 1 ? longer.cost - base.cost
+                                   : (longer.cost - base.cost) * (1 / static_cast<double>(turn));
+    int64_t beside = 0;
+    for (int64_t layer = last - turn + 1; layer <= last; ++layer)
+      beside = std::max(beside, base.memory.in_layer[static_cast<size_t>(layer)]);
     cost.layers.push_back({.one = one, .count = count, .beside = static_cast<double>(beside)});
-    cost.outside += one * -2;
+    cost.outside += one * -static_cast<double>(last - first + 1);
   };
-  if (dense > 0) add_kind(with(d + 1, m), dense, d - 1);
-  if (mixed > 0) add_kind(with(d, m + 1), mixed, d + m - 1);
+  if (dense > 0) add_kind(with(d + turn, m), dense, 0, d - 1);
+  if (mixed > 0) add_kind(with(d, m + turn), mixed, d, d + m - 1);
   return cost;
 }
 

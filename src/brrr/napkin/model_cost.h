@@ -113,11 +113,4 @@ ModelConfig tensor_shard(const ModelConfig& config, int64_t degree);
 // Whether tensor_shard takes the degree.
 bool splits_by(const ModelConfig& config, int64_t degree);
 
-// What rules of thumb need to know of a model.
-struct ModelShape {
-  int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, hidden = 0, vocab = 0;
-  double pair_width = 0;  // (q head + v head) / 2 * heads: a d, where both heads are alike
-};
-ModelShape shape_of(const ModelConfig& config);
-
 }  // namespace brrr

@@ -7,7 +7,6 @@
 
 namespace brrr {
 
-inline constexpr int64_t kLargestSize = 100'000'000;   // of one dimension, and of a sequence
 inline constexpr double kMostParameters = 1e16;        // of a model
 inline constexpr double kMostTokens = 1e9;             // of a micro-batch
 inline constexpr int64_t kMostRecurrentTokens = 2048;  // of a sequence, which is unrolled

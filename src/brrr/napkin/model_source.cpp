@@ -122,36 +122,53 @@ void check_flags(const ShapeOptions& shape) {
   }
 }
 
-void set_sizes(LlamaConfig& config, const ShapeOptions& shape) {
-  check(config.kv_rank == 0 || (!shape.kv_heads && !shape.head_dim && !shape.qkv_bias),
+std::vector<std::string_view> families_with(std::string_view field) {
+  std::vector<std::string_view> names;
+  for (const ModelFamily* family : model_families()) {
+    if (family->has(field)) names.push_back(family->name);
+  }
+  return names;
+}
+
+// A family without key heads of its own has as many as heads; a model without heads has none of all this.
+void check_settings(const ModelConfig& config, const ShapeOptions& shape) {
+  const ModelShape own = shape_of(config);
+  check(own.heads > 0 || (!shape.heads && !shape.kv_heads && !shape.head_dim && !shape.ffn &&
+                          !shape.experts && !shape.top_k && !shape.qkv_bias),
+        "a recurrent model has neither heads, ffn nor experts");
+  check(!own.latent || (!shape.kv_heads && !shape.head_dim && !shape.qkv_bias),
         "the model has latent attention, with neither key heads, a head's size nor biases: "
         "--kv-heads, --head-dim and --qkv-bias are not taken");
-  config.kv_heads = shape.kv_heads.value_or(config.kv_heads);
-  config.head_dim = shape.head_dim.value_or(config.head_dim);
-  config.hidden = shape.ffn.value_or(config.hidden);
-  config.experts = shape.experts.value_or(config.experts);
-  config.top_k = shape.top_k.value_or(config.top_k);
-  check(!shape.top_k || config.experts > 0, "--top-k ", config.top_k,
+  check(!shape.kv_heads || config.has("kv_heads") || *shape.kv_heads == own.heads,
+        family_of(config), " has as many key heads as heads, not ", shape.kv_heads.value_or(0));
+  check((!shape.experts && !shape.top_k) || config.has("experts"), family_of(config),
+        " has no experts; use --family ", one_of(families_with("experts")));
+  const bool has_bias = config.has("bias") && std::get<bool>(config.field("bias"));
+  check(!shape.qkv_bias || config.has("qkv_bias") || has_bias,
+        "--qkv-bias: the model has biases nowhere");
+}
+
+void check_ffn(const ModelConfig& config, const ShapeOptions& shape) {
+  const ModelShape own = shape_of(config);
+  check(!shape.top_k || own.experts > 0, "--top-k ", shape.top_k.value_or(0),
         ": the model has no experts to choose from; give --experts as well");
-  check(!shape.ffn || config.experts == 0 || config.expert_hidden == 0 || config.dense_layers > 0,
-        "--ffn ", config.hidden, ": all layers of the model have experts, of ",
-        config.expert_hidden, " hidden units each");
-  config.tied = config.tied || shape.tied;
-  config.qkv_bias = config.qkv_bias || shape.qkv_bias;
+  check(!shape.ffn || own.experts == 0 || config.size("expert_hidden") == 0 || own.dense_layers > 0,
+        "--ffn ", own.hidden, ": all layers of the model have experts, of ", own.expert_hidden,
+        " hidden units each");
 }
-void set_sizes(Gpt2Config& config, const ShapeOptions& shape) {
-  check(!shape.kv_heads || *shape.kv_heads == config.heads,
-        "gpt2 has as many key heads as heads, not ", shape.kv_heads.value_or(0));
-  check(!shape.experts && !shape.top_k, "gpt2 has no experts; use --family llama");
-  check(!shape.qkv_bias || config.bias, "--qkv-bias: the model has biases nowhere");
-  config.head_dim = shape.head_dim.value_or(config.head_dim);
-  config.hidden = shape.ffn.value_or(config.hidden);
-}
-void set_sizes(RecurrentLmConfig& config, const ShapeOptions& shape) {
-  check(!shape.heads && !shape.kv_heads && !shape.head_dim && !shape.ffn && !shape.experts &&
-            !shape.top_k && !shape.qkv_bias,
-        "a recurrent model has neither heads, ffn nor experts");
-  config.tied = config.tied || shape.tied;
+
+void set_sizes(ModelConfig& config, const ShapeOptions& shape) {
+  const std::pair<const char*, const std::optional<int64_t>*> sizes[] = {
+      {"layers", &shape.layers},     {"width", &shape.hidden},      {"vocab", &shape.vocab},
+      {"heads", &shape.heads},       {"kv_heads", &shape.kv_heads}, {"hidden", &shape.ffn},
+      {"head_dim", &shape.head_dim}, {"experts", &shape.experts},   {"top_k", &shape.top_k}};
+  for (const auto& [field, size] : sizes) {
+    if (*size) config.set_if_there(field, **size);
+  }
+  check_settings(config, shape);
+  check_ffn(config, shape);
+  if (shape.tied) config.set_if_there("tied", true);
+  if (shape.qkv_bias) config.set_if_there("qkv_bias", true);
 }
 
 }  // namespace
@@ -161,35 +178,33 @@ bool ShapeOptions::any() const {
          experts || top_k || tied || qkv_bias;
 }
 
+std::vector<std::string_view> free_shape_families() {
+  std::vector<std::string_view> names;
+  for (const ModelFamily* family : model_families()) {
+    if (family->free_shape) names.push_back(family->name);
+  }
+  return names;
+}
+
 NamedModel find_model(const std::string& model, const ShapeOptions& shape) {
   NamedModel found{.name = model, .config = {}};
   check_flags(shape);
   if (model.empty()) {
-    check(shape.family == "gpt2" || shape.family == "llama",
-          "give --model, or a free shape: --family "
-          "gpt2 or llama with --layers, --hidden and --heads (the family is \"",
-          shape.family, "\")");
+    const std::vector<std::string_view> families = free_shape_families();
+    check(std::find(families.begin(), families.end(), shape.family) != families.end(),
+          "give --model, or a free shape: --family ", one_of(families),
+          " with --layers, --hidden and --heads (the family is \"", shape.family, "\")");
     const int64_t width = require_size("--hidden", shape.hidden);
     require_size("--layers", shape.layers), require_size("--heads", shape.heads);
     found.name = join_text(shape.family, " of a free shape");
-    // Llama's rule: two thirds of 4 h, rounded up to 256.
-    if (shape.family == "llama")
-      found.config = LlamaConfig{.hidden = (8 * width / 3 + 255) / 256 * 256};
+    found.config = find_family(shape.family).free_shape(width);
   } else {
     found.config = base_of(model);
     check(shape.family.empty() || shape.family == family_of(found.config), "--family ",
           shape.family, ": ", model, " is of family ", family_of(found.config),
           "; leave one of --family and --model out");
   }
-  std::visit(
-      [&](auto& c) {
-        c.layers = shape.layers.value_or(c.layers);
-        c.width = shape.hidden.value_or(c.width);
-        c.vocab = shape.vocab.value_or(c.vocab);
-        if constexpr (requires { c.heads; }) c.heads = shape.heads.value_or(c.heads);
-        set_sizes(c, shape);
-      },
-      found.config);
+  set_sizes(found.config, shape);
   check_model(found.config);
   return found;
 }

@@ -10,11 +10,14 @@ namespace brrr {
 
 // Sizes in place of the model's own, or a whole shape where `family` is given without a model.
 struct ShapeOptions {
-  std::string family;  // "gpt2" or "llama"
+  std::string family;  // of free_shape_families()
   std::optional<int64_t> layers, hidden, heads, kv_heads, head_dim, ffn, vocab, experts, top_k;
   bool tied = false, qkv_bias = false;
   bool any() const;
 };
+
+// Families that have models of any sizes without a preset.
+std::vector<std::string_view> free_shape_families();
 
 struct NamedModel {
   std::string name;

@@ -37,7 +37,7 @@ Gpt2Config read_gpt(TomlEntry entry) {
 // The share of the layers' matmuls that the named ones are.
 double share_of_matmuls(const ModelConfig& model, const std::vector<std::string>& names,
                         const std::string& where) {
-  const auto* config = std::get_if<LlamaConfig>(&model);
+  const auto* config = model.get_if<LlamaConfig>();
   check(config, where, ": matmuls are named of Llama's layers alone");
   const auto width = static_cast<double>(config->width),
              hidden = static_cast<double>(config->hidden),

@@ -7,6 +7,7 @@
 
 #include "brrr/account/mfu.h"
 #include "brrr/napkin/planned_optimizer.h"
+#include "brrr/napkin/model_limits.h"
 #include "brrr/napkin/run_question.h"
 
 namespace brrr {
@@ -37,9 +38,7 @@ void check_sizes(const RunQuestion& q) {
         " sequences is empty; use 1 or more, or leave it out");
   check(q.seq >= 0 && q.seq <= 100'000'000, "a sequence of ", q.seq,
         " tokens makes no sense; use 1 to 100,000,000");
-  if (const auto* gpt2 = q.model ? std::get_if<Gpt2Config>(&*q.model) : nullptr)
-    check(q.seq <= gpt2->context, "a sequence of ", q.seq, " tokens is longer than the ",
-          gpt2->context, " positions that the model has a table of; use fewer tokens");
+  if (q.model) check_positions(*q.model, q.seq);
   check(q.price_per_hour >= 0 && std::isfinite(q.price_per_hour), "a price of $", q.price_per_hour,
         " an hour makes no sense; use 0 or more");
   check(q.watts >= 0 && std::isfinite(q.watts), q.watts,
@@ -82,10 +81,9 @@ void check_layout(const RunQuestion& q) {
         " layers: all but the first and the last have at least one; use fewer");
   check(q.seq % l.cp == 0, "cp ", l.cp, " does not divide a sequence of ", q.seq);
   tensor_shard(*q.model, l.tp);  // refuses what tp does not divide
-  const auto* llama = std::get_if<LlamaConfig>(&*q.model);
-  check(l.ep == 1 || (llama && llama->experts > 0), "ep ", l.ep, ": the model has no experts");
+  check(l.ep == 1 || shape.experts > 0, "ep ", l.ep, ": the model has no experts");
   if (l.ep > 1) {
-    check(llama->experts % l.ep == 0, "ep ", l.ep, " does not divide ", llama->experts, " experts");
+    check(shape.experts % l.ep == 0, "ep ", l.ep, " does not divide ", shape.experts, " experts");
     check((q.count / (l.tp * l.pp)) % l.ep == 0, "ep ", l.ep, " does not divide the ",
           q.count / (l.tp * l.pp), " data-parallel devices that experts lie over");
   }
@@ -145,8 +143,8 @@ const ModelCost& known_cost(const ModelConfig& config, const CostOptions& option
   constexpr size_t kMostKnown = 256;
   thread_local std::map<std::string, ModelCost> known;
   const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", to_json(config), options.target, options.expert_devices,
-                  options.monitored, options.batch, options.seq,
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", to_json(config), options.target,
+                  options.expert_devices, options.monitored, options.batch, options.seq,
                   static_cast<int>(options.precision), static_cast<int>(options.recompute),
                   options.fuse, options.optimizer, rates.machine, rates.source);
   if (const auto found = known.find(key); found != known.end()) return found->second;

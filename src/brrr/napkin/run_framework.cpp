@@ -62,11 +62,12 @@ double weight_bytes(const RunQuestion& q) {
   return bytes + 2 * 2 * gathered + kCastBytes;
 }
 
-// Norms and rotations of a Llama, of all layers and one micro-batch. Norms are of the whole stream, unless sequences
+// RMS norms and rotary positions, of all layers and one micro-batch. Norms are of the whole stream, unless sequences
 // are split beside tensors.
 double part_bytes(const RunQuestion& q) {
-  if (!q.model || !std::holds_alternative<LlamaConfig>(*q.model)) return 0;
+  if (!q.model) return 0;
   const ModelShape shape = shape_of(*q.model);
+  if (!shape.rotary) return 0;
   const auto tokens = static_cast<double>(q.micro_batch * q.seq),
              tp = static_cast<double>(q.layout.tp), layers = static_cast<double>(shape.layers),
              width = static_cast<double>(shape.width);

@@ -129,7 +129,7 @@ ExpertCopies expert_copies(const RunQuestion& question, double top_k) {
 // `elements` are those of a micro-batch, and `passes` the layers with experts that all micro-batches go through.
 void add_expert_traffic(const RunQuestion& question, const Links& links, double elements,
                         double passes, RunTraffic& traffic) {
-  const auto top_k = static_cast<double>(std::get<LlamaConfig>(*question.model).top_k);
+  const auto top_k = static_cast<double>(shape_of(*question.model).top_k);
   const bool is_low =
       question.precision == Precision::fp8_mixed && question.system.overlaps_experts();
   const double ways = question.recompute == RematPolicy::full ? 3 : 2;  // there and back
@@ -209,8 +209,7 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
     traffic.context_seconds = traffic.context / links.over(layout.tp * layout.cp);
   }
   if (layout.ep > 1) {
-    const auto mixed =
-        static_cast<double>(shape.layers - std::get<LlamaConfig>(model).dense_layers);
+    const auto mixed = static_cast<double>(shape.layers - shape.dense_layers);
     add_expert_traffic(question, links, stream / kElementBytes, mixed * held * m, traffic);
   }
   // Gradients overlap the last backward part, those of ZeRO-2 each backward part, ZeRO-3's gathers every micro-batch.

@@ -109,7 +109,8 @@ void SelfAttention::turn(Heads& heads, const RopeOptions& how, const ForwardInpu
 
 // Without a cache the tokens are the whole sequence; with one they follow what it holds.
 Tensor SelfAttention::attend(Heads heads, const ForwardInputs& inputs) const {
-  AttentionOptions rule{.causal = options_.causal,
+  AttentionOptions rule{.scale = options_.scale,
+                        .causal = options_.causal,
                         .window = options_.window,
                         .soft_cap = options_.soft_cap,
                         .documents = inputs.documents};

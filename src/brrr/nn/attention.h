@@ -17,7 +17,8 @@ struct SelfAttentionOptions {
   int64_t window = 0;    // > 0: a token sees only so many, itself included
   bool qk_norm = false;  // RMS norm of every query and key head, before they turn
   double norm_eps = 1e-5;
-  double soft_cap = 0;  // > 0: bounds the scores
+  std::optional<double> scale = {};  // of the scores; 1 / sqrt(head_dim) by default
+  double soft_cap = 0;               // > 0: bounds the scores
   std::optional<RopeOptions> rope = {};
   RopeScaling rope_scaling = {};
   bool qkv_bias = false, out_bias = false;

@@ -16,16 +16,21 @@ Tensor activate(const Tensor& x, Activation activation) {
   fail("activate: an unknown activation");
 }
 
+int64_t gated_hidden(int64_t width, int64_t multiple) {
+  return (8 * width / 3 + multiple - 1) / multiple * multiple;
+}
+
 SwiGlu::SwiGlu(int64_t width, int64_t hidden, Random& random, const FeedForwardOptions& options)
     : gate_(width, hidden, random, {.bias = options.bias, .init = options.init}),
       up_(width, hidden, random, {.bias = options.bias, .init = options.init}),
-      down_(hidden, width, random, {.bias = options.bias, .init = options.out_init}) {
+      down_(hidden, width, random, {.bias = options.bias, .init = options.out_init}),
+      activation_(options.gate) {
   add_module("gate_proj", gate_);
   add_module("up_proj", up_);
   add_module("down_proj", down_);
 }
 Tensor SwiGlu::forward(const Tensor& x, const ForwardInputs&) const {
-  return down_(silu(gate_(x)) * up_(x));
+  return down_(activate(gate_(x), activation_) * up_(x));
 }
 
 GeluFeedForward::GeluFeedForward(int64_t width, int64_t hidden, Random& random,

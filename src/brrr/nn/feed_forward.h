@@ -10,10 +10,14 @@ Tensor activate(const Tensor& x, Activation activation);
 
 struct FeedForwardOptions {
   bool bias = false;
+  Activation gate = Activation::silu;  // of a gated one
   Init init = Init::normal(), out_init = Init::normal();
 };
 
-// down(silu(gate(x)) * up(x))
+// Two thirds of four widths, rounded up to a multiple: with three matrices as many parameters as 4 width with two.
+int64_t gated_hidden(int64_t width, int64_t multiple);
+
+// down(silu(gate(x)) * up(x)), or with another activation.
 class SwiGlu : public Layer {
  public:
   SwiGlu(int64_t width, int64_t hidden, Random& random, const FeedForwardOptions& options = {});
@@ -23,6 +27,7 @@ class SwiGlu : public Layer {
 
  private:
   Linear gate_, up_, down_;
+  Activation activation_;
 };
 
 // c_proj(gelu_tanh(c_fc(x))), by GPT-2's names.

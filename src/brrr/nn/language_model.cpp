@@ -32,7 +32,10 @@ Tensor LanguageModel::logits(const Tensor& tokens, const ForwardInputs& inputs) 
   return head(last);
 }
 
-Tensor LanguageModel::head(const Tensor& hidden) const { return linear(hidden, head_weight()); }
+Tensor LanguageModel::head(const Tensor& hidden) const {
+  const Tensor logits = linear(hidden, head_weight());
+  return logit_cap() > 0 ? tanh(logits * (1 / logit_cap())) * logit_cap() : logits;
+}
 
 LanguageLoss LanguageModel::losses(const Tensor& tokens, const Tensor& targets,
                                    const ForwardInputs& inputs, const CrossEntropyOptions& options,
@@ -46,9 +49,14 @@ LanguageLoss LanguageModel::losses(const Tensor& tokens, const Tensor& targets,
         " tokens");
   CrossEntropyOptions of_tokens = options;
   if (filling > 0) of_tokens.classes = vocab();
+  if (logit_cap() > 0) {
+    check(options.soft_cap == 0, family(), ": the model bounds its logits itself, by ", logit_cap(),
+          "; leave soft_cap out");
+    of_tokens.soft_cap = logit_cap();  // the loss bounds them, so that the head is a plain matmul
+  }
   const Tensor all = [&] {
     const Scope scope("head");
-    return filling > 0 ? linear(last, pad(head_weight(), {0, 0}, {filling, 0})) : head(last);
+    return linear(last, filling > 0 ? pad(head_weight(), {0, 0}, {filling, 0}) : head_weight());
   }();
   const Tensor mean_loss = cross_entropy(all, targets, of_tokens);
   Tensor total = mean_loss;

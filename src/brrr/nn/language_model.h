@@ -17,7 +17,7 @@ struct LanguageLoss {
 
 class LanguageModel : public Module {
  public:
-  virtual std::string_view family() const = 0;  // "gpt2", "llama", "recurrent"
+  virtual std::string_view family() const = 0;  // as the registry calls it
   virtual int64_t vocab() const = 0;
   virtual int64_t context() const = 0;  // how many tokens a sequence may have
   virtual int64_t width() const = 0;    // of the vectors that the head reads
@@ -29,6 +29,8 @@ class LanguageModel : public Module {
   Tensor hidden(const Tensor& tokens, const ForwardInputs& inputs = {}) const;
   Tensor head(const Tensor& hidden) const;
   virtual const Tensor& head_weight() const = 0;  // [vocab, width]; the table of tokens where tied
+  // > 0: logits are bounded smoothly, cap * tanh(logits / cap).
+  virtual double logit_cap() const { return 0; }
 
   // Whether the model can go on from what it keeps of earlier tokens (ForwardInputs::decode). One that
   // cannot is decoded by running the whole sequence for every token.

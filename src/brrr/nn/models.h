@@ -1,24 +1,25 @@
 // The language models by name: presets, sizes without allocating, configurations as JSON, and making
-// any of them behind the common interface.
+// any of them behind the common interface. The families are in nn/families/.
 #pragma once
 
 #include <memory>
-#include <variant>
 
-#include "brrr/nn/gpt2.h"
-#include "brrr/nn/llama.h"
-#include "brrr/nn/recurrent_lm.h"
+#include "brrr/nn/families/gpt2.h"
+#include "brrr/nn/families/llama.h"
+#include "brrr/nn/families/recurrent_lm.h"
+#include "brrr/nn/model_family.h"
 
 namespace brrr {
-
-using ModelConfig = std::variant<Gpt2Config, LlamaConfig, RecurrentLmConfig>;
 
 // "gpt2-124m", "llama3-8b", "lstm-tiny", ...; throws Error with the list on any other name.
 ModelConfig model_preset(std::string_view name);
 std::vector<std::string_view> model_presets();
 
 std::string_view family_of(const ModelConfig& config);
+ModelShape shape_of(const ModelConfig& config);
 int64_t parameter_count(const ModelConfig& config);  // exact, by formula
+int64_t active_parameter_count(
+    const ModelConfig& config);  // of the experts only those of one token
 int64_t vocab_of(const ModelConfig& config);
 int64_t context_of(const ModelConfig& config);
 

@@ -62,15 +62,9 @@ class Resolver {
     const ModelConfig preset = model_preset(run_.config.model.preset);
     ModelSettings& model = run_.config.model;
     model.family = family_of(preset);
-    std::visit(
-        [&](const auto& p) {
-          if (!model.layers) model.layers = p.layers;
-          if (!model.width) model.width = p.width;
-          if constexpr (requires { p.heads; }) {
-            if (!model.heads) model.heads = p.heads;
-          }
-        },
-        preset);
+    if (!model.layers) model.layers = preset.size("layers");
+    if (!model.width) model.width = preset.size("width");
+    if (!model.heads && preset.has("heads")) model.heads = preset.size("heads");
     if (!model.context) model.context = std::min<int64_t>(context_of(preset), kLongestRow);
     run_.model = preset;
     say("model {}, with the vocabulary of the data and a context of {}", model.preset,
@@ -138,7 +132,7 @@ class Resolver {
   void choose_model() {
     ModelSettings& model = run_.config.model;
     const bool all_given =
-        model.layers && model.width && (model.heads || model.family == "recurrent");
+        model.layers && model.width && (model.heads || !find_family(model.family).has("heads"));
     if (all_given) return;
     Size size = kStorySize;
     if (!data_.is_stories) {
@@ -204,28 +198,17 @@ class Resolver {
   void make_model_config() {
     const ModelSettings& model = run_.config.model;
     if (model.preset.empty()) {
-      check(model.family == "gpt2" || model.family == "llama" || model.family == "recurrent",
-            "there is no family \"", model.family, "\"; use gpt2, llama or recurrent");
-      if (model.family == "llama") {
-        // Two thirds of four widths, gated: as many parameters as GPT-2's network.
-        run_.model =
-            LlamaConfig{.hidden = (8 * resolved(model.width) / 3 + 15) / 16 * 16, .tied = true};
-      } else if (model.family == "recurrent") {
-        run_.model = RecurrentLmConfig{};
-      } else {
-        run_.model = Gpt2Config{};
-      }
+      const ModelFamily& family = find_family(model.family);
+      run_.model =
+          family.from_scratch ? family.from_scratch(resolved(model.width)) : family.defaults();
     }
-    std::visit(
-        [&](auto& made) {
-          made.vocab = data_.vocab;
-          made.context = resolved(model.context);
-          made.layers = resolved(model.layers);
-          made.width = resolved(model.width);
-          made.dropout = model.dropout;
-          if constexpr (requires { made.heads; }) made.heads = model.heads.value_or(made.heads);
-        },
-        run_.model);
+    ModelConfig& made = run_.model;
+    made.set("vocab", data_.vocab);
+    made.set("context", resolved(model.context));
+    made.set("layers", resolved(model.layers));
+    made.set("width", resolved(model.width));
+    made.set("dropout", model.dropout);
+    if (model.heads) made.set_if_there("heads", *model.heads);
   }
 
   DataFacts data_;

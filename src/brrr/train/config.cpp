@@ -6,6 +6,7 @@
 
 #include "brrr/base/error.h"
 #include "brrr/base/nearest_word.h"
+#include "brrr/nn/model_family.h"
 #include "brrr/optim/registry.h"
 #include "brrr/train/config_settings.h"
 #include "brrr/train/vocab_padding.h"

@@ -22,8 +22,7 @@
 
 namespace brrr {
 
-inline constexpr int64_t kMostLayers = 10'000,
-                         kMostMicroBatches = 65'536;  // no run has had so many
+inline constexpr int64_t kMostMicroBatches = 65'536;  // no run has had so many
 
 enum class GuardAction : uint8_t {
   warn,  // tell, and go on; what is not a number is never applied
@@ -45,7 +44,7 @@ struct DataConfig {
 
 struct ModelSettings {
   std::string preset;           // "gpt2-124m", "llama-tiny", ...; empty: the sizes below
-  std::string family = "gpt2";  // "gpt2", "llama" or "recurrent"
+  std::string family = "gpt2";  // of model_families()
   std::optional<int64_t> layers, heads, width, context;
   double dropout = 0;
 };

@@ -31,7 +31,7 @@ void for_each_setting(Config& c, Visit&& visit) {
   auto& model = c.model;
   visit("model.preset", "--model", "a preset of `brrr models`; empty: the sizes below",
         model.preset);
-  visit("model.family", "--family", "gpt2, llama or recurrent", model.family);
+  visit("model.family", "--family", "a family of `brrr models`", model.family);
   visit("model.layers", "--layers", "blocks", model.layers);
   visit("model.heads", "--heads", "attention heads", model.heads);
   visit("model.width", "--width", "numbers a token", model.width);

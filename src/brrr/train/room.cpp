@@ -54,7 +54,7 @@ std::string fewer_layers(const TrainConfig& config, const ModelConfig& model, co
   tried.train.recompute = RematPolicy::full;
   const auto needed_by = [&](int64_t layers) {
     ModelConfig shorter = model;
-    std::visit([&](auto& made) { made.layers = layers; }, shorter);
+    shorter.set("layers", layers);
     return memory_needed(tried, shorter, target);
   };
   int64_t fits = 0, too_many = resolved(config.model.layers);

@@ -16,17 +16,13 @@ constexpr int64_t kSide = 28;  // pixels
 // The preset of this name with other sizes.
 ModelConfig resized_preset(std::string_view name, const StepSizes& sizes) {
   ModelConfig config = model_preset(name == "char-gpt" ? "gpt2-char" : name);
-  check(!sizes.heads || !std::holds_alternative<RecurrentLmConfig>(config), name,
-        " is recurrent and has no heads to change");
-  std::visit(
-      [&](auto& c) {
-        c.layers = sizes.layers.value_or(c.layers);
-        c.width = sizes.width.value_or(c.width);
-        c.vocab = sizes.vocab.value_or(c.vocab);
-        c.context = std::max(c.context, sizes.seq);
-        if constexpr (requires { c.heads; }) c.heads = sizes.heads.value_or(c.heads);
-      },
-      config);
+  const ModelShape shape = shape_of(config);
+  check(!sizes.heads || shape.heads > 0, name, " is recurrent and has no heads to change");
+  if (sizes.layers) config.set("layers", *sizes.layers);
+  if (sizes.width) config.set("width", *sizes.width);
+  if (sizes.vocab) config.set("vocab", *sizes.vocab);
+  if (sizes.heads) config.set("heads", *sizes.heads);
+  config.set("context", std::max(shape.context, sizes.seq));
   return config;
 }
 

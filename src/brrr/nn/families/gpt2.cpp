@@ -1,7 +1,7 @@
-#include "brrr/nn/gpt2.h"
+#include "brrr/nn/families/gpt2.h"
 
-#include "brrr/graph/trace.h"
 #include "brrr/nn/attention.h"
+#include "brrr/nn/decoder_blocks.h"
 #include "brrr/nn/feed_forward.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/matmul.h"
@@ -105,9 +105,7 @@ Gpt2::Gpt2(const Gpt2Config& config, Random& random)
 Gpt2::~Gpt2() = default;
 
 DecodeCache Gpt2::make_cache(int64_t batch, int64_t capacity) const {
-  DecodeCache cache{.capacity = capacity, .layers = {}};
-  for (const auto& block : blocks_) cache.layers.push_back(block->make_cache(batch, capacity));
-  return cache;
+  return cache_of(blocks_, batch, capacity);
 }
 
 // The vectors of the places where tokens stand. Filling may stand past the last one: it takes that.
@@ -117,13 +115,8 @@ Tensor Gpt2::positions(const Tensor& tokens, const ForwardInputs& inputs) const 
 }
 
 Tensor Gpt2::body(const Tensor& tokens, const ForwardInputs& inputs) const {
-  Tensor x = drop_(wte_(tokens) + positions(tokens, inputs), inputs);
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    const SegmentScope layer(join_text("h.", i));
-    x = (*blocks_[i])(x, inputs.of_layer(i));
-    note_activation(inputs, join_text("h.", i), x);
-  }
-  return ln_f_(x);
+  const Tensor x = drop_(wte_(tokens) + positions(tokens, inputs), inputs);
+  return ln_f_(run_blocks(blocks_, "h.", x, inputs));
 }
 
 }  // namespace brrr

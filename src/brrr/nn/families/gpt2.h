@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "brrr/nn/language_model.h"
 #include "brrr/nn/layers.h"
+#include "brrr/nn/model_family.h"
 
 namespace brrr {
 
@@ -29,11 +29,13 @@ struct Gpt2Config {
   // Vh + Th + L (4 h a d + 2 h f + 3 a d + h + f + h + 4 h) + 2h, that is L (12 h^2 + 13 h) for a d = h and
   // f = 4 h; without biases Vh + Th + L (4 h a d + 2 h f + 2 h) + h
   int64_t parameter_count() const;
+  ModelShape shape() const;
+  static const ModelFamily& family();
   bool operator==(const Gpt2Config&) const = default;
 };
 
 // "gpt2-124m", "gpt2-350m", "gpt2-774m", "gpt2-1558m" and smaller ones; throws Error with the list on any
-// other name. Defined with all presets in nn/presets.cpp.
+// other name.
 Gpt2Config gpt2_preset(std::string_view name);
 
 class Gpt2 : public LanguageModel {

@@ -1,7 +1,7 @@
-#include "brrr/nn/llama.h"
+#include "brrr/nn/families/llama.h"
 
-#include "brrr/graph/trace.h"
 #include "brrr/nn/attention.h"
+#include "brrr/nn/decoder_blocks.h"
 #include "brrr/nn/experts.h"
 #include "brrr/nn/feed_forward.h"
 #include "brrr/nn/latent_attention.h"
@@ -25,11 +25,7 @@ SelfAttentionOptions attention_options(const LlamaConfig& config, int64_t layer)
           .qk_norm = config.qk_norm,
           .norm_eps = config.norm_eps,
           .rope = RopeOptions{.base = config.rope_base},
-          .rope_scaling = {.kind = config.rope_stretch,
-                           .factor = config.rope_factor,
-                           .low_turns = config.rope_low_turns,
-                           .high_turns = config.rope_high_turns,
-                           .trained_context = config.rope_trained_context},
+          .rope_scaling = config.rope_scaling(),
           .qkv_bias = config.qkv_bias,
           .dropout = config.attention_dropout,
           .dropout_site = 1 + 2 * config.layers + layer,
@@ -105,6 +101,14 @@ int64_t count_without_networks(const LlamaConfig& config) {
 
 }  // namespace
 
+RopeScaling LlamaConfig::rope_scaling() const {
+  return {.kind = rope_stretch,
+          .factor = rope_factor,
+          .low_turns = rope_low_turns,
+          .high_turns = rope_high_turns,
+          .trained_context = rope_trained_context};
+}
+
 int64_t LlamaConfig::parameter_count() const {
   const int64_t dense = experts > 0 ? dense_layers : layers;
   const int64_t mixture = experts > 0 ? Experts::count_for(width, experts_options(*this)) : 0;
@@ -151,8 +155,9 @@ class Llama::Block : public Module {
   Dropout drop_attention_, drop_network_;
 };
 
-Llama::Llama(const LlamaConfig& config, Random& random)
+Llama::Llama(const LlamaConfig& config, Random& random, std::string_view family)
     : config_(checked(config)),
+      family_(family),
       embed_(config.vocab, config.width, random, Init::normal(kInitStd)),
       drop_(config.dropout, 0),
       norm_(config.width, config.norm_eps) {
@@ -172,19 +177,12 @@ Llama::Llama(const LlamaConfig& config, Random& random)
 Llama::~Llama() = default;
 
 DecodeCache Llama::make_cache(int64_t batch, int64_t capacity) const {
-  DecodeCache cache{.capacity = capacity, .layers = {}};
-  for (const auto& block : blocks_) cache.layers.push_back(block->make_cache(batch, capacity));
-  return cache;
+  return cache_of(blocks_, batch, capacity);
 }
 
 Tensor Llama::body(const Tensor& tokens, const ForwardInputs& inputs) const {
-  Tensor x = drop_(embed_(tokens), inputs);
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    const SegmentScope layer(join_text("model.layers.", i));
-    x = (*blocks_[i])(x, inputs.of_layer(i));
-    note_activation(inputs, join_text("model.layers.", i), x);
-  }
-  return norm_(x);
+  const Tensor x = drop_(embed_(tokens), inputs);
+  return norm_(run_blocks(blocks_, "model.layers.", x, inputs));
 }
 
 }  // namespace brrr

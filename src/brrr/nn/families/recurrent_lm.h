@@ -2,7 +2,7 @@
 // zero with every sequence and every document in it.
 #pragma once
 
-#include "brrr/nn/language_model.h"
+#include "brrr/nn/model_family.h"
 #include "brrr/nn/recurrent.h"
 
 namespace brrr {
@@ -18,6 +18,8 @@ struct RecurrentLmConfig {
 
   // (1 or 2) V h + L g (2 h^2 + 2 h) with g gates: 1 (rnn), 3 (gru), 4 (lstm)
   int64_t parameter_count() const;
+  ModelShape shape() const;
+  static const ModelFamily& family();
   bool operator==(const RecurrentLmConfig&) const = default;
 };
 

@@ -1,25 +1,15 @@
-// The language models that have a name.
-#include "brrr/nn/models.h"
+// Llama and its relatives as a family: fields, presets and sizes.
+#include "brrr/nn/decoder_blocks.h"
+#include "brrr/nn/families/llama.h"
+#include "brrr/nn/feed_forward.h"
 
 namespace brrr {
 namespace {
 
-struct Preset {
-  std::string_view name;
-  ModelConfig config;
-};
-
 // Sizes of the published models as their configuration files have them. The tiny ones are for tests, the
 // small ones for one computer.
-const std::vector<Preset>& presets() {
-  static const std::vector<Preset> kPresets = {
-      {"gpt2-tiny", Gpt2Config{.vocab = 256, .context = 64, .layers = 4, .heads = 4, .width = 64}},
-      {"gpt2-char", Gpt2Config{.vocab = 65, .context = 256, .layers = 6, .heads = 6, .width = 384}},
-      {"gpt2-124m", Gpt2Config{.layers = 12, .heads = 12, .width = 768}},
-      {"gpt2-350m", Gpt2Config{.layers = 24, .heads = 16, .width = 1024}},
-      {"gpt2-774m", Gpt2Config{.layers = 36, .heads = 20, .width = 1280}},
-      {"gpt2-1558m", Gpt2Config{.layers = 48, .heads = 25, .width = 1600}},
-      {"gpt3-175b", Gpt2Config{.context = 2048, .layers = 96, .heads = 96, .width = 12288}},
+const std::vector<ModelPreset>& presets() {
+  static const std::vector<ModelPreset> kPresets = {
       {"llama-tiny", LlamaConfig{.vocab = 256,
                                  .context = 64,
                                  .layers = 2,
@@ -169,43 +159,140 @@ const std::vector<Preset>& presets() {
                                   .nope_dim = 128,
                                   .rope_dim = 64,
                                   .value_dim = 128,
-                                  .dense_layers = 3}},
-      {"rnn-tiny", RecurrentLmConfig{.cell = Cell::rnn, .context = 64, .layers = 1, .width = 64}},
-      {"gru-tiny", RecurrentLmConfig{.cell = Cell::gru, .context = 64, .layers = 1, .width = 64}},
-      {"lstm-tiny", RecurrentLmConfig{.cell = Cell::lstm, .context = 64, .layers = 1, .width = 64}},
-      {"lstm-small", RecurrentLmConfig{.cell = Cell::lstm, .layers = 2, .width = 512}}};
+                                  .dense_layers = 3}}};
   return kPresets;
 }
 
-template <typename Config>
-Config preset_of(std::string_view name) {
-  std::string known;
-  for (const Preset& preset : presets()) {
-    if (!std::holds_alternative<Config>(preset.config)) continue;
-    if (preset.name == name) return std::get<Config>(preset.config);
-    known += join_text(known.empty() ? "" : ", ", preset.name);
+void check_latent_attention(const LlamaConfig& c) {
+  if (c.kv_rank == 0) {
+    check(c.q_rank == 0 && c.nope_dim == 0 && c.rope_dim == 0 && c.value_dim == 0,
+          "q_rank, nope_dim, rope_dim and value_dim are of latent attention; give kv_rank as well");
+    return;
   }
-  fail("there is no model named \"", name, "\"; use one of ", known);
+  check_range("a kv_rank", c.kv_rank, 1, kLargestSize);
+  check_range("a q_rank", c.q_rank, 0, kLargestSize);
+  check_range("a nope_dim", c.nope_dim, 1, kLargestSize);
+  check_range("a rope_dim", c.rope_dim, 2, kLargestSize);
+  check_range("a value_dim", c.value_dim, 1, kLargestSize);
+}
+
+void check_experts(const LlamaConfig& c) {
+  check_range("a number of experts", c.experts, 0, kLargestSize);
+  check_range("hidden units of an expert", c.expert_hidden, 0, kLargestSize);
+  check_range("hidden units of shared experts", c.shared_expert_hidden, 0, kLargestSize);
+  if (c.experts == 0) {
+    check(c.expert_hidden == 0 && c.shared_expert_hidden == 0 && c.dense_layers == 0,
+          "expert_hidden, shared_expert_hidden and dense_layers are of a mixture; give experts as "
+          "well");
+    return;
+  }
+  check(c.top_k >= 1 && c.top_k <= c.experts, "a token cannot choose ", c.top_k, " of ", c.experts,
+        " experts");
+  check(c.dense_layers >= 0 && c.dense_layers <= c.layers, c.dense_layers,
+        " first layers without experts are not 0 to all ", c.layers, " layers");
+}
+
+std::vector<ModelField> fields() {
+  using C = LlamaConfig;
+  static constexpr std::string_view kRopeStretches[] = {"none", "linear", "llama3"};
+  std::vector<ModelField> fields = {model_field("vocab", &C::vocab),
+                                    model_field("context", &C::context),
+                                    model_field("layers", &C::layers),
+                                    model_field("width", &C::width),
+                                    model_field("heads", &C::heads),
+                                    model_field("kv_heads", &C::kv_heads),
+                                    model_field("head_dim", &C::head_dim),
+                                    model_field("hidden", &C::hidden),
+                                    model_field("tied", &C::tied),
+                                    model_field("qkv_bias", &C::qkv_bias),
+                                    model_field("qk_norm", &C::qk_norm),
+                                    model_field("window", &C::window),
+                                    model_field("rope_base", &C::rope_base),
+                                    model_field("norm_eps", &C::norm_eps),
+                                    model_field("dropout", &C::dropout),
+                                    model_field("zero_residual_init", &C::zero_residual_init),
+                                    model_field("experts", &C::experts),
+                                    model_field("top_k", &C::top_k),
+                                    model_field("expert_hidden", &C::expert_hidden),
+                                    model_field("shared_expert_hidden", &C::shared_expert_hidden),
+                                    model_field("capacity_factor", &C::capacity_factor),
+                                    model_field("balance_weight", &C::balance_weight),
+                                    model_field("q_rank", &C::q_rank),
+                                    model_field("kv_rank", &C::kv_rank),
+                                    model_field("nope_dim", &C::nope_dim),
+                                    model_field("rope_dim", &C::rope_dim),
+                                    model_field("value_dim", &C::value_dim),
+                                    model_field("attention_dropout", &C::attention_dropout),
+                                    model_field("dense_layers", &C::dense_layers),
+                                    model_field("rope_stretch", &C::rope_stretch, kRopeStretches),
+                                    model_field("rope_factor", &C::rope_factor),
+                                    model_field("rope_low_turns", &C::rope_low_turns),
+                                    model_field("rope_high_turns", &C::rope_high_turns),
+                                    model_field("rope_trained_context", &C::rope_trained_context)};
+  return fields;
+}
+
+ModelFamily make_family() {
+  ModelFamily family = define_family<LlamaConfig, Llama>("llama", fields());
+  family.presets = presets;
+  // Two thirds of four widths, gated: as many parameters as GPT-2's FFN. Published models round up to 256.
+  family.from_scratch = [](int64_t width) {
+    return ModelConfig(LlamaConfig{.hidden = gated_hidden(width, 16), .tied = true});
+  };
+  family.free_shape = [](int64_t width) {
+    return ModelConfig(LlamaConfig{.hidden = gated_hidden(width, 256)});
+  };
+  family.check_sizes = [](const ModelConfig& config) {
+    check_latent_attention(config.get<LlamaConfig>());
+    check_experts(config.get<LlamaConfig>());
+  };
+  family.huggingface = llama_huggingface();
+  return family;
+}
+
+void set_latent_attention(const LlamaConfig& c, ModelShape& shape) {
+  const auto h = static_cast<double>(c.width), heads = static_cast<double>(c.heads),
+             q = static_cast<double>(c.q_rank), kv = static_cast<double>(c.kv_rank),
+             nope = static_cast<double>(c.nope_dim), rope = static_cast<double>(c.rope_dim),
+             value = static_cast<double>(c.value_dim);
+  const double q_width = heads * (nope + rope);
+  const double queries = c.q_rank == 0 ? h * q_width : q * (h + 1 + q_width);
+  shape.latent = true;
+  shape.pair_width = heads * (static_cast<double>(c.nope_dim + c.rope_dim + c.value_dim) / 2);
+  shape.mixer_matrices =
+      queries + h * (kv + rope) + kv + kv * heads * (nope + value) + heads * value * h;
+  shape.mixer_elements = 2 * q_width + heads * value + q + kv;
+  shape.cache_elements = kv + rope;
 }
 
 }  // namespace
 
-ModelConfig model_preset(std::string_view name) {
-  std::string known;
-  for (const Preset& preset : presets()) {
-    if (preset.name == name) return preset.config;
-    known += join_text(known.empty() ? "" : ", ", preset.name);
+const ModelFamily& LlamaConfig::family() {
+  static const ModelFamily kFamily = make_family();
+  return kFamily;
+}
+
+LlamaConfig llama_preset(std::string_view name) {
+  return find_preset(LlamaConfig::family(), name).get<LlamaConfig>();
+}
+
+ModelShape LlamaConfig::shape() const {
+  ModelShape shape = gated_decoder_shape(*this);
+  shape.tied = tied;
+  if (window > 0) shape.windows = {window};
+  shape.experts = experts;
+  shape.top_k = top_k;
+  shape.expert_hidden = expert_hidden > 0 ? expert_hidden : hidden;
+  shape.shared_expert_hidden = shared_expert_hidden;
+  shape.dense_layers = dense_layers;
+  shape.layer_vectors = 2 * static_cast<double>(width);
+  if (kv_rank > 0) {
+    set_latent_attention(*this, shape);
+    return shape;
   }
-  fail("there is no model named \"", name, "\"; use one of ", known);
+  if (qkv_bias) shape.layer_vectors += shape.mixer_elements;
+  if (qk_norm) shape.layer_vectors += 2 * static_cast<double>(shape.head_dim);
+  return shape;
 }
-
-std::vector<std::string_view> model_presets() {
-  std::vector<std::string_view> names;
-  for (const Preset& preset : presets()) names.push_back(preset.name);
-  return names;
-}
-
-Gpt2Config gpt2_preset(std::string_view name) { return preset_of<Gpt2Config>(name); }
-LlamaConfig llama_preset(std::string_view name) { return preset_of<LlamaConfig>(name); }
 
 }  // namespace brrr

@@ -1,4 +1,4 @@
-#include "brrr/nn/recurrent_lm.h"
+#include "brrr/nn/families/recurrent_lm.h"
 
 #include "brrr/ops/matmul.h"
 

@@ -6,8 +6,8 @@
 
 #include <memory>
 
-#include "brrr/nn/language_model.h"
 #include "brrr/nn/layers.h"
+#include "brrr/nn/model_family.h"
 #include "brrr/nn/rope_scaling.h"
 
 namespace brrr {
@@ -48,23 +48,30 @@ struct LlamaConfig {
   double rope_factor = 1, rope_low_turns = 1, rope_high_turns = 4;
   int64_t rope_trained_context = 8192;
 
+  RopeScaling rope_scaling() const;
+
   // (1 or 2) V h + L (attention + network + 2 h) + h
   int64_t parameter_count() const;
   int64_t active_parameter_count() const;  // of the experts only those that one token goes through
+  ModelShape shape() const;
+  static const ModelFamily& family();
   bool operator==(const LlamaConfig&) const = default;
 };
 
-// "llama3-8b", "qwen2.5-0.5b", "llama-tiny", ...; throws Error with the list on any other name. Defined with
-// all presets in nn/presets.cpp.
+// "llama3-8b", "qwen2.5-0.5b", "llama-tiny", ...; throws Error with the list on any other name.
 LlamaConfig llama_preset(std::string_view name);
+
+// config.json and weights of llama, mistral, mixtral, qwen2, smollm3 and DeepSeek (families/llama_huggingface.cpp).
+HuggingFaceMapping llama_huggingface();
 
 class Llama : public LanguageModel {
  public:
-  Llama(const LlamaConfig& config, Random& random);
+  // A family whose models are Llamas of some settings gives its name.
+  Llama(const LlamaConfig& config, Random& random, std::string_view family = "llama");
   ~Llama() override;
 
   const LlamaConfig& config() const { return config_; }
-  std::string_view family() const override { return "llama"; }
+  std::string_view family() const override { return family_; }
   int64_t vocab() const override { return config_.vocab; }
   int64_t context() const override { return config_.context; }
   int64_t width() const override { return config_.width; }
@@ -79,6 +86,7 @@ class Llama : public LanguageModel {
   class Block;
 
   LlamaConfig config_;
+  std::string_view family_;
   Embedding embed_;
   Dropout drop_;
   std::vector<std::unique_ptr<Block>> blocks_;
