@@ -13,12 +13,12 @@ Tensor pow(const Arg& a, const Arg& b);
 Tensor maximum(const Arg& a, const Arg& b);  // NaN wins
 Tensor minimum(const Arg& a, const Arg& b);
 // What division leaves: fmod has the sign of a (C, torch.fmod), remainder that of b (Python's %).
-// An integer divisor of 0 is an Error; a float one gives NaN.
+// An integer divisor of 0 is an Error, as in floor_divide; on a GPU, and fused with other ops in a compiled
+// program, nothing looks at divisors first, and the result is 0. A float divisor of 0 gives NaN.
 Tensor fmod(const Arg& a, const Arg& b);
 Tensor remainder(const Arg& a, const Arg& b);
 // a / b rounded towards minus infinity: Python's //, floor_divide(a, b) * b + remainder(a, b) = a. Integers stay
-// integers. An integer over 0 is an Error here too, and 0 on a GPU and in a compiled program, which do not
-// look at divisors first; a float over 0 is infinite or NaN.
+// integers, and the smallest over -1 wraps. A float over 0 is infinite or NaN.
 Tensor floor_divide(const Arg& a, const Arg& b);
 
 Tensor equal(const Arg& a, const Arg& b);
