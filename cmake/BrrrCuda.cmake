@@ -43,10 +43,15 @@ find_package(CUDAToolkit 12.4 REQUIRED)
 message(STATUS "brrr: CUDA ${CUDAToolkit_VERSION} for ${BRRR_CUDA_ARCHITECTURES}")
 
 # --fmad=false: as on the CPU, fma only where an op says fma.
-# -lineinfo: profilers can show source lines; costs nothing at run time.
 # --expt-relaxed-constexpr: device code may call the constexpr functions of base/ (float formats).
 target_compile_options(brrr_flags INTERFACE
-  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;-lineinfo;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers>")
+# Line info lets profilers show source lines. It costs nothing at run time and leaves the machine code as
+# it is, but it carries the PTX as text: two thirds of the bytes of a kernel, once for each architecture.
+option(BRRR_CUDA_LINEINFO "Keep source lines in CUDA kernels, for profilers" OFF)
+if(BRRR_CUDA_LINEINFO)
+  target_compile_options(brrr_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>")
+endif()
 if(BRRR_WERROR)
   target_compile_options(brrr_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>")
 endif()
