@@ -115,7 +115,9 @@ endif()
 add_test(NAME house.layers COMMAND "${PROJECT_SOURCE_DIR}/tools/check_layers.sh")
 add_test(NAME house.layers_self_test
          COMMAND "${PROJECT_SOURCE_DIR}/tools/check_layers.sh" --self-test)
-set_tests_properties(house.layers house.layers_self_test PROPERTIES TIMEOUT 60 LABELS house)
+add_test(NAME house.architecture COMMAND "${PROJECT_SOURCE_DIR}/tools/check_architecture.sh")
+set_tests_properties(house.layers house.layers_self_test house.architecture
+                     PROPERTIES TIMEOUT 60 LABELS house)
 
 if(BRRR_INSTALL)
   list(JOIN brrr_sanitizer_flags " " consumer_flags)  # a sanitized library needs a sanitized program
