@@ -23,8 +23,9 @@ class ToyRunner final : public Runner {
  public:
   explicit ToyRunner(const CompiledProgram& program) : program_(program) {}
   Tensors run(std::span<const Tensor> inputs, KernelTimes*) override {
-    const std::vector<Tensor> results = interpret(program_.graph, inputs).outputs;
-    return {results.begin(), results.end()};
+    Tensors results;
+    for (const Tensor& x : interpret(program_.graph, inputs).outputs) results.push_back(x);
+    return results;
   }
   void count_last_run() const override { count_run(program_.kernels.list); }
 

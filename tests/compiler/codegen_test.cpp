@@ -114,7 +114,7 @@ TEST(Codegen, TheStepOfGpt2Compiles) {
   SKIP_WITHOUT_COMPILER();
   for (const Precision precision :
        {Precision::f32, Precision::bf16_mixed, Precision::f16_mixed, Precision::fp8_mixed}) {
-    StepSpec spec = named_step("gpt2-124m", {.layers = 2}, *on_gpu().device);  // the others: alike
+    StepSpec spec = named_step("gpt2-124m", {.layers = 2}, h200());  // the others: alike
     spec.pipeline = on_gpu();
     spec.pipeline.precision.policy = precision;
     const PlannedProgram program = plan_step(on_paper(spec));
@@ -133,7 +133,7 @@ TEST(Codegen, TheStepsOfEveryFamilyCompile) {
   SKIP_WITHOUT_COMPILER();
   for (const char* model : {"llama-tiny", "llama-moe-tiny", "llama-mla-tiny", "rnn-tiny",
                             "gru-tiny", "lstm-tiny", "mlp", "cnn"}) {
-    StepSpec spec = named_step(model, {.batch = 2, .seq = 16}, *on_gpu().device);
+    StepSpec spec = named_step(model, {.batch = 2, .seq = 16}, h200());
     spec.pipeline = on_gpu();
     spec.pipeline.precision.policy = Precision::bf16_mixed;
     const PlannedProgram program = plan_step(on_paper(spec));

@@ -74,9 +74,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"llama-moe-tiny", Precision::bf16_mixed, 4},
                       Case{"llama-moe-tiny", Precision::fp8_mixed, 1},
                       Case{"llama-moe-tiny", Precision::fp8_mixed, 4}),
-    [](const auto& info) {
-      std::string name = join_text(info.param.model, "_", precision_name(info.param.precision), "_x",
-                                   info.param.accumulate);
+    [](const auto& param_info) {
+      std::string name = join_text(param_info.param.model, "_", precision_name(param_info.param.precision), "_x",
+                                   param_info.param.accumulate);
       for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
       return name;
     });

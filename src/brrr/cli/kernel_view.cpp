@@ -22,11 +22,21 @@ nlohmann::json kernels_json(const std::vector<KernelLine>& kernels) {
   return all;
 }
 
+namespace {
+
+// Groups of many members have long names; --json has them whole.
+std::string shortened(const std::string& name) {
+  constexpr size_t kLongest = 44;
+  return name.size() <= kLongest ? name : name.substr(0, kLongest - 3) + "...";
+}
+
+}  // namespace
+
 void print_kernels(const std::vector<KernelLine>& kernels) {
   Table table({"kernel", "result", "phase", "count", "time", "FLOPs", "bytes", "bound by"});
   int64_t launches = 0;
   for (const KernelLine& kernel : kernels) {
-    table.row(kernel.name, kernel.dtype + kernel.shape, kernel.phase, kernel.count,
+    table.row(shortened(kernel.name), kernel.dtype + kernel.shape, kernel.phase, kernel.count,
               Seconds(kernel.seconds), fmt::format("{:.3g}", kernel.flops),
               Bytes(static_cast<int64_t>(kernel.bytes)), kernel.regime);
     launches += kernel.count;

@@ -45,7 +45,7 @@ nlohmann::json plan_json(const PlannedRun& planned, bool with_kernels) {
           {"parameters", plan.parameters},
           {"steps", resolved(planned.run.config.train.steps)},
           {"memory_bytes", plan.memory().value()},
-          {"memory_available", planned.machine.memory.value()},
+          {"memory_available", planned.memory.value()},
           {"disk_bytes", plan.disk.value()},
           {"checkpoint_bytes", plan.checkpoint.value()},
           {"fits", planned.lack.empty()},
@@ -93,7 +93,7 @@ void TrainView::show_plan(const PlannedRun& planned) const {
   table.row("copy for a checkpoint", plan.snapshot, "", "");
   table.row("batches, evaluation, program", plan.other, "", "");
   table.rule();
-  table.row("memory", plan.memory(), "", planned.machine.memory);
+  table.row("memory", plan.memory(), "", planned.memory);
   table.row("disk", plan.disk, fmt::format("{} a checkpoint", to_text(plan.checkpoint)),
             available_disk(options_.folder));
   table.row("time", Seconds(plan.step_seconds * steps),
@@ -101,7 +101,7 @@ void TrainView::show_plan(const PlannedRun& planned) const {
                         plan.calibrated ? "" : ", uncalibrated"),
             "");
   const CorpusFacts& data = planned.data;
-  fmt::print("data   {}, {}{} training tokens\nmodel  {}\n", data.words,
+  fmt::print("target {}\ndata   {}, {}{} training tokens\nmodel  {}\n", plan.target.name, data.words,
              data.is_estimate ? "about " : "", with_commas(data.train_tokens),
              model_words(planned.run));
   for (const std::string& reason : planned.run.reasons) fmt::print("       {}\n", reason);
@@ -119,7 +119,7 @@ void TrainView::show_start(const PlannedRun& planned) {
   say(fmt::format("model      {}", model_words(planned.run)));
   for (const std::string& reason : planned.run.reasons) say(fmt::format("           {}", reason));
   say(fmt::format("machine    {} thread{}, {} free of which {} are needed", planned.machine.cores,
-                  planned.machine.cores == 1 ? "" : "s", to_text(planned.machine.memory),
+                  planned.machine.cores == 1 ? "" : "s", to_text(planned.memory),
                   to_text(planned.plan.memory())));
   say(fmt::format("MFU        {}: {}", to_text(planned.machine.peak_flops), kMfuConvention));
   say(fmt::format("run        {}\n", options_.folder.string()));

@@ -67,8 +67,9 @@ PlannedRun plan(const RunRequest& request, const CorpusFacts& data) {
       plan_training(planned.run.config, planned.run.model, request.target, request.rates(), data.data_bytes);
   // Tokens and checkpoints that are there already are part of what the run needs.
   const Bytes disk = available_disk(request.folder) + bytes_in(request.folder);
+  planned.memory = memory_of(request.target, planned.machine);
   planned.lack = lack_of_room(planned.run.config, planned.run.model, planned.plan,
-                              {memory_of(request.target, planned.machine), disk});
+                              {planned.memory, disk});
   return planned;
 }
 

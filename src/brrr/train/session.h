@@ -30,6 +30,7 @@ struct PlannedRun {
   CorpusFacts data;
   MachineFacts machine;
   TrainPlan plan;
+  Bytes memory;      // that the target has free
   std::string lack;  // of memory or disk, with settings that would fit; empty: there is room
 };
 struct PreparedRun : PlannedRun {
