@@ -75,8 +75,8 @@ const Calls& calls() {
          return rms_norm(x[0], optional_input(x, 1), args.value("eps", 1e-5));
        }},
       {"mse", loss(mse)},
-      {"nll", loss(nll)},
-      {"nll_each", loss(nll_each)},
+      {"nll", [](auto& x, auto&) { return nll(x[0], x[1]); }},
+      {"nll_each", [](auto& x, auto&) { return nll_each(x[0], x[1]); }},
   };
   return table;
 }
