@@ -163,6 +163,25 @@ TEST(KernelFamily, ProgramsOfAGroupHaveShapesOfTheirOwn) {
   EXPECT_GT(largest, 8U);
 }
 
+// Micro-batches are a loop: it takes as long as all runs of its body.
+TEST(Predict, ALoopTakesAllRunsOfItsBody) {
+  StepSpec spec = plain_step("gpt2-tiny", {.batch = 2, .seq = 16});
+  spec.accumulate = 4;
+  const PlannedProgram program = plan_step(spec);
+  const Rates rates = synthetic_rates();
+  const Prediction prediction = predict(program.kernels, program.plan, rates);
+  int loops = 0;
+  for (size_t k = 0; k < program.kernels.kernels.size(); ++k) {
+    const Kernel& kernel = program.kernels.kernels[k];
+    if (!kernel.body) continue;
+    ++loops;
+    const double once = predict(kernel.body->list, kernel.body->plan, rates).seconds();
+    EXPECT_NEAR(prediction.kernels[k].seconds(), 4 * once, 1e-12 * once);
+    EXPECT_GT(once, 0);
+  }
+  EXPECT_EQ(loops, 1);
+}
+
 // The second kernel reads what the first has just written; the input was last used a step ago.
 TEST(Traffic, DistanceIsWhatWasTouchedSince) {
   constexpr int64_t kBytes = 4 * 1000;

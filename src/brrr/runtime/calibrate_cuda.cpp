@@ -1,6 +1,7 @@
 #include "brrr/runtime/calibrate_cuda.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -210,15 +211,17 @@ class GpuCalibration {
     add("transfer.to_host.pageable", transfers.to_host_pageable);
   }
 
-  // Products and attentions of the given programs, each once.
+  // Products and attentions of the given programs and of the loops in them, each once.
   std::map<std::string, const Kernel*> own_kernels() const {
     std::map<std::string, const Kernel*> kernels;
-    for (const KernelList* list : options_.programs) {
-      for (const Kernel& kernel : list->kernels) {
+    const std::function<void(const KernelList&)> add = [&](const KernelList& list) {
+      for (const Kernel& kernel : list.kernels) {
+        if (kernel.body) add(kernel.body->list);
         std::string signature = kernel_signature(kernel);
         if (!signature.empty()) kernels.emplace(std::move(signature), &kernel);
       }
-    }
+    };
+    for (const KernelList* list : options_.programs) add(*list);
     return kernels;
   }
 
