@@ -138,7 +138,8 @@ TEST(Codegen, TheStepsOfEveryFamilyCompile) {
     spec.pipeline.precision.policy = Precision::bf16_mixed;
     const PlannedProgram program = plan_step(on_paper(spec));
     for (const Kernel& kernel : program.kernels.kernels)
-      EXPECT_TRUE(kernel.generated || kernel.body || find_cuda_kernel(*kernel.op)) << model << kernel.name;
+      EXPECT_TRUE(kernel.generated || kernel.body || find_cuda_kernel(*kernel.op))
+          << model << kernel.name;
     compile_all(program.kernels);
   }
 }

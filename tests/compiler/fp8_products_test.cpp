@@ -31,7 +31,6 @@
 namespace brrr {
 namespace {
 
-
 std::map<std::string, int> op_counts(const Graph& graph) {
   std::map<std::string, int> counts;
   for (const Node& node : graph.nodes) ++counts[std::string(node.op->name)];

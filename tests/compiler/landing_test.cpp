@@ -21,7 +21,6 @@
 namespace brrr {
 namespace {
 
-
 KernelList kernels_of(const Graph& graph, std::string_view left_out = "") {
   PipelineOptions options;
   options.device = Device::null(), options.target = h200();

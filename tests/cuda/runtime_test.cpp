@@ -93,9 +93,8 @@ const OpDef kBroken{.name = "broken",
 
 TEST(CudaRuntime, AFailedKernelOfAnOpNamesItsOperands) {
   BRRR_NEEDS_GPU();
-  register_cuda_kernel(kBroken, {.run = [](const CudaCall&) {
-                         fail("cuda: launch of broken failed: reason");
-                       }});
+  register_cuda_kernel(
+      kBroken, {.run = [](const CudaCall&) { fail("cuda: launch of broken failed: reason"); }});
   const Tensor x = transpose(empty({2, 3}, DType::bf16, kGpu));
   const std::string words = error_of([&] { call_op(kBroken, {&x, 1}, {{"size", int64_t{5}}}); });
   EXPECT_EQ(words.find("cuda: launch of broken failed: reason; it ran broken of bf16[3, 2] "

@@ -8,8 +8,8 @@
 
 #include "brrr/napkin/profile.h"
 #include "brrr/runtime/stages.h"
-#include "support/h200.h"
 #include "support/error_of.h"
+#include "support/h200.h"
 #include "support/plain_step.h"
 
 namespace brrr {

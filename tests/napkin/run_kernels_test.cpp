@@ -60,26 +60,27 @@ TEST_P(RunKernels, AreThoseThatTrainCompiles) {
     ASSERT_EQ(text_of(planned[i]), text_of(run[i])) << "launch " << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, RunKernels,
-    ::testing::Values(Case{"gpt2-124m", Precision::bf16_mixed, 1},
-                      Case{"gpt2-124m", Precision::bf16_mixed, 4},
-                      Case{"gpt2-124m", Precision::fp8_mixed, 1},
-                      Case{"gpt2-124m", Precision::fp8_mixed, 4},
-                      Case{"qwen2.5-0.5b", Precision::bf16_mixed, 1},
-                      Case{"qwen2.5-0.5b", Precision::bf16_mixed, 4},
-                      Case{"qwen2.5-0.5b", Precision::fp8_mixed, 1},
-                      Case{"qwen2.5-0.5b", Precision::fp8_mixed, 4},
-                      Case{"llama-moe-tiny", Precision::bf16_mixed, 1},
-                      Case{"llama-moe-tiny", Precision::bf16_mixed, 4},
-                      Case{"llama-moe-tiny", Precision::fp8_mixed, 1},
-                      Case{"llama-moe-tiny", Precision::fp8_mixed, 4}),
-    [](const auto& param_info) {
-      std::string name = join_text(param_info.param.model, "_", precision_name(param_info.param.precision), "_x",
-                                   param_info.param.accumulate);
-      for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Models, RunKernels,
+                         ::testing::Values(Case{"gpt2-124m", Precision::bf16_mixed, 1},
+                                           Case{"gpt2-124m", Precision::bf16_mixed, 4},
+                                           Case{"gpt2-124m", Precision::fp8_mixed, 1},
+                                           Case{"gpt2-124m", Precision::fp8_mixed, 4},
+                                           Case{"qwen2.5-0.5b", Precision::bf16_mixed, 1},
+                                           Case{"qwen2.5-0.5b", Precision::bf16_mixed, 4},
+                                           Case{"qwen2.5-0.5b", Precision::fp8_mixed, 1},
+                                           Case{"qwen2.5-0.5b", Precision::fp8_mixed, 4},
+                                           Case{"llama-moe-tiny", Precision::bf16_mixed, 1},
+                                           Case{"llama-moe-tiny", Precision::bf16_mixed, 4},
+                                           Case{"llama-moe-tiny", Precision::fp8_mixed, 1},
+                                           Case{"llama-moe-tiny", Precision::fp8_mixed, 4}),
+                         [](const auto& param_info) {
+                           std::string name = join_text(param_info.param.model, "_",
+                                                        precision_name(param_info.param.precision),
+                                                        "_x", param_info.param.accumulate);
+                           for (char& c : name)
+                             c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+                           return name;
+                         });
 
 // A GPU's program and not the CPU's: matmuls have epilogues, the head is padded, heads are written as rows.
 TEST(RunKernelsOfAGpu, HaveWhatOnlyAGpuHas) {

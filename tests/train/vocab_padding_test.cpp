@@ -13,8 +13,8 @@
 #include "brrr/train/parts.h"
 #include "brrr/train/plan.h"
 #include "support/error_of.h"
-#include "train/small_run.h"
 #include "support/h200.h"
+#include "train/small_run.h"
 
 namespace brrr {
 namespace {
@@ -159,7 +159,8 @@ TEST(VocabPadding, ReallyFillsTheProgramUp) {
   config.data.whole_documents = config.data.document_mask = false;
   const Gpt2Config model{.vocab = 37, .context = 16, .layers = 1, .heads = 2, .width = 16};
   const auto widths = [&](const char* setting,
-                          const Target& target = cpu_target()) {  // of products that read or make logits
+                          const Target& target =
+                              cpu_target()) {  // of products that read or make logits
     config.train.pad_vocab = setting;
     const DeviceScope nothing(Device::null());
     const TrainingParts parts = make_parts(config, model, target);

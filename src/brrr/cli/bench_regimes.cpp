@@ -135,7 +135,8 @@ void print_crossings(const std::vector<Point>& points, bool has_compute) {
 }
 
 void run_regimes(const Options& options) {
-  const Rates rates = options.calibrate ? calibrate({.rounds = 3}) : find_rates(options.rates, target_of(default_device()));
+  const Rates rates = options.calibrate ? calibrate({.rounds = 3})
+                                        : find_rates(options.rates, target_of(default_device()));
   for (const Experiment& experiment : experiments()) {
     const std::vector<Point> points = run_points(experiment, options, rates);
     print_points(experiment, points);

@@ -37,7 +37,8 @@ bool names_table_entry(std::string_view name) {
 Device DeviceOption::device() const {
   if (name == "auto")
     return cuda::gpu_count() > 0 ? with_kept_choices(Device::cuda(0)) : Device::cpu();
-  check(!names_table_entry(name), "--device ", name, ": a GPU of the hardware table can be planned ",
+  check(!names_table_entry(name), "--device ", name,
+        ": a GPU of the hardware table can be planned ",
         "for (brrr train --dry-run, explain), and not run on; use cpu, cuda or cuda:0");
   const Device device = parse_device(name);
   check(device.has_data(), "--device null has no data; use cpu or cuda");
@@ -55,7 +56,8 @@ Target DeviceOption::target() const {
 
 void add_device_option(CLI::App& command, DeviceOption& option) {
   command
-      .add_option("--device", option.name, "cpu, cuda, cuda:1; auto: a GPU where there is one; to plan: cuda:h200, ...")
+      .add_option("--device", option.name,
+                  "cpu, cuda, cuda:1; auto: a GPU where there is one; to plan: cuda:h200, ...")
       ->capture_default_str();
 }
 

@@ -38,7 +38,7 @@ struct Explained {
   PlannedProgram program;
   RatesOption rates;  // looked for by the stages that price something
   Target target;
-  std::string svg;    // where to draw the plan, if anywhere
+  std::string svg;  // where to draw the plan, if anywhere
 };
 
 enum class Form : uint8_t { text, json, dot };
@@ -68,7 +68,8 @@ std::string show_kept(const Explained& explained, Form form) {
 std::string show_kernels(const Explained& explained, Form form) {
   const PlannedProgram& program = explained.program;
   if (form == Form::dot) return kernels_dot(program.kernels);
-  const Prediction prediction = predict(program.kernels, program.plan, find_rates(explained.rates, explained.target));
+  const Prediction prediction =
+      predict(program.kernels, program.plan, find_rates(explained.rates, explained.target));
   return form == Form::json ? kernels_json(program.kernels, prediction)
                             : kernels_text(program.kernels, prediction);
 }

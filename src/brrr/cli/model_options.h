@@ -22,9 +22,10 @@ struct ModelOptions {
   double memory_budget_mib = 0;                  // for the arena; 0: none
 
   StepSpec on(const Target& target) const;
-  StepSpec step_of(const StepModel& other, const Target& target) const;  // the same of another model
-  int64_t rows() const { return sizes.batch * accumulate; }       // of a step
-  std::string text() const;                                       // "gpt2-124m, batch 64, seq 1024"
+  StepSpec step_of(const StepModel& other,
+                   const Target& target) const;              // the same of another model
+  int64_t rows() const { return sizes.batch * accumulate; }  // of a step
+  std::string text() const;                                  // "gpt2-124m, batch 64, seq 1024"
 };
 CLI::Option* add_model_options(CLI::App& command, ModelOptions& options);
 

@@ -118,7 +118,8 @@ void run(const CLI::App& command, const Options& options) {
   RunAnswer a = answer(question);
   for (std::string& note : notes_on_effects(command, a)) a.assumptions.push_back(std::move(note));
   if (!has_tokens)
-    a.assumptions.push_back(fmt::format("{:.4g} tokens: 20 per parameter (--tokens)", a.question.tokens));
+    a.assumptions.push_back(
+        fmt::format("{:.4g} tokens: 20 per parameter (--tokens)", a.question.tokens));
   const std::vector<KernelLine> kernels =
       options.kernels ? run_kernels(a) : std::vector<KernelLine>();
   if (options.json) {

@@ -83,8 +83,7 @@ void run_train(const Arguments& arguments) {
   // Tensor cores multiply bf16 many times faster than f32.
   const bool is_open = !arguments.resume && arguments.config.empty() &&
                        arguments.given.find("train.precision") == arguments.given.end();
-  if (is_open && target.has_tensor_cores())
-    request.config.train.precision = Precision::bf16_mixed;
+  if (is_open && target.has_tensor_cores()) request.config.train.precision = Precision::bf16_mixed;
   TrainView view({.folder = folder, .json = arguments.json, .kernels = arguments.kernels});
   if (arguments.dry_run) {
     view.show_plan(plan_run(request));
@@ -121,8 +120,7 @@ void add_train(CLI::App& app) {
                       "On a GPU: algorithms.txt of another run, to compute its bits again");
   command->add_flag("--dry-run", arguments->dry_run,
                     "Print plan, memory, time and disk; train nothing");
-  command
-      ->add_flag("--kernels", arguments->kernels, "With --dry-run: list the kernels of a step")
+  command->add_flag("--kernels", arguments->kernels, "With --dry-run: list the kernels of a step")
       ->needs("--dry-run");
   command->add_option("--threads", arguments->threads, "Threads (all cores that may be used)");
   command->add_flag("--json", arguments->json, "Print JSON at the end and no progress");

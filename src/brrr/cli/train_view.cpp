@@ -40,23 +40,23 @@ nlohmann::json plan_json(const PlannedRun& planned, bool with_kernels) {
   const TrainPlan& plan = planned.plan;
   const auto steps = static_cast<double>(resolved(planned.run.config.train.steps));
   nlohmann::json json = {{"model", nlohmann::json::parse(to_json(planned.run.model))},
-          {"target", plan.target.name},
-          {"data", data_json(planned.data)},
-          {"parameters", plan.parameters},
-          {"steps", resolved(planned.run.config.train.steps)},
-          {"memory_bytes", plan.memory().value()},
-          {"memory_available", planned.memory.value()},
-          {"disk_bytes", plan.disk.value()},
-          {"checkpoint_bytes", plan.checkpoint.value()},
-          {"fits", planned.lack.empty()},
-          {"lack", planned.lack},
-          {"step_seconds", plan.step_seconds},
-          {"seconds", plan.step_seconds * steps},
-          {"calibrated", plan.calibrated},
-          {"flops_per_token", plan.model_flops_per_token.value()},
-          {"speed_regime", plan.speed_regime},
-          {"reasons", planned.run.reasons},
-          {"config", to_toml(planned.run.config)}};
+                         {"target", plan.target.name},
+                         {"data", data_json(planned.data)},
+                         {"parameters", plan.parameters},
+                         {"steps", resolved(planned.run.config.train.steps)},
+                         {"memory_bytes", plan.memory().value()},
+                         {"memory_available", planned.memory.value()},
+                         {"disk_bytes", plan.disk.value()},
+                         {"checkpoint_bytes", plan.checkpoint.value()},
+                         {"fits", planned.lack.empty()},
+                         {"lack", planned.lack},
+                         {"step_seconds", plan.step_seconds},
+                         {"seconds", plan.step_seconds * steps},
+                         {"calibrated", plan.calibrated},
+                         {"flops_per_token", plan.model_flops_per_token.value()},
+                         {"speed_regime", plan.speed_regime},
+                         {"reasons", planned.run.reasons},
+                         {"config", to_toml(planned.run.config)}};
   if (with_kernels) json["kernels"] = kernels_json(plan.launches);
   return json;
 }
@@ -101,8 +101,8 @@ void TrainView::show_plan(const PlannedRun& planned) const {
                         plan.calibrated ? "" : ", uncalibrated"),
             "");
   const CorpusFacts& data = planned.data;
-  fmt::print("target {}\ndata   {}, {}{} training tokens\nmodel  {}\n", plan.target.name, data.words,
-             data.is_estimate ? "about " : "", with_commas(data.train_tokens),
+  fmt::print("target {}\ndata   {}, {}{} training tokens\nmodel  {}\n", plan.target.name,
+             data.words, data.is_estimate ? "about " : "", with_commas(data.train_tokens),
              model_words(planned.run));
   for (const std::string& reason : planned.run.reasons) fmt::print("       {}\n", reason);
   fmt::print("\n{}\n{}; {}\n", table.text(), plan.speed_regime, plan.speed_advice);

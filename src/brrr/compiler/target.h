@@ -23,7 +23,7 @@ struct Target {
   std::optional<int> index;  // of a device that is here, whose libraries can be asked
   bool generates = true;     // whether kernels are generated: false without a compiler for them
 
-  bool is_accelerator() const { return chip.sm_count > 0; }  // it has memory of its own
+  bool is_accelerator() const { return chip.sm_count > 0; }         // it has memory of its own
   bool has_tensor_cores() const { return chip.is_at_least(8, 0); }  // for bf16 and tf32
   // The device that is here. Throws Error for a target that a program can only be planned for.
   Device device() const;

@@ -209,7 +209,8 @@ struct TracedStep {
 
 // The step that `brrr train` has of this model, with what the options say of it.
 StepSpec step_of(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
-  StepSpec spec = on_paper(default_step(config, options.batch, options.seq, parse_target(options.target)));
+  StepSpec spec =
+      on_paper(default_step(config, options.batch, options.seq, parse_target(options.target)));
   spec.optimizer = options.optimizer;
   spec.expert_devices = options.expert_devices;
   spec.guard = spec.activations = options.monitored;

@@ -77,7 +77,7 @@ struct CostOptions {
   RematPolicy recompute = RematPolicy::none;
   std::string optimizer = "adamw";  // a registered one
   bool fuse = true;                 // false: a system that launches elementwise ops one by one
-  std::string target = "cpu";  // whose kernels are priced (compiler/target.h)
+  std::string target = "cpu";       // whose kernels are priced (compiler/target.h)
   bool monitored = true;            // guard and largest activations, as `brrr train` has them
   // Expert parallelism: the part of one of so many devices (StepSpec::expert_devices).
   int64_t expert_devices = 1;

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "brrr/account/mfu.h"
-#include "brrr/napkin/planned_optimizer.h"
 #include "brrr/napkin/model_limits.h"
+#include "brrr/napkin/planned_optimizer.h"
 #include "brrr/napkin/run_question.h"
 
 namespace brrr {

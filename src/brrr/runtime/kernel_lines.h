@@ -17,7 +17,7 @@ struct KernelLine {
   int64_t count =
       1;  // launches: equal neighbours are one line, and those of a repeat run once per iteration
   double flops = 0, bytes = 0, seconds = 0;  // of all of them
-  std::string regime;    // what bounds the first of them: compute, bandwidth or overhead
+  std::string regime;  // what bounds the first of them: compute, bandwidth or overhead
 
   bool operator==(const KernelLine&) const = default;
 };

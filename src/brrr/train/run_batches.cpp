@@ -51,12 +51,11 @@ std::unique_ptr<BatchLoss> make_evaluation(const TrainConfig& config, const Corp
   loss.z_loss = loss.label_smoothing = 0;  // what is reported is the plain loss
   return std::make_unique<BatchLoss>(
       model, Batches(sources, options),
-      BatchLossOptions{
-          .batches = config.report.eval_batches,
-          .document_mask = resolved(config.data.document_mask),
-          .loss = loss,
-          .head_rows = padded_vocab(model.vocab(), config.train.pad_vocab,
-                                    target_of(default_device()))});
+      BatchLossOptions{.batches = config.report.eval_batches,
+                       .document_mask = resolved(config.data.document_mask),
+                       .loss = loss,
+                       .head_rows = padded_vocab(model.vocab(), config.train.pad_vocab,
+                                                 target_of(default_device()))});
 }
 
 }  // namespace brrr

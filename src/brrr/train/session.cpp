@@ -63,13 +63,13 @@ PlannedRun plan(const RunRequest& request, const CorpusFacts& data) {
   planned.machine = look_at_machine();
   planned.run = resolve_sizes(request.config, sizes_of(data, request.config.data), planned.machine);
   describe_mixture(data, planned.run);
-  planned.plan =
-      plan_training(planned.run.config, planned.run.model, request.target, request.rates(), data.data_bytes);
+  planned.plan = plan_training(planned.run.config, planned.run.model, request.target,
+                               request.rates(), data.data_bytes);
   // Tokens and checkpoints that are there already are part of what the run needs.
   const Bytes disk = available_disk(request.folder) + bytes_in(request.folder);
   planned.memory = memory_of(request.target, planned.machine);
-  planned.lack = lack_of_room(planned.run.config, planned.run.model, planned.plan,
-                              {planned.memory, disk});
+  planned.lack =
+      lack_of_room(planned.run.config, planned.run.model, planned.plan, {planned.memory, disk});
   return planned;
 }
 

@@ -21,7 +21,7 @@ struct RunRequest {
   TrainConfig config;  // open settings are chosen
   std::filesystem::path folder;
   Target target = target_of(default_device());  // what the run is planned for
-  std::function<Rates()> rates;  // asked for once there is something to plan
+  std::function<Rates()> rates;                 // asked for once there is something to plan
   bool resume = false;
 };
 

@@ -99,7 +99,8 @@ StepModel find_step_model(std::string_view name, const StepSizes& sizes) {
   return resized_preset(name, sizes);
 }
 
-StepSpec default_step(const StepModel& model, int64_t batch, int64_t context, const Target& target) {
+StepSpec default_step(const StepModel& model, int64_t batch, int64_t context,
+                      const Target& target) {
   return step_spec(default_step_settings(batch, context), model, target);
 }
 

@@ -47,7 +47,7 @@ struct StepSpec {
   uint64_t init_seed = 0, dropout_seed = 0;
 
   Target target = cpu_target();  // what it is compiled for
-  bool is_on_paper = false;       // its tensors have shapes and no memory
+  bool is_on_paper = false;      // its tensors have shapes and no memory
   // Expert parallelism: the step of one of so many devices. It holds its share of the experts of a layer, each with
   // room for the tokens that all devices send them, as many as it sends itself. For pricing: nothing is sent.
   int64_t expert_devices = 1;
