@@ -35,6 +35,9 @@ foreach(folder IN LISTS test_folders)
   target_link_libraries(test_${folder} PRIVATE
     brrr::brrr GTest::gtest_main GTest::gmock nlohmann_json::nlohmann_json brrr_flags brrr_glue_flags)
   target_compile_definitions(test_${folder} PRIVATE BRRR_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(BRRR_HAS_CUDA AND folder STREQUAL "cuda")
+    target_compile_definitions(test_${folder} PRIVATE BRRR_HAS_CUDA=1)
+  endif()
   if(TARGET brrr_cli)  # tests/cli runs the program itself
     target_compile_definitions(test_${folder} PRIVATE BRRR_PROGRAM="$<TARGET_FILE:brrr_cli>")
     add_dependencies(test_${folder} brrr_cli)

@@ -16,7 +16,9 @@ namespace {
 
 PlannedGraph plan(const Graph& graph) {
   PlannedGraph planned{.kernels = lower(graph, fuse(graph)), .memory = {}};
-  select_workspaces(planned.kernels, thread_pool());
+  add_workspaces(planned.kernels, [](const Kernel& kernel) {
+    return cpu_workspace_bytes(kernel, thread_pool());
+  });
   planned.memory = plan_memory(planned.kernels);
   return planned;
 }
