@@ -89,7 +89,7 @@ TEST(NapkinProgram, PricesTheFrameworkThatRunsAModel) {
                     HasSubstr("8.6 us"), HasSubstr("one by one")));
   const Outcome unknown = run("napkin " + base + "jax");
   EXPECT_NE(unknown.status, 0);
-  EXPECT_THAT(unknown.output, HasSubstr("use tuned, compiled or eager"));
+  EXPECT_THAT(unknown.output, HasSubstr("use brrr, tuned, compiled or eager"));
   EXPECT_THAT(run("napkin train --help").output, HasSubstr("--framework"));
 }
 

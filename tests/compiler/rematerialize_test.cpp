@@ -16,9 +16,8 @@ namespace {
 
 PlannedGraph plan(const Graph& graph) {
   PlannedGraph planned{.kernels = lower(graph, fuse(graph)), .memory = {}};
-  add_workspaces(planned.kernels, [](const Kernel& kernel) {
-    return cpu_workspace_bytes(kernel, thread_pool());
-  });
+  add_workspaces(planned.kernels,
+                 [](const Kernel& kernel) { return cpu_workspace_bytes(kernel, thread_pool()); });
   planned.memory = plan_memory(planned.kernels);
   return planned;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "brrr/device/default_device.h"
+#include "brrr/nn/models.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"

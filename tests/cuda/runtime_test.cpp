@@ -5,6 +5,7 @@
 
 #include "brrr/device/cuda/generated.h"
 #include "brrr/graph/call.h"
+#include "brrr/graph/cuda_call.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"

@@ -2,6 +2,8 @@
 #include <memory>
 
 #include "brrr/device/default_device.h"
+#include "brrr/nn/families/gpt2.h"
+#include "brrr/nn/models.h"
 #include "brrr/train/step.h"
 #include "cuda/gpu.h"
 #include "support/square_tokens.h"

@@ -1,6 +1,7 @@
 // brrr napkin train: what a training run takes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -114,6 +115,12 @@ void run(const CLI::App& command, const Options& options) {
   RunQuestion question = options.run.question();
   const bool has_tokens = command.count("--tokens") > 0;
   if (!has_tokens) question.tokens = kTokensPerParameter * parameters_of(question);
+  // The step whose kernels are listed has one micro-batch unless the batch says more, as that of `brrr train`.
+  const ParallelLayout& layout = question.layout;
+  if (options.kernels && question.global_batch == 0)
+    question.global_batch =
+        question.micro_batch *
+        std::max<int64_t>(1, question.count / (layout.tp * layout.pp * layout.cp));
   if (!options.rates.empty()) question.rates = load_rates(options.rates);
   RunAnswer a = answer(question);
   for (std::string& note : notes_on_effects(command, a)) a.assumptions.push_back(std::move(note));

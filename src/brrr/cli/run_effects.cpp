@@ -23,8 +23,8 @@ void check_bare_number(const CLI::App& command, const RunOptions& options) {
   check(!is_given(command, "--convention") || options.convention == "6n", "--convention ",
         options.convention,
         ": of a bare number of parameters nothing is known but 6 N; use 6n, or give --model");
-  check(options.recompute == "none" || options.recompute == "full", "--recompute ",
-        options.recompute,
+  check(options.recompute == "auto" || options.recompute == "none" || options.recompute == "full",
+        "--recompute ", options.recompute,
         ": of a bare number of parameters only all can run again; use none or full, or give "
         "--model");
   refuse_all(command,

@@ -21,14 +21,19 @@ void add_run_options(CLI::App& command, RunOptions& options) {
   command.add_option("--optimizer", q.optimizer, planned_optimizer_names())->capture_default_str();
   command.add_option("--grads", options.grads, "Gradients of mixed precision: bf16 or f32")
       ->capture_default_str();
-  command.add_option("--recompute", options.recompute, "none, selective, full or budget")
+  command
+      .add_option("--recompute", options.recompute,
+                  "none, selective, full or budget; auto: as `brrr train` does, selective, and "
+                  "none for other "
+                  "systems")
       ->capture_default_str();
   command.add_flag(
       "--unfused", options.unfused,
       "Price a system that launches elementwise ops one by one, as eager frameworks do");
   command
       .add_option("--framework", options.framework,
-                  "What runs the model: tuned, or PyTorch as compiled or eager, with its loss in "
+                  "What runs the model: brrr, another tuned system, or PyTorch as compiled or "
+                  "eager, with its loss in "
                   "f32, copies of sharded parameters and, eager, ops one by one")
       ->capture_default_str();
   command
@@ -72,11 +77,14 @@ RunQuestion RunOptions::without_model() const {
   q.mfu = mfu;
   q.peak_tflops = peak_tflops;
   q.precision = parse_precision(precision);
-  q.recompute = parse_policy(recompute);
   q.convention = parse_convention(convention);
   q.layout.sequence_parallel = !no_sequence_parallel;
   q.system.fuse = !unfused;
   q.system.framework = parse_framework(framework);
+  const bool is_own = q.system.framework == Framework::brrr && q.system.fuse;
+  q.recompute = recompute != "auto" ? parse_policy(recompute)
+                : is_own            ? RematPolicy::selective
+                                    : RematPolicy::none;
   q.system.attention = parse_attention_kernel(attention);
   check(grads == "bf16" || grads == "f32", "--grads ", grads, ": use bf16 or f32");
   q.grads = grads == "f32" ? GradType::f32 : GradType::as_parameter;
@@ -86,6 +94,7 @@ RunQuestion RunOptions::without_model() const {
 RunQuestion RunOptions::question() const {
   RunQuestion q = without_model();
   set_model(q, model);
+  if (!q.model && recompute == "auto") q.recompute = RematPolicy::none;
   return q;
 }
 

@@ -13,8 +13,8 @@ struct RunOptions {
   RunQuestion base;  // sizes, layout and prices
   double tokens = 0;
   std::optional<double> mfu, peak_tflops;
-  std::string precision = "bf16", recompute = "none", convention = "exact", grads = "bf16",
-              attention = "current", framework = "tuned";
+  std::string precision = "bf16", recompute = "auto", convention = "exact", grads = "bf16",
+              attention = "current", framework = "brrr";
   bool no_sequence_parallel = false, unfused = false;
 
   // Everything together; throws Error on words that are none.

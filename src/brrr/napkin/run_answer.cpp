@@ -260,6 +260,21 @@ void add_graph_assumptions(RunAnswer& a) {
 
 }  // namespace
 
+namespace {
+
+// brrr's own step is priced by the program that it compiles for the GPU: epilogues, padding, grouping and fp8 as they
+// run there. Other systems, and devices that no program can be compiled for (another vendor's, or one that the table
+// knows too little of), are priced by the CPU's lowering, which fuses elementwise neighbours and nothing more.
+std::string priced_target(const RunQuestion& q) {
+  const GpuSpec& gpu = find_gpu(q.gpu);
+  const bool is_known =
+      gpu.compute_capability && gpu.multiprocessors > 0 && gpu.shared_per_block.value() > 0;
+  const bool is_own = q.system.framework == Framework::brrr && q.system.fuse;
+  return is_known && is_own ? join_text("cuda:", gpu.name) : "cpu";
+}
+
+}  // namespace
+
 RunCost run_cost(const RunQuestion& q) {
   if (!q.model) fail("a number of parameters has no graph to price; give --model");
   const Rates rates =
@@ -270,8 +285,9 @@ RunCost run_cost(const RunQuestion& q) {
                             .recompute = q.recompute,
                             .optimizer = std::string(planned_optimizer(q.optimizer).rule),
                             .fuse = q.system.fuses(),
+                            .target = priced_target(q),
                             // Frameworks and systems of single ops have no guard in their step.
-                            .monitored = q.system.fuse && q.system.framework == Framework::tuned};
+                            .monitored = q.system.fuse && q.system.is_tuned()};
   const auto cost_of = [&](int64_t tp, int64_t ep) {
     CostOptions shard = options;
     shard.expert_devices = ep;

@@ -83,20 +83,20 @@ double part_bytes(const RunQuestion& q) {
 }  // namespace
 
 std::string_view to_text(Framework framework) {
-  constexpr std::array<std::string_view, 3> names = {"tuned", "compiled", "eager"};
+  constexpr std::array<std::string_view, 4> names = {"brrr", "tuned", "compiled", "eager"};
   return names[static_cast<size_t>(framework)];
 }
 
 Framework parse_framework(std::string_view name) {
   using enum Framework;
-  for (Framework framework : {tuned, compiled, eager}) {
+  for (Framework framework : {brrr, tuned, compiled, eager}) {
     if (to_text(framework) == name) return framework;
   }
-  fail("there is no framework \"", name, "\"; use tuned, compiled or eager");
+  fail("there is no framework \"", name, "\"; use brrr, tuned, compiled or eager");
 }
 
 double framework_logit_bytes(const RunQuestion& q) {
-  if (q.system.framework == Framework::tuned) return 0;
+  if (q.system.is_tuned()) return 0;
   if (q.precision == Precision::f32) return kLossTensors * 4;
   return q.system.autocast ? 2 + (kLossTensors - 1) * 4 : kLossTensors * 2;
 }
@@ -115,7 +115,7 @@ FrameworkSeconds framework_seconds(const RunQuestion& q, const RunCost& cost) {
   const double bandwidth = copy_rate(find_gpu(q.gpu));
   const StepCost layers = cost.shard.all_layers();
   const double casts = cast_bytes(q, layers) / bandwidth;
-  if (q.system.framework == Framework::tuned) return {.casts = casts};
+  if (q.system.is_tuned()) return {.casts = casts};
   const auto tokens = static_cast<double>(q.micro_batch * q.seq);
   const double logits =
       tokens * static_cast<double>(shape_of(*q.model).vocab) / static_cast<double>(q.layout.tp);
@@ -139,7 +139,7 @@ std::vector<std::string> framework_assumptions(const RunQuestion& q) {
         "operands of the layers' matmuls are cast to fp8 by kernels of their own, {:.0f} bytes per "
         "element; matmuls scale their results, and the head is in 16 bits",
         kLowCastBytes));
-  if (q.system.framework == Framework::tuned) return lines;
+  if (q.system.is_tuned()) return lines;
   lines.push_back(fmt::format(
       "framework {}: {:.0f} bytes of a logit and {:.0f} of a sharded parameter beside the graph",
       to_text(q.system.framework), loss_bytes(q), weight_bytes(q)));

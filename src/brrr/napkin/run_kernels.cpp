@@ -8,7 +8,7 @@ namespace brrr {
 
 StepSpec run_step(const RunQuestion& q, int64_t micro_batches) {
   if (!q.model) fail("a number of parameters has no graph, and so no kernels; give --model");
-  check(q.system.framework == Framework::tuned && q.system.fuse,
+  check(q.system.is_tuned() && q.system.fuse,
         "kernels are those of brrr's own program; leave --framework and --unfused out");
   check(q.layout.pp == 1 && q.layout.cp == 1,
         "kernels are listed for a device that has all layers and whole sequences; leave --pp and "

@@ -87,7 +87,7 @@ double in_flight(const ParallelLayout& layout, int64_t stage, int64_t micro_batc
 
 // Logits of a micro-batch: a chunk of them, or all that a framework has at the loss.
 double logit_bytes(const RunQuestion& question, const ModelCost& shard) {
-  if (question.system.framework == Framework::tuned || !question.model) return shard.outside.logits;
+  if (question.system.is_tuned() || !question.model) return shard.outside.logits;
   const auto tokens = static_cast<double>(question.micro_batch * question.seq),
              vocab = static_cast<double>(shape_of(*question.model).vocab);
   return framework_logit_bytes(question) * tokens * vocab / static_cast<double>(question.layout.tp);

@@ -24,12 +24,13 @@ struct ParallelLayout {
 // What runs the model. A framework differs from a tuned system in what its graph does not show: the loss, copies of
 // parameters, and a host that launches every op.
 enum class Framework : uint8_t {
-  tuned,     // everything as the graph has it
+  brrr,      // the program that brrr compiles for the GPU
+  tuned,     // another tuned system: everything as the graph has it, elementwise ops fused
   compiled,  // PyTorch with compiled layers: the loss and sharded parameters op by op
   eager      // PyTorch op by op
 };
 std::string_view to_text(Framework framework);
-// "tuned", "compiled" or "eager"; throws Error with the list on any other name.
+// "brrr", "tuned", "compiled" or "eager"; throws Error with the list on any other name.
 Framework parse_framework(std::string_view name);
 
 // What the software of a run does beside its layout. Systems of other years differ in these; the defaults are a
@@ -51,8 +52,9 @@ struct SystemTraits {
   bool autocast = true;          // the loss in f32; false: all in the type of the parameters
   bool flat_parameters = false;  // ZeRO-3 gathers a layer as one tensor that matrices are views of
   bool node_rings = false;       // collectives over whole nodes use all adapters of a node
+  bool is_tuned() const { return framework == Framework::brrr || framework == Framework::tuned; }
   bool fuses() const { return fuse && framework != Framework::eager; }
-  bool overlaps_experts() const { return hides_experts && framework == Framework::tuned; }
+  bool overlaps_experts() const { return hides_experts && is_tuned(); }
 };
 
 enum class GradType : uint8_t { as_parameter, f32 };

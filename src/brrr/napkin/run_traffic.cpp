@@ -222,7 +222,7 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
   const double sent =
       question.system.hides_pipeline ? traffic.pipeline_seconds / m : traffic.pipeline_seconds;
   const double seen = std::max(0.0, traffic.data_seconds - hides);
-  const bool is_tuned = question.system.framework == Framework::tuned;
+  const bool is_tuned = question.system.is_tuned();
   const double beside =
       is_tuned ? 0 : held_share(kCollectiveChannels, gpu) * (traffic.data_seconds - seen);
   traffic.exposed_seconds = seen + beside + traffic.tensor_seconds + sent +
