@@ -272,13 +272,28 @@ std::string priced_target(const RunQuestion& q) {
   const bool is_own = q.system.framework == Framework::brrr && q.system.fuse;
   return is_known && is_own ? join_text("cuda:", gpu.name) : "cpu";
 }
+bool has_own_rates(const RunQuestion& q) {
+  return priced_target(q) != "cpu" && q.system.attention == AttentionMethod::current;
+}
+
+// What matmuls run in. On tensor cores brrr multiplies f32 as tf32 unless a run asks for all bits.
+Arithmetic arithmetic_of_run(const RunQuestion& q) {
+  const bool is_tf32 = q.model && q.precision == Precision::f32 && priced_target(q) != "cpu" &&
+                       find_gpu(q.gpu).find(Arithmetic::tf32);
+  return is_tf32 ? Arithmetic::tf32 : arithmetic_of(q.precision);
+}
 
 }  // namespace
 
+Rates run_rates(const RunQuestion& q) {
+  if (q.rates) return *q.rates;
+  const GpuSpec& gpu = find_gpu(q.gpu);
+  return has_own_rates(q) ? own_gpu_rates(gpu) : gpu_rates(gpu, q.precision, q.system.attention);
+}
+
 RunCost run_cost(const RunQuestion& q) {
   if (!q.model) fail("a number of parameters has no graph to price; give --model");
-  const Rates rates =
-      q.rates ? *q.rates : gpu_rates(find_gpu(q.gpu), q.precision, q.system.attention);
+  const Rates rates = run_rates(q);
   const CostOptions options{.batch = q.micro_batch,
                             .seq = q.seq,
                             .precision = q.precision,
@@ -312,7 +327,7 @@ RunAnswer answer(const RunQuestion& question) {
   RunQuestion& q = a.question;
   const GpuSpec& gpu = find_gpu(q.gpu);
   q.gpu = gpu.name;
-  const PeakRate& peak = gpu.peak(arithmetic_of(q.precision));
+  const PeakRate& peak = gpu.peak(arithmetic_of_run(q));
   check_peak(q, peak.dense.value());
   a.peak_flops_per_second = q.peak_tflops ? *q.peak_tflops * 1e12 : peak.dense.value();
   a.params = q.model ? static_cast<double>(parameter_count(*q.model)) : q.parameters;
@@ -347,6 +362,9 @@ RunAnswer answer(const RunQuestion& question) {
     if (q.rates) {
       a.assumptions.push_back(join_text(q.rates->calibrated ? "calibrated: " : "uncalibrated: ",
                                         q.rates->machine, ", ", q.rates->source));
+    } else if (has_own_rates(q)) {
+      a.assumptions.push_back(join_text("uncalibrated: the program that brrr compiles for the ",
+                                        gpu.name, ", priced by ", own_gpu_rates(gpu).source));
     } else {
       for (std::string& line : gpu_rate_assumptions(gpu, q.precision, q.system.attention))
         a.assumptions.push_back(std::move(line));

@@ -1,7 +1,6 @@
 #include "brrr/napkin/run_kernels.h"
 
 #include "brrr/base/error.h"
-#include "brrr/napkin/gpu_rates.h"
 #include "brrr/napkin/planned_optimizer.h"
 
 namespace brrr {
@@ -26,9 +25,7 @@ StepSpec run_step(const RunQuestion& q, int64_t micro_batches) {
 std::vector<KernelLine> run_kernels(const RunAnswer& a) {
   const RunQuestion& q = a.question;
   const PlannedProgram program = plan_step(run_step(q, a.micro_batches));
-  const Rates rates =
-      q.rates ? *q.rates : gpu_rates(find_gpu(q.gpu), q.precision, q.system.attention);
-  return kernel_lines(program.kernels, program.plan, rates);
+  return kernel_lines(program.kernels, program.plan, run_rates(q));
 }
 
 }  // namespace brrr

@@ -162,6 +162,8 @@ struct RunCost {
 };
 // Of a micro-batch of question.seq tokens.
 RunCost run_cost(const RunQuestion& question);
+// What kernels are priced by: rates measured on the target, those of brrr's own kernels, or of a tuned system.
+Rates run_rates(const RunQuestion& question);
 RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t dp,
                      int64_t micro_batches);
 RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t dp,
