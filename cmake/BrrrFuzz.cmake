@@ -44,8 +44,12 @@ brrr_add_fuzzer(token_file_fuzz data/token_layout.cpp data/shard_format.cpp io/c
 brrr_add_fuzzer(gzip_fuzz io/gzip.cpp base/error.cpp base/units.cpp)
 brrr_add_fuzzer(run_log_fuzz train/run_log_json.cpp base/error.cpp base/units.cpp)
 # Families are read by their own files, which hold the modules as well: the parsers are instrumented, the rest is linked.
-file(GLOB family_sources RELATIVE "${PROJECT_SOURCE_DIR}/src/brrr" CONFIGURE_DEPENDS
-     "${PROJECT_SOURCE_DIR}/src/brrr/nn/families/*.cpp")
-brrr_add_fuzzer(model_config_fuzz infer/huggingface_config.cpp nn/huggingface_fields.cpp ${family_sources}
-                napkin/model_limits.cpp)
-target_link_libraries(model_config_fuzz PRIVATE brrr::brrr)
+# That builds the whole library, so it is on request.
+option(BRRR_FUZZ_MODELS "Also build model_config_fuzz, which links the whole library" OFF)
+if(BRRR_FUZZ_MODELS)
+  file(GLOB family_sources RELATIVE "${PROJECT_SOURCE_DIR}/src/brrr" CONFIGURE_DEPENDS
+       "${PROJECT_SOURCE_DIR}/src/brrr/nn/families/*.cpp")
+  brrr_add_fuzzer(model_config_fuzz infer/huggingface_config.cpp nn/huggingface_fields.cpp
+                  ${family_sources} napkin/model_limits.cpp)
+  target_link_libraries(model_config_fuzz PRIVATE brrr::brrr)
+endif()
