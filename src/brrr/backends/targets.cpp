@@ -15,14 +15,15 @@ constexpr std::string_view kCuda = "cuda";
 
 // A GPU of the table. What the table does not know of it, no kernel can be chosen by.
 Target table_target(const GpuSpec& gpu) {
-  check(gpu.compute_capability && gpu.multiprocessors > 0 && gpu.shared_per_block.value() > 0,
+  const ComputeCapability capability = gpu.compute_capability.value_or(ComputeCapability{});
+  check(capability.major > 0 && gpu.multiprocessors > 0 && gpu.shared_per_block.value() > 0,
         "cuda:", gpu.name, ": the hardware table has no compute capability, SM count or shared ",
         "memory for the ", gpu.title, ", so no program can be compiled for it; ",
         "`brrr napkin gpu` lists the devices");
   return {.name = join_text(kCuda, ":", gpu.name),
           .backend = &cuda_backend(),
-          .chip = {.major = gpu.compute_capability->major,
-                   .minor = gpu.compute_capability->minor,
+          .chip = {.major = capability.major,
+                   .minor = capability.minor,
                    .sm_count = gpu.multiprocessors,
                    .l2_bytes = gpu.l2.value(),
                    .shared_bytes_per_block = gpu.shared_per_block.value()},

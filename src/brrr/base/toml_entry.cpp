@@ -35,7 +35,7 @@ std::vector<std::string> TomlEntry::texts(std::string_view key) {
   check(list, where_, ": ", key, " must be a list of texts");
   for (const toml::node& each : *list) {
     const auto value = each.value<std::string>();
-    check(value.has_value(), where_, ": ", key, " must be a list of texts");
+    if (!value) fail(where_, ": ", key, " must be a list of texts");
     all.push_back(*value);
   }
   return all;
@@ -59,7 +59,7 @@ int64_t TomlEntry::integer_or(std::string_view key, int64_t otherwise) {
   used_.emplace_back(key);
   if (!contains(key)) return otherwise;
   const auto value = table_[key].value_exact<int64_t>();
-  check(value.has_value() && *value > 0, where_, ": ", key, " must be a positive integer");
+  if (!value || *value <= 0) fail(where_, ": ", key, " must be a positive integer");
   return *value;
 }
 
@@ -67,7 +67,7 @@ bool TomlEntry::flag_or(std::string_view key, bool otherwise) {
   used_.emplace_back(key);
   if (!contains(key)) return otherwise;
   const auto value = table_[key].value_exact<bool>();
-  check(value.has_value(), where_, ": ", key, " must be true or false");
+  if (!value) fail(where_, ": ", key, " must be true or false");
   return *value;
 }
 
