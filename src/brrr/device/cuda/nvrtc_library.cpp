@@ -43,7 +43,7 @@ template <typename Function>
 void find(void* handle, const char* symbol, Function& function, std::string& problem) {
   void* const address = dlsym(handle, symbol);
   if (!address) problem = join_text("libnvrtc has no function ", symbol);
-  std::memcpy(&function, &address, sizeof(function));
+  std::memcpy(static_cast<void*>(&function), static_cast<const void*>(&address), sizeof(function));
 }
 
 NvrtcLibrary load() {
