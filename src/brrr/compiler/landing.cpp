@@ -68,7 +68,8 @@ class LandingFinder {
 
   bool may_write(const Node& node, ValueId result) const {
     for (int i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] == result) return (strided_outputs_(*node.op) >> i & 1U) != 0;
+      // A repeat may have more results than the mask has bits; none of them lands.
+      if (node.outputs[i] == result) return i < 32 && (strided_outputs_(*node.op) >> i & 1U) != 0;
     }
     return false;
   }
