@@ -1,5 +1,5 @@
-// What a call of attention asks for, read once from operands and settings: sizes, which keys a query
-// sees, and the scores in plain ops. Shared by attention and its gradient.
+// What a call of attention asks for, read once from operands and settings: sizes, and which keys a query sees. Shared
+// by attention, its gradient, and the kernels of both.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,6 @@ struct AttentionSizes {
 
 // Sizes of shapes that fit each other.
 AttentionSizes attention_sizes(const Shape& q, const Shape& k, const Shape& v);
-
-// Throws Error unless q, k and v are inputs 0, 1, 2 of `call`, fit each other, and the tensor of
-// documents or lengths, where the settings name one, is input `extra`.
-AttentionSizes check_attention(const InferCall& call, int extra);
 
 // The settings. At most one of documents and lengths is there.
 struct AttentionRule {
@@ -53,25 +49,6 @@ int64_t visible_pairs(const AttentionRule& rule, const AttentionSizes& sizes);
 
 // f32, or f64 for f64: what scores and their logsumexp are computed in.
 DType score_dtype(DType dtype);
-
-// Heads as [batch, kv_heads, group, ...]: k and v get a group of 1 and broadcast.
-Tensor split_heads(const Tensor& x, const AttentionSizes& sizes);
-
-// The scores [batch, kv_heads, group, queries, keys] in plain ops, -inf where a key is hidden. Operands
-// have split heads; `extra` is the tensor of documents or lengths, `mask` one that check_mask accepts. Either
-// may be undefined.
-Tensor attention_scores(const Tensor& q, const Tensor& k, const Tensor& extra,
-                        const AttentionRule& rule, const Tensor& mask = {});
-
-// Throws Error unless a mask is bool or float and broadcasts to the scores.
-void check_mask(const TensorType& mask, const AttentionSizes& sizes, DType q, std::string_view op);
-
-// Softmax and logsumexp over the keys. A query that sees no key has probabilities of 0 and a logsumexp of
-// -inf, and passes no gradient on.
-struct VisibleSoftmax {
-  Tensor probabilities, logsumexp;
-};
-VisibleSoftmax softmax_visible(const Tensor& scores);
 
 // Whether the settings alone can hide every key from a query.
 bool may_see_no_key(const AttentionRule& rule, const AttentionSizes& sizes);

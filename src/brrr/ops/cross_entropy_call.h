@@ -1,4 +1,4 @@
-// What cross_entropy and its gradient share: how options travel as attributes, and targets.
+// What cross_entropy and its gradient share: checks of operands, targets, and samples.
 #pragma once
 
 #include <vector>
@@ -7,17 +7,6 @@
 #include "brrr/ops/cross_entropy.h"
 
 namespace brrr {
-
-inline DType loss_dtype(DType logits) { return logits == DType::f64 ? DType::f64 : DType::f32; }
-
-// Only what is not at its default becomes an attribute.
-Attrs to_attrs(const CrossEntropyOptions& options);
-CrossEntropyOptions options_of(const Attrs& attrs);
-
-// How many of `columns` logits a row are classes; the rest is filling.
-inline int64_t class_count(const CrossEntropyOptions& options, int64_t columns) {
-  return options.classes > 0 ? options.classes : columns;
-}
 
 // Throws Error unless smoothing, cap and z_loss are within bounds.
 void check_bounds(const CrossEntropyOptions& options, std::string_view op);

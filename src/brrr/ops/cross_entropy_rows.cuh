@@ -1,7 +1,7 @@
 // Cross-entropy of rows and its gradient: what cross_entropy_cuda.cu and classifier_cuda.cu share.
 #pragma once
 
-#include "brrr/ops/cross_entropy_call.h"
+#include "brrr/ops/cross_entropy_options.h"
 #include "brrr/ops/rows_plain.cuh"
 #include "brrr/ops/softmax_rows.cuh"
 

@@ -22,17 +22,11 @@
 
 #include "brrr/base/philox.h"
 #include "brrr/ops/creation.h"
+#include "brrr/ops/random_key.h"
 #include "brrr/tensor/tensor.h"
 
 namespace brrr {
 
-// Which random numbers: two draws with different keys have nothing in common.
-struct RandomKey {
-  uint64_t seed = 0;
-  uint32_t stream = 0;  // stream_id("dropout")
-  uint32_t draw = 0;    // how many tensors this stream made before
-  bool operator==(const RandomKey&) const = default;
-};
 // The key as the i64[3] operand (seed, stream, draw) of the random ops. A compiled step takes it as
 // an input, and so gives other numbers at every call.
 Tensor key_tensor(const RandomKey& key, Device device = Device::cpu());

@@ -11,7 +11,7 @@
 #include "brrr/base/philox.h"
 #include "brrr/base/scalar_math.h"
 #include "brrr/ops/normal_quantile.h"
-#include "brrr/ops/random.h"
+#include "brrr/ops/random_key.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "brrr/graph/op_def.h"
-#include "brrr/ops/random.h"
+#include "brrr/ops/random_key.h"
 
 namespace brrr {
 
