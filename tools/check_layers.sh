@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Checks that a folder of src/brrr includes only itself and folders below it in the list, so that
 # each folder can be read, tested and changed knowing only what comes before it. Folders below ops must not reach an op
-# by its name either: find_op("cast"), op.name == "copy". What they need of ops is in graph/basic_ops.h.
+# by its name either: find_op("cast"), op.name == "copy". What they need of ops is in graph/basic_ops.h. Outside of ops and
+# autodiff nobody compares the address of an op (op == &cast_op) without a comment that says why, on that line or the one
+# before: passes ask the traits of OpDef (role, fold, function), so that an op from outside the tree is treated as brrr's.
 #   tools/check_layers.sh [ROOT]        checks ROOT/src/brrr (default: this repository)
 #   tools/check_layers.sh --self-test   checks the checker on small trees with planted faults
 set -euo pipefail
@@ -23,6 +25,7 @@ check() {
       function fault(text) { printf "%s:%d: %s\n", FILENAME, FNR, text; faults++ }
 
       FNR == 1 {
+        before = ""
         split(FILENAME, parts, "/"); own = parts[3]      # src/brrr/<own>/...
         if (!(own in rank)) fault("folder \"" own "\" has no place in the order; see tools/check_layers.sh")
       }
@@ -44,6 +47,12 @@ check() {
       (own in rank) && rank[own] < rank["ops"] && /find_op\("|(\.|->)name[ ]*[!=]=[ ]*"|"[ ]*[!=]=[ ]*[a-z_.>-]+name([^a-z_]|$)/ {
         fault(own " asks for an op by its name, and ops is above " own "; see graph/basic_ops.h")
       }
+
+      own != "ops" && own != "autodiff" && !/\/\// && before !~ /\/\// &&
+      /op[ ]*[!=]=[ ]*&|&[a-zA-Z_:().]*(_op|basic_ops\(\)\.[a-z_]+)[ ]*[!=]=/ {
+        fault("compares the address of an op; ask its traits (graph/op_def.h), or say why in a comment beside it")
+      }
+      { before = $0 }
 
       END { exit faults > 0 }')
 }
@@ -91,6 +100,21 @@ self_test() {
   expect_clean "names that are data, and names in a folder above ops"
   rm "$tree/src/brrr/graph/planted.cpp" "$tree/src/brrr/compiler/uses.cpp"
 
+  plant compiler/planted.cpp '' 'if (node.op == &cast_op) return;'
+  expect_fault src/brrr/compiler/planted.cpp:2 "an op compared by its address"
+  plant compiler/planted.cpp 'return part.op!=&copy_op;'
+  expect_fault src/brrr/compiler/planted.cpp:1 "an op compared by its address, without spaces"
+  plant compiler/planted.cpp '// why' '' 'if (&op == &basic_ops().copy) return;'
+  expect_fault src/brrr/compiler/planted.cpp:3 "an op compared by its address, a comment two lines before"
+  plant compiler/planted.cpp 'if (&cast_op == node.op) return;'
+  expect_fault src/brrr/compiler/planted.cpp:1 "an op compared by its address, the address first"
+  plant compiler/planted.cpp '// The op that this pass builds.' 'if (node.op == &cast_op) return;' \
+    'if (node.op == &copy_op) return;  // as above' 'make({.op = &cast_op});'
+  plant ops/planted.cpp 'if (&op == &cast_op) return;'
+  plant autodiff/planted.cpp 'if (record.op == &cast_op) return;'
+  expect_clean "comparisons with a reason, in ops and in autodiff; an op that is built"
+  rm "$tree/src/brrr/"{compiler,ops,autodiff}/planted.cpp
+
   plant utils/x.cpp ''
   expect_fault src/brrr/utils/x.cpp:1 "an unknown folder"
   rm -r "$tree/src/brrr/utils"
@@ -102,5 +126,5 @@ if [[ "${1:-}" == "--self-test" ]]; then
   self_test
 else
   check "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
-  echo "check_layers: every include points down, and no op is reached by name from below"
+  echo "check_layers: every include points down, no op is reached by name from below or compared by its address"
 fi

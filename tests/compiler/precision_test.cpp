@@ -337,8 +337,8 @@ TEST(Precision, ReadsAndPrintsItsOptions) {
       .policy = Precision::fp8_mixed, .overrides = {{"head", Precision::bf16_mixed}}});
   EXPECT_NE(text.find("policy fp8_mixed (low type bf16)"), std::string::npos) << text;
   EXPECT_NE(text.find("override head = bf16_mixed"), std::string::npos);
-  for (const PrecisionRule& rule : precision_rules())
-    EXPECT_NE(text.find(rule.reason), std::string::npos) << rule.reason;
+  for (const PrecisionRow& row : precision_rows())
+    EXPECT_NE(text.find(row.rule->reason), std::string::npos) << row.rule->reason;
 }
 
 // ---- products of f32 ----

@@ -29,6 +29,16 @@ TEST(PlannedOptimizer, StatesAreThoseOfTheTrainersOptimizer) {
   }
 }
 
+// What a plan shares out among devices instead of cutting it is a word of the registry, not of the planner.
+TEST(PlannedOptimizer, NeedsWholeMatricesWhereTheRegistrySaysSo) {
+  for (const OptimizerEntry* entry : optimizer_entries()) {
+    EXPECT_EQ(planned_optimizer(entry->name).whole_matrices, entry->whole_matrices);
+    EXPECT_EQ(entry->whole_matrices, entry->name == "muon" ? "Newton-Schulz products" : "")
+        << entry->name;
+  }
+  EXPECT_EQ(planned_optimizer("adafactor").whole_matrices, "");
+}
+
 // Of GPT-2 124M's 124,439,808 parameters 84,934,656 are matrices between layers.
 TEST(PlannedOptimizer, MuonKeepsTwoMomentsOfTables) {
   RunQuestion q;

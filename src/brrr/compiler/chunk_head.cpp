@@ -108,12 +108,12 @@ class Chunker {
 
   Attrs attrs_of(const Node& node) const {
     const TensorType& type = from_.type(node.outputs[0]);
-    if (node.op == &sum_op || node.op == &max_op) {
+    if (node.op->fold == Fold::sum || node.op->fold == Fold::max) {
       const Axes axes = type.shape.empty() ? Axes{0, 1} : Axes{0};
       return with_attr(node.attrs, {"axes", axes});
     }
     // Terms of a sum in 16 bits are kept in f32, and rounded when all are there.
-    const bool is_term = node.op == &matmul_op && head_.of(node.outputs[0]) == HeadValue::sum;
+    const bool is_term = is_matmul(node) && head_.of(node.outputs[0]) == HeadValue::sum;
     return is_term && is_low(type.dtype) ? with_attr(node.attrs, {"dtype", DType::f32})
                                          : node.attrs;
   }
@@ -215,7 +215,7 @@ int64_t chunk_rows(int64_t rows, int64_t row_bytes, const ChunkHeadOptions& opti
 
 Graph chunk_heads(const Graph& graph, const ChunkHeadOptions& options) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (graph.nodes[n].op != &cross_entropy_op) continue;
+    if (graph.nodes[n].op->role != OpRole::cross_entropy) continue;
     const Shape& logits = graph.type(graph.nodes[n].inputs[0]).shape;
     const int64_t row_bytes = storage_bytes(graph.type(graph.nodes[n].inputs[0]).dtype, logits[1]);
     if (chunk_rows(logits[0], row_bytes, options) >= logits[0]) continue;

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "brrr/ops/op_list.h"
-
 namespace brrr {
 namespace {
 
@@ -308,16 +306,20 @@ std::optional<FoldText> fold_text(const OpDef& op, ComputeType type) {
   };
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   using Limits = std::numeric_limits<int64_t>;
-  if (&op == &sum_op) return FoldText{"functors::Add", number(0), false};
-  if (&op == &mean_op) return FoldText{"functors::Add", number(0), true};
-  if (&op == &prod_op) return FoldText{"functors::Mul", number(1), false};
-  if (&op == &max_op)
-    return FoldText{"functors::Maximum",
-                    is_integer ? integer_text(Limits::min()) : number_text(-kInfinity, type),
-                    false};
-  if (&op == &min_op)
-    return FoldText{"functors::Minimum",
-                    is_integer ? integer_text(Limits::max()) : number_text(kInfinity, type), false};
+  switch (op.fold) {
+    case Fold::sum: return FoldText{"functors::Add", number(0), false};
+    case Fold::mean: return FoldText{"functors::Add", number(0), true};
+    case Fold::product: return FoldText{"functors::Mul", number(1), false};
+    case Fold::max:
+      return FoldText{"functors::Maximum",
+                      is_integer ? integer_text(Limits::min()) : number_text(-kInfinity, type),
+                      false};
+    case Fold::min:
+      return FoldText{"functors::Minimum",
+                      is_integer ? integer_text(Limits::max()) : number_text(kInfinity, type),
+                      false};
+    case Fold::none: break;
+  }
   return {};
 }
 

@@ -6,8 +6,11 @@
 #include "brrr/compiler/fuse.h"
 #include "brrr/compiler/product_graph.h"
 #include "brrr/compiler/replace_nodes.h"
+#include "brrr/ops/activation_tiles.h"
+#include "brrr/ops/binary_tiles.h"
 #include "brrr/ops/epilogue_cuda.h"
 #include "brrr/ops/op_list.h"
+#include "brrr/ops/unary_tiles.h"
 
 namespace brrr {
 namespace {
@@ -23,8 +26,8 @@ class Matcher {
 
   Graph take_gelus() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (graph_.nodes[n].op == &gelu_tanh_op) take_gelu(n);
-      if (graph_.nodes[n].op == &gelu_tanh_backward_op) take_gelu_backward(n);
+      if (computes(*graph_.nodes[n].op, Unary::gelu_tanh)) take_gelu(n);
+      if (computes(*graph_.nodes[n].op, ActivationGrad::gelu_tanh)) take_gelu_backward(n);
     }
     return replace_nodes(graph_, found_);
   }
@@ -34,7 +37,7 @@ class Matcher {
   }
   Graph take_adds() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (graph_.nodes[n].op == &add_op) take_add(n);
+      if (computes(*graph_.nodes[n].op, Binary::add)) take_add(n);
     }
     return replace_nodes(graph_, found_);
   }
@@ -162,7 +165,7 @@ class Matcher {
     for (NodeId user : products_.uses(id)) {
       const Node& node = graph_.node(user);
       if (taken_[user.index()]) continue;
-      if (node.op == &sum_op && is_column_sum(node) && type(node.outputs[0]) == wanted)
+      if (node.op->fold == Fold::sum && is_column_sum(node) && type(node.outputs[0]) == wanted)
         return user.index();
       const bool is_reshape =
           node.op->view && behind_reshapes(graph_, node.outputs[0]) != node.outputs[0];
@@ -182,7 +185,7 @@ class Matcher {
   }
 
   bool is_widening(const Node& node) const {
-    if (node.op != &cast_op) return false;
+    if (node.op->role != OpRole::cast) return false;
     const DType narrow = type(node.inputs[0]).dtype, wide = type(node.outputs[0]).dtype;
     return is_float(narrow) && is_float(wide) && promote(narrow, wide) == wide;
   }
@@ -218,6 +221,10 @@ class Matcher {
   }
 
   // ---- Additions.
+
+  // The very op that take_sum puts into graphs: an addition fills the operand of it that was left open there.
+  static bool is_made_here(const Node& node) { return node.op == &matmul_sums_op; }
+
   void take_add(size_t n) {
     const Node& add = graph_.nodes[n];
     for (int i = 0; i < 2; ++i) {
@@ -233,9 +240,8 @@ class Matcher {
     const std::optional<size_t> norm = dx.valid() ? maker(dx) : std::nullopt;
     if (!norm || taken_[*norm] || graph_.value(dx).output != 0) return false;
     const Node& node = graph_.nodes[*norm];
-    const bool is_layer = node.op == &layer_norm_backward_op && node.inputs.size() == 5,
-               is_rms = node.op == &rms_norm_backward_op && node.inputs.size() == 4;
-    if ((!is_layer && !is_rms) || !products_.is_in_order(addend)) return false;
+    const bool has_place = node.op->addend >= 0 && node.inputs.size() == node.op->addend;
+    if (!has_place || !products_.is_in_order(addend)) return false;
     if (type(dx) != type(total) || type(addend) != type(total)) return false;
     const std::optional<size_t> own = maker(addend);  // which may be a view of something older
     if ((own && *own > *norm) || leaves_forward(node, graph_.nodes[n])) return false;
@@ -268,7 +274,7 @@ class Matcher {
         leaves_forward(graph_.node(product->node), graph_.nodes[n]))
       return false;
     const Node& node = graph_.node(product->node);
-    const bool has_sums = node.op == &matmul_sums_op;
+    const bool has_sums = is_made_here(node);
     Replacement made{.at = index_of(*product),
                      .place = product->node,
                      .op = has_sums ? &matmul_sums_op : &matmul_add_op,
@@ -291,7 +297,7 @@ class Matcher {
       source = products_.sole_source(graph_.nodes[*last].inputs[0]);
     if (!source.valid()) return {};
     const std::optional<size_t> n = maker(source);
-    const bool has_sums = n && !taken_[*n] && graph_.nodes[*n].op == &matmul_sums_op;
+    const bool has_sums = n && !taken_[*n] && is_made_here(graph_.nodes[*n]);
     if (!has_sums) return product_at(n);
     const Node& node = graph_.nodes[*n];
     if (node.inputs.size() != 2 || graph_.value(source).output != 0) return {};

@@ -2,7 +2,7 @@
 
 #include "brrr/compiler/graph_builder.h"
 #include "brrr/graph/trace.h"
-#include "brrr/ops/op_list.h"
+#include "brrr/ops/unary_tiles.h"
 
 namespace brrr {
 namespace {
@@ -45,16 +45,15 @@ class Expander {
     const NodeId maker = from_.value(id).node;
     if (!maker.valid()) return false;
     const Node& node = from_.node(maker);
-    return node.op == &to_tf32_op || (node.op->view && is_rounded(node.inputs[0]));
+    return computes(*node.op, Unary::to_tf32) || (node.op->view && is_rounded(node.inputs[0]));
   }
   bool is_tf32_product(const Node& node) const {
-    return (node.op == &matmul_op || node.op == &linear_op) && is_rounded(node.inputs[0]) &&
-           is_rounded(node.inputs[1]);
+    return is_matmul(node) && is_rounded(node.inputs[0]) && is_rounded(node.inputs[1]);
   }
   // What was rounded, seen through the same views.
   ValueId before_rounding(ValueId id) {
     const Node& node = from_.node(from_.value(id).node);
-    if (node.op == &to_tf32_op) return now(node.inputs[0]);
+    if (computes(*node.op, Unary::to_tf32)) return now(node.inputs[0]);
     const NodeId view = to_.add_copy(from_, node, {before_rounding(node.inputs[0])});
     return to_.node(view).outputs[0];
   }

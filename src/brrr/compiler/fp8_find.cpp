@@ -5,10 +5,12 @@
 #include <set>
 #include <utility>
 
+#include "brrr/ops/binary_tiles.h"
 #include "brrr/ops/fp8.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/product_factors.h"
 #include "brrr/ops/tensor_cores.h"
+#include "brrr/ops/unary_tiles.h"
 
 namespace brrr {
 namespace {
@@ -26,15 +28,22 @@ class Finder {
 
  private:
   const TensorType& type(ValueId id) const { return graph_.type(id); }
-  const Node* maker(ValueId id, const OpDef& op) const {
+  using OpTest = bool (*)(const OpDef& op);
+  static bool is_cast(const OpDef& op) { return op.role == OpRole::cast; }
+  static bool is_copy(const OpDef& op) { return op.role == OpRole::copy; }
+  static bool is_max(const OpDef& op) { return op.fold == Fold::max; }
+  static bool is_mul(const OpDef& op) { return computes(op, Binary::mul); }
+  static bool is_add(const OpDef& op) { return computes(op, Binary::add); }
+  // What makes `id`, where it is a node of such an op.
+  const Node* maker(ValueId id, OpTest is_wanted) const {
     const NodeId node = graph_.value(id).node;
-    return node.valid() && graph_.node(node).op == &op ? &graph_.node(node) : nullptr;
+    return node.valid() && is_wanted(*graph_.node(node).op) ? &graph_.node(node) : nullptr;
   }
-  // The only reader of `id`, where it is a node of this op.
-  const Node* only_reader(ValueId id, const OpDef& op) const {
+  // The only reader of `id`, where it is a node of such an op.
+  const Node* only_reader(ValueId id, OpTest is_wanted) const {
     if (!products_.is_single_use(id)) return nullptr;
     const Node& node = graph_.node(products_.uses(id)[0]);
-    return node.op == &op ? &node : nullptr;
+    return is_wanted(*node.op) ? &node : nullptr;
   }
   size_t index_of(const Node& node) const { return graph_.value(node.outputs[0]).node.index(); }
   bool is_number(ValueId id) const {
@@ -47,11 +56,11 @@ class Finder {
 
   void find_quantized(size_t n) {
     const Node& node = graph_.nodes[n];
-    if (node.op != &cast_op || !is_f8(type(node.outputs[0]).dtype)) return;
-    const Node* const scaled = maker(node.inputs[0], mul_op);
+    if (!is_cast(*node.op) || !is_f8(type(node.outputs[0]).dtype)) return;
+    const Node* const scaled = maker(node.inputs[0], is_mul);
     if (!scaled || !is_number(scaled->inputs[1])) return;
     ValueId x = scaled->inputs[0];
-    if (const Node* const widened = maker(x, cast_op)) x = widened->inputs[0];
+    if (const Node* const widened = maker(x, is_cast)) x = widened->inputs[0];
     if (!quantize_op.dtypes.contains(type(x).dtype) || type(x).shape.empty() ||
         numel(type(x).shape) == 0)
       return;
@@ -63,7 +72,7 @@ class Finder {
 
   // What a copy into order reads, where it is as quickly read from there: in whole chunks.
   ValueId before_copy(ValueId x) const {
-    const Node* const copied = maker(x, copy_op);
+    const Node* const copied = maker(x, is_copy);
     if (!copied) return x;
     constexpr int64_t kChunk = 16;
     const Layout layout = products_.layout_of(copied->inputs[0]);
@@ -79,10 +88,10 @@ class Finder {
   void find_amax(ValueId x, QuantizedFactor& made) {
     for (const NodeId use : products_.uses(x)) {
       const Node& magnitudes = graph_.node(use);
-      if (magnitudes.op != &abs_op) continue;
-      const Node* last = only_reader(magnitudes.outputs[0], max_op);
+      if (!computes(*magnitudes.op, Unary::abs)) continue;
+      const Node* last = only_reader(magnitudes.outputs[0], is_max);
       if (!last || !type(last->outputs[0]).shape.empty()) continue;
-      const Node* const wide = only_reader(last->outputs[0], cast_op);
+      const Node* const wide = only_reader(last->outputs[0], is_cast);
       if (wide && type(wide->outputs[0]).dtype == DType::f32) last = wide;
       const ValueId amax = last->outputs[0];
       const std::vector<NodeId>& readers = products_.uses(amax);
@@ -143,7 +152,7 @@ class Finder {
       const Node& node = graph_.node(graph_.value(id).node);
       if (!node.op->view) break;
       id = node.inputs[0];
-      if (node.op != &view_op) shown = id;
+      if (node.op->role != OpRole::reshape) shown = id;
     }
     const int64_t columns = type(shown).shape.back();
     if (columns > 0 && numel(type(source.x).shape) % columns == 0) source.columns = columns;
@@ -161,7 +170,7 @@ class Finder {
     }
     const std::optional<Layout> shown = layout_of(view.inputs[0], turned);
     if (!shown) return {};
-    if (view.op == &view_op) return try_view_layout(*shown, type(id).shape);
+    if (view.op->role == OpRole::reshape) return try_view_layout(*shown, type(id).shape);
     return view.op->view(*shown, view.attrs);
   }
 
@@ -169,14 +178,14 @@ class Finder {
   void add(size_t n, ScaledProduct made) {
     made.result = made.product.result;
     size_t last = n;
-    const Node* const scaled = only_reader(made.result, mul_op);
-    const Node* const scales = scaled ? maker(other(*scaled, made.result), mul_op) : nullptr;
+    const Node* const scaled = only_reader(made.result, is_mul);
+    const Node* const scales = scaled ? maker(other(*scaled, made.result), is_mul) : nullptr;
     if (scales && is_number(scales->inputs[0]) && is_number(scales->inputs[1])) {
       made.scales = scales->inputs;
       made.result = scaled->outputs[0];
       last = index_of(*scaled);
       add_bias(made, last);
-      const Node* const rounded = only_reader(made.result, cast_op);
+      const Node* const rounded = only_reader(made.result, is_cast);
       if (rounded && quantize_op.dtypes.contains(type(rounded->outputs[0]).dtype)) {
         made.result = rounded->outputs[0];
         last = index_of(*rounded);
@@ -186,7 +195,7 @@ class Finder {
   }
 
   void add_bias(ScaledProduct& made, size_t& last) const {
-    const Node* const sum = only_reader(made.result, add_op);
+    const Node* const sum = only_reader(made.result, is_add);
     if (!sum) return;
     const ValueId bias = other(*sum, made.result);
     const Shape& shape = type(made.result).shape;

@@ -66,7 +66,7 @@ bool is_tileable(const Graph& graph, const Node& node) {
   const auto packed = [&](ValueId id) { return is_packed(graph.type(id).dtype); };
   if (std::any_of(node.inputs.begin(), node.inputs.end(), packed) || packed(node.outputs[0]))
     return false;
-  return node.op->tiles != nullptr || node.op->name == "cast" || node.op->name == "copy";
+  return has_tiles(*node.op);
 }
 
 Streams declared_streams(const Graph&, const Node& node) { return node.op->streams; }

@@ -3,12 +3,9 @@
 #include <algorithm>
 
 #include "brrr/compiler/fuse.h"
-#include "brrr/ops/op_list.h"
 
 namespace brrr {
 namespace {
-
-bool is_product(const Node& node) { return node.op == &matmul_op || node.op == &linear_op; }
 
 class HeadFinder {
  public:
@@ -52,7 +49,7 @@ class HeadFinder {
     while (has_wide_shape(id) && graph_.value(id).node.valid()) {
       const NodeId maker = graph_.value(id).node;
       const Node& node = graph_.node(maker);
-      if (is_product(node)) return maker.index();
+      if (is_matmul(node)) return maker.index();
       if (!node.op->view && !is_tileable(graph_, node)) return {};
       const auto next = std::find_if(node.inputs.begin(), node.inputs.end(),
                                      [&](ValueId input) { return has_wide_shape(input); });
@@ -79,12 +76,13 @@ class HeadFinder {
   bool add(size_t n) {
     const Node& node = graph_.nodes[n];
     if (node.op->view) return joins(n, view_of(node));
-    if (is_product(node)) return joins(n, product_of(node));
-    if (node.op == &cross_entropy_op)
+    if (is_matmul(node)) return joins(n, product_of(node));
+    if (node.op->role == OpRole::cross_entropy)
       return joins(n, has_row_columns(node) ? HeadValue::rows : HeadValue::none);
-    if (node.op == &cross_entropy_backward_op)
+    if (node.op->role == OpRole::cross_entropy_backward)
       return joins(n, has_row_columns(node) ? HeadValue::wide : HeadValue::none);
-    if (node.op == &sum_op || node.op == &max_op) return joins(n, reduction_of(node));
+    if (node.op->fold == Fold::sum || node.op->fold == Fold::max)
+      return joins(n, reduction_of(node));
     if (is_tileable(graph_, node) && is_row_by_row(node)) return joins(n, HeadValue::wide);
     return false;
   }
@@ -92,7 +90,7 @@ class HeadFinder {
   HeadValue view_of(const Node& node) const {
     const ValueId input = node.inputs[0], shown = node.outputs[0];
     if (of(input) != HeadValue::wide) return HeadValue::none;
-    if (node.op == &transpose_op && type(input).shape.size() == 2 &&
+    if (node.op->role == OpRole::transpose && type(input).shape.size() == 2 &&
         node.attrs.integer("a") != node.attrs.integer("b"))
       return HeadValue::turned;
     const bool is_reshape =
@@ -117,7 +115,7 @@ class HeadFinder {
                                      [&](ValueId id) { return of(id) != HeadValue::none; }))
       return HeadValue::none;
     if (a == HeadValue::wide && b == HeadValue::none) return HeadValue::rows;
-    if (node.op != &matmul_op || x.size() != 2) return HeadValue::none;
+    if (node.op->role != OpRole::matmul || x.size() != 2) return HeadValue::none;
     if (a == HeadValue::turned && b == HeadValue::none) return HeadValue::sum;
     return a == HeadValue::none && b == HeadValue::wide ? HeadValue::sum : HeadValue::none;
   }
@@ -131,7 +129,7 @@ class HeadFinder {
     if (of(input) != HeadValue::wide || node.attrs.flag("keep_dims") ||
         !(keeps_last || axes == rank))
       return HeadValue::none;
-    if (node.op == &max_op) return HeadValue::largest;
+    if (node.op->fold == Fold::max) return HeadValue::largest;
     // Terms in 16 bits would be rounded once for every chunk.
     const DType dtype = type(node.outputs[0]).dtype;
     return dtype == DType::f32 || dtype == DType::f64 ? HeadValue::sum : HeadValue::none;
@@ -187,8 +185,9 @@ std::optional<Head> find_head(const Graph& graph, size_t cross_entropy) {
 std::optional<int> row_axis(const Graph& graph, const Head& head, const Node& node, int input) {
   const bool is_made_here = head.of(node.inputs[input]) != HeadValue::none;
   if (is_made_here) return {};
-  if (node.op == &cross_entropy_op || node.op == &cross_entropy_backward_op) return 0;
-  if (!is_product(node)) return {};
+  const OpRole role = node.op->role;
+  if (role == OpRole::cross_entropy || role == OpRole::cross_entropy_backward) return 0;
+  if (!is_matmul(node)) return {};
   const HeadValue result = head.of(node.outputs[0]);
   if (result == HeadValue::wide && input == 0) return 0;  // the operand of the head
   if (result != HeadValue::sum) return {};

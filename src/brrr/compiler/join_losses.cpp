@@ -35,11 +35,12 @@ class LossJoiner {
   // The node at n as the gradient of a loss that nobody has read until then.
   std::optional<Replacement> join_at(size_t n) const {
     const Node& backward = graph_.nodes[n];
-    if (backward.op != &cross_entropy_backward_op || backward.inputs.size() != 4) return {};
+    if (backward.op->role != OpRole::cross_entropy_backward || backward.inputs.size() != 4)
+      return {};
     const NodeId maker = graph_.value(backward.inputs[2]).node;
     if (!maker.valid()) return {};
     const Node& forward = graph_.node(maker);
-    if (forward.op != &cross_entropy_op || forward.inputs[0] != backward.inputs[0] ||
+    if (forward.op->role != OpRole::cross_entropy || forward.inputs[0] != backward.inputs[0] ||
         forward.inputs[1] != backward.inputs[1] || forward.attrs != backward.attrs)
       return {};
     const ValueId losses = forward.outputs[0], totals = forward.outputs[1];

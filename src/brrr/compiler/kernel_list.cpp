@@ -5,7 +5,6 @@
 
 #include "brrr/compiler/plan_memory.h"
 #include "brrr/graph/repeat.h"
-#include "brrr/ops/op_list.h"
 
 namespace brrr {
 
@@ -83,7 +82,7 @@ bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
   if (kernel.program || kernel.op->tiles) return true;
   const auto [over, made] = kernel.op->overwrites;
   if (over >= 0) return static_cast<int>(input) == over && static_cast<int>(output) == made;
-  return kernel.op == &repeat_op &&
+  return kernel.role() == OpRole::repeat &&
          static_cast<int>(input) == repeat_node(kernel.attrs).initial_of(static_cast<int>(output));
 }
 

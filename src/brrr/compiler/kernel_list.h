@@ -97,6 +97,8 @@ struct Kernel {
   std::vector<KernelPart> parts;
   std::shared_ptr<const GeneratedKernel>
       generated;  // on a GPU: how it runs, unless by its op's kernel
+
+  OpRole role() const { return op ? op->role : OpRole::none; }
 };
 
 // A member with its operands, as if it ran alone.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "brrr/ops/op_list.h"
-
 namespace brrr {
 namespace {
 
@@ -29,10 +27,10 @@ class LandingFinder {
 
   Landings run() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (graph_.nodes[n].op == &concat_op && is_alone_[n]) try_join(n);
+      if (graph_.nodes[n].op->role == OpRole::concat && is_alone_[n]) try_join(n);
     }
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (graph_.nodes[n].op == &copy_op && is_alone_[n]) try_order(graph_.nodes[n]);
+      if (graph_.nodes[n].op->role == OpRole::copy && is_alone_[n]) try_order(graph_.nodes[n]);
     }
     return std::move(found_);
   }

@@ -8,7 +8,6 @@
 #include "brrr/compiler/landing.h"
 #include "brrr/compiler/lower_results.h"
 #include "brrr/compiler/region_ends.h"
-#include "brrr/ops/op_list.h"
 
 namespace brrr {
 namespace {
@@ -87,7 +86,7 @@ class Lowering {
                                           source.dtype};
       return;
     }
-    if (first.op == &copy_op && region.nodes.size() == 1 &&
+    if (first.op->role == OpRole::copy && region.nodes.size() == 1 &&
         where(first.inputs[0]).layout.is_contiguous()) {
       OperandRef source = where(first.inputs[0]);  // values never change: no copy
       const int64_t offset = source.layout.offset;
@@ -142,7 +141,7 @@ class Lowering {
   // Of a program over `shape`.
   int add_input(Kernel& kernel, ValueId id, const Shape& shape) const {
     const NodeId maker = graph_.value(id).node;
-    if (options_.generated && maker.valid() && graph_.node(maker).op == &place_slice_op) {
+    if (options_.generated && maker.valid() && graph_.node(maker).op->role == OpRole::place_slice) {
       if (const std::optional<OperandRef> placed = placed_operand(graph_.node(maker), shape)) {
         kernel.inputs.push_back(*placed);
         kernel.cost.bytes_read += bytes_of(graph_.node(maker).inputs[0]);
@@ -202,7 +201,7 @@ class Lowering {
     }
     std::erase_if(list_.kernels, [&](const Kernel& kernel) {
       const bool is_optional =
-          kernel.op == &number_op || kernel.op == &full_op || kernel.op == &place_slice_op;
+          kernel.op && (is_constant(*kernel.op) || kernel.role() == OpRole::place_slice);
       if (!is_optional || read.count(kernel.outputs[0].buffer.value)) return false;
       list_.buffers[kernel.outputs[0].buffer.index()].bytes = 0;
       return true;

@@ -3,7 +3,7 @@
 
 #include "brrr/compiler/precision_rewriter.h"
 #include "brrr/graph/repeat.h"
-#include "brrr/ops/op_list.h"
+#include "brrr/ops/binary_tiles.h"
 
 namespace brrr {
 
@@ -41,7 +41,8 @@ void PrecisionRewriter::find_scaled_sums() {
     const auto& readers = uses[sum.before.index()];
     if (!maker.valid() || readers.size() != 1 || readers[0] != maker) continue;
     const Node& node = from_.node(maker);
-    if (node.op != &add_op || node.phase != Phase::update || !uses[sum.after.index()].empty())
+    if (!computes(*node.op, Binary::add) || node.phase != Phase::update ||
+        !uses[sum.after.index()].empty())
       continue;
     const ValueId part = node.inputs[node.inputs[0] == sum.before ? 1 : 0];
     if (flow_.is_gradient(part)) scaled_sums_.insert(sum.after);

@@ -64,7 +64,7 @@ ValueId PrecisionRewriter::make_form(ValueId id, const Node* maker, Form form) {
       return given;
     const int state = is_body() ? -1 : state_of(id);
     if (state >= 0 && !is_written_forward(state)) return low_copy(state, dtype);
-    if (maker && maker->op == &full_op)
+    if (maker && maker->op->role == OpRole::full)
       return to_.add(full_op, {}, with_attr(maker->attrs, {"dtype", dtype}));
   }
   return to_form(get(id, form == Form::rounded_bf16 ? Form::bf16 : stored), form);

@@ -66,9 +66,8 @@ Attrs PrecisionRewriter::round_factors(const Node& node, const PrecisionRule& ru
                                        ValueIds& inputs, const Attrs& attrs) {
   if (options_.matmul == MatmulPrecision::ieee || rule.factors == 0 || !is_float_call(node))
     return attrs;
-  const bool product = node.op == &matmul_op || node.op == &linear_op;
   const Form form = options_.matmul == MatmulPrecision::tf32 ? Form::tf32
-                    : product                                ? Form::bf16
+                    : is_matmul(node)                        ? Form::bf16
                                                              : Form::rounded_bf16;
   for (int i = 0; i < inputs.size(); ++i) {
     if (rule.is_factor(i)) inputs[i] = read(node, node.inputs[i], form);

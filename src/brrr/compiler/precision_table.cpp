@@ -2,90 +2,42 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "brrr/base/join_names.h"
 
 namespace brrr {
 namespace {
 
-constexpr PrecisionRule kRules[] = {
-    {.ops = "matmul|linear",
-     .phase = Phase::update,
-     .take = Take::wide,
-     .factors = 0b11,
-     .reason = "the update works on f32 masters, gradients and state"},
-    {.phase = Phase::update,
-     .take = Take::wide,
-     .reason = "the update works on f32 masters, gradients and state"},
-    {.ops = "matmul|linear",
-     .take = Take::low,
-     .factors = 0b11,
-     .stores_sums = true,
-     .takes_fp8 = true,
-     .reason =
-         "tensor cores multiply low operands and add in f32; weight gradients keep the f32 sum"},
-    {.ops = "attention",
-     .take = Take::low,
-     .factors = 0b111,
-     .reason = "products of low operands; scores, softmax and logsumexp are f32 inside"},
-    {.ops = "attention_backward",
-     .take = Take::low,
-     .factors = 0b100111,
-     .wide_inputs = 0b1010000,
-     .reason = "as attention; the logsumexp and its gradient are f32"},
-    {.kind = OpKind::contraction,
-     .take = Take::low,
-     .reason = "products of low operands, added in f32"},
-    {.ops = "layer_norm",
-     .take = Take::stored,
-     .wide_inputs = 0b110,
-     .reason = "f32 inside, f32 weights and statistics; the rows as they are stored"},
-    {.ops = "rms_norm",
-     .take = Take::stored,
-     .wide_inputs = 0b10,
-     .reason = "f32 inside, f32 weights and statistics; the rows as they are stored"},
-    {.ops = "layer_norm_backward",
-     .take = Take::stored,
-     .wide_inputs = 0b1110,
-     .reason = "f32 inside; gradients of weights are f32"},
-    {.ops = "rms_norm_backward",
-     .take = Take::stored,
-     .wide_inputs = 0b110,
-     .reason = "f32 inside; gradients of weights are f32"},
-    {.ops = "cross_entropy",
-     .take = Take::stored,
-     .reason = "f32 inside and f32 losses; logits as they are stored"},
-    {.ops = "cross_entropy_backward",
-     .take = Take::stored,
-     .wide_inputs = 0b11100,
-     .reason = "f32 inside; logits as they are stored"},
-    {.ops = "classifier",
-     .take = Take::stored,
-     .wide_inputs = 0b100,
-     .reason = "f32 inside and f32 losses; logits as they are stored"},
-    {.ops = "draw_tokens",
-     .take = Take::stored,
-     .wide_inputs = 0b10,
-     .reason = "f64 inside; logits as they are stored, settings with all their digits"},
-    {.ops = "cast", .take = Take::stored, .reason = "the model asked for this dtype"},
-    {.ops = "embedding", .take = Take::table, .reason = "rounding a row and taking it commute"},
-    {.ops = "max|min|argmax|argmin|any|all|softmax*|log_softmax*",
-     .take = Take::follow,
-     .reason = "exact in every type, or f32 inside"},
-    {.ops = "nll|cumsum", .take = Take::wide, .reason = "losses and sums are f32"},
-    {.kind = OpKind::reduce,
-     .take = Take::wide,
-     .reason = "sums are f32, and so are their results"},
-    {.take = Take::follow,
-     .reason = "activations between kernels are low; chains that only f32 readers see stay f32"}};
+// The update works in f32 whatever the op says: its factors are those of a matmul, and no other op has any there.
+constexpr std::string_view kUpdateReason = "the update works on f32 masters, gradients and state";
+constexpr PrecisionRule kUpdateMatmul{.take = Take::wide, .factors = 0b11, .reason = kUpdateReason};
+constexpr PrecisionRule kUpdate{.take = Take::wide, .reason = kUpdateReason};
 
-bool names_op(std::string_view ops, std::string_view name) {
-  if (ops.empty()) return true;
-  while (!ops.empty()) {
-    const size_t end = std::min(ops.find('|'), ops.size());
-    if (matches_pattern(ops.substr(0, end), name)) return true;
-    ops.remove_prefix(std::min(end + 1, ops.size()));
+// Of ops that say nothing.
+constexpr PrecisionRule kContraction{.take = Take::low,
+                                     .reason = "products of low operands, added in f32"};
+constexpr PrecisionRule kReduction{.take = Take::wide,
+                                   .reason = "sums are f32, and so are their results"};
+constexpr PrecisionRule kAnyOther{
+    .take = Take::follow,
+    .reason = "activations between kernels are low; chains that only f32 readers see stay f32"};
+
+// The rules that ops declare, each with the names of those ops, in the order of the list of ops.
+std::vector<PrecisionRow> declared_rows() {
+  std::vector<PrecisionRow> rows;
+  for (const OpDef* op : all_ops()) {
+    if (!op->precision) continue;
+    const auto known = std::find_if(rows.begin(), rows.end(), [&](const PrecisionRow& row) {
+      return row.rule == op->precision;
+    });
+    if (known == rows.end()) {
+      rows.push_back({.ops = std::string(op->name), .rule = op->precision});
+    } else {
+      known->ops += join_text("|", op->name);
+    }
   }
-  return false;
+  return rows;
 }
 
 std::string bits_text(uint32_t bits) {
@@ -145,16 +97,28 @@ std::string_view take_name(Take take) {
   return names[static_cast<size_t>(take)];
 }
 
-std::span<const PrecisionRule> precision_rules() { return kRules; }
-
 const PrecisionRule& find_precision_rule(const Node& node) {
-  for (const PrecisionRule& rule : kRules) {
-    if (rule.phase && *rule.phase != node.phase) continue;
-    if (rule.kind && *rule.kind != node.op->kind) continue;
-    if (names_op(rule.ops, node.op->name)) return rule;
+  if (node.phase == Phase::update) return is_matmul(*node.op) ? kUpdateMatmul : kUpdate;
+  if (node.op->precision) return *node.op->precision;
+  switch (node.op->kind) {
+    case OpKind::contraction: return kContraction;
+    case OpKind::reduce: return kReduction;
+    default: return kAnyOther;
   }
-  invariant(false, "the last precision rule fits every node");
-  return kRules[0];
+}
+
+std::vector<PrecisionRow> precision_rows() {
+  std::string matmuls;
+  for (const OpDef* op : all_ops()) {
+    if (is_matmul(*op)) matmuls += join_text(matmuls.empty() ? "" : "|", op->name);
+  }
+  std::vector<PrecisionRow> rows{{.ops = matmuls, .phase = Phase::update, .rule = &kUpdateMatmul},
+                                 {.phase = Phase::update, .rule = &kUpdate}};
+  for (PrecisionRow& row : declared_rows()) rows.push_back(std::move(row));
+  rows.push_back({.kind = OpKind::contraction, .rule = &kContraction});
+  rows.push_back({.kind = OpKind::reduce, .rule = &kReduction});
+  rows.push_back({.rule = &kAnyOther});
+  return rows;
 }
 
 DType low_dtype(Precision precision) {
@@ -177,9 +141,10 @@ std::string to_text(const PrecisionOptions& options) {
     out += fmt::format("{:<50} {:<12} {:<9} {:<7} {:<8} {:<5} {}\n", cells...);
   };
   add_row("ops", "kind", "phase", "takes", "f32 in", "fp8", "because");
-  for (const PrecisionRule& rule : kRules) {
-    add_row(rule.ops.empty() ? "*" : rule.ops, rule.kind ? kind_name(*rule.kind) : "*",
-            rule.phase ? phase_name(*rule.phase) : "*", take_name(rule.take),
+  for (const PrecisionRow& row : precision_rows()) {
+    const PrecisionRule& rule = *row.rule;
+    add_row(row.ops.empty() ? "*" : row.ops, row.kind ? kind_name(*row.kind) : "*",
+            row.phase ? phase_name(*row.phase) : "*", take_name(rule.take),
             bits_text(rule.wide_inputs), rule.takes_fp8 ? bits_text(rule.factors) : "-",
             rule.reason);
   }

@@ -2,7 +2,6 @@
 
 #include "brrr/compiler/fuse.h"
 #include "brrr/ops/epilogue.h"
-#include "brrr/ops/op_list.h"
 
 namespace brrr {
 namespace {
@@ -44,15 +43,14 @@ ValueId ProductGraph::sole_source(ValueId id) const {
 
 std::optional<Product> ProductGraph::product_at(size_t n) const {
   const Node& node = graph_.nodes[n];
-  const bool is_linear = node.op == &linear_op, is_matmul = node.op == &matmul_op;
-  if (!is_linear && !is_matmul) return {};
+  if (!is_matmul(node)) return {};
   if (type(node.inputs[0]).shape.size() < 2 || type(node.inputs[1]).shape.size() != 2) return {};
   return Product{.node = NodeId(n),
                  .a = node.inputs[0],
                  .b = node.inputs[1],
                  .bias = node.inputs.size() == 3 ? node.inputs[2] : ValueId(),
                  .result = node.outputs[0],
-                 .transposed = is_linear};
+                 .transposed = node.op->role == OpRole::linear};
 }
 
 Layout ProductGraph::layout_of(ValueId id) const {

@@ -20,7 +20,7 @@ Tensor widened(const Tensor& x) {
 
 // What the node would give without low types: its op on f32 operands.
 Tensors wide_results(const Node& node, const Tensors& operands) {
-  if (node.op == &cast_op) return {widened(operands[0])};
+  if (node.op->role == OpRole::cast) return {widened(operands[0])};
   Tensors wide;
   for (const Tensor& x : operands) wide.push_back(widened(x));
   Attrs attrs;
@@ -29,7 +29,7 @@ Tensors wide_results(const Node& node, const Tensors& operands) {
     attrs.add(is_dtype ? Attr{attr.name, DType::f32} : attr);
   }
   // Its kernels write 8 bits alone.
-  if (node.op == &quantize_op) return node.op->compose({wide, attrs});
+  if (node.op->role == OpRole::quantize) return node.op->compose({wide, attrs});
   return call_op(*node.op, wide, attrs);
 }
 
@@ -72,7 +72,7 @@ RangeLosses count_range_losses(const Graph& graph, std::span<const Tensor> input
                       : node.phase == Phase::update ? losses.update
                                                     : losses.forward;
     const int count =
-        node.op == &quantize_op ? 1 : made.size();  // its results are the same numbers
+        node.op->role == OpRole::quantize ? 1 : made.size();  // its results are the same numbers
     for (int i = 0; i < count; ++i) {
       if (is_low(made[i])) part += compare(made[i], exact[i]);
     }

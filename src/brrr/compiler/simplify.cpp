@@ -68,14 +68,15 @@ class Simplifier {
   // Not so a copy: it gives elements that lie in order to whoever needs them so. `lower` drops it where
   // they do already.
   bool changes_nothing(const Node& node) const {
-    return node.op->name == "cast" && from_.type(node.inputs[0]) == from_.type(node.outputs[0]);
+    return node.op->role == OpRole::cast &&
+           from_.type(node.inputs[0]) == from_.type(node.outputs[0]);
   }
 
   // The value that this cast gives back: one that was widened without loss and is narrowed again.
   ValueId cast_back_to(const Node& node, const ValueIds& inputs) const {
-    if (node.op->name != "cast") return {};
+    if (node.op->role != OpRole::cast) return {};
     const NodeId maker = to_.value(inputs[0]).node;
-    if (!maker.valid() || to_.node(maker).op->name != "cast") return {};
+    if (!maker.valid() || to_.node(maker).op->role != OpRole::cast) return {};
     const ValueId source = to_.node(maker).inputs[0];
     const TensorType &narrow = to_.type(source), &wide = to_.type(inputs[0]);
     const bool lossless = is_float(narrow.dtype) && is_float(wide.dtype) &&

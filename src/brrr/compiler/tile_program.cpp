@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "brrr/ops/op_list.h"
 #include "brrr/tensor/element.h"
 
 namespace brrr {
@@ -30,7 +29,7 @@ TileLiteral literal_of(const Graph& graph, ValueId id, int slot, ComputeType typ
         type == ComputeType::f32 ? convert_element<float>(held) : convert_element<double>(held);
   };
   const DType dtype = graph.type(node->outputs[0]).dtype;
-  if (node->op == &number_op && dtype != DType::f64) {
+  if (node->op->role == OpRole::number && dtype != DType::f64) {
     set(node->attrs.integer("value"));
   } else {
     visit_dtype(dtype,
@@ -44,7 +43,7 @@ TileLiteral literal_of(const Graph& graph, ValueId id, int slot, ComputeType typ
 const Node* constant_behind(const Graph& graph, ValueId id) {
   while (graph.value(id).node.valid()) {
     const Node& node = graph.node(graph.value(id).node);
-    if (node.op == &number_op || node.op == &full_op) return &node;
+    if (is_constant(*node.op)) return &node;
     if (!node.op->view) return nullptr;
     id = node.inputs[0];
   }

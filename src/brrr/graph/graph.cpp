@@ -71,13 +71,13 @@ TensorTypes infer_types(const OpDef& op, const Attrs& attrs, std::span<const Ten
 }
 
 TensorTypes infer_types(const Graph& graph, const Node& node) {
-  if (node.op == &repeat_op) return infer_repeat(graph, node);
+  if (node.op->role == OpRole::repeat) return infer_repeat(graph, node);
   const TypeRefs refs = refs_to(graph, node.inputs);
   return node.op->infer({*node.op, refs, node.attrs});
 }
 
 Cost cost_of(const Graph& graph, const Node& node) {
-  if (node.op == &repeat_op) return cost_of_repeat(node);
+  if (node.op->role == OpRole::repeat) return cost_of_repeat(node);
   const TypeRefs refs = refs_to(graph, node.inputs);
   TensorTypes outputs;
   for (ValueId id : node.outputs) outputs.push_back(graph.type(id));

@@ -56,6 +56,8 @@ struct Node {
   std::shared_ptr<const Graph> body;  // of repeat_op, none for every other op
 };
 
+inline bool is_matmul(const Node& node) { return is_matmul(*node.op); }
+
 struct StateSlot {
   std::string name;
   ValueId before;

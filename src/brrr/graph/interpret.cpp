@@ -76,8 +76,9 @@ Interpreted interpret(const Graph& graph, std::span<const Tensor> inputs,
   for (const Node& node : graph.nodes) {
     Tensors operands;
     for (ValueId id : node.inputs) operands.push_back(values[id.index()]);
-    const Tensors results = node.op == &repeat_op ? interpret_repeat(node, operands, observe)
-                                                  : call_op(*node.op, operands, node.attrs);
+    const Tensors results = node.op->role == OpRole::repeat
+                                ? interpret_repeat(node, operands, observe)
+                                : call_op(*node.op, operands, node.attrs);
     for (int i = 0; i < results.size(); ++i) values[node.outputs[i].index()] = results[i];
     if (observe) observe(node, operands, results);
   }

@@ -43,6 +43,32 @@ std::string_view kind_name(OpKind kind) {
   return names[static_cast<size_t>(kind)];
 }
 
+std::string_view role_name(OpRole role) {
+  switch (role) {
+    case OpRole::none: return "none";
+    case OpRole::matmul: return "matmul";
+    case OpRole::linear: return "linear";
+    case OpRole::matmul_epilogue: return "matmul_epilogue";
+    case OpRole::attention: return "attention";
+    case OpRole::attention_backward: return "attention_backward";
+    case OpRole::cross_entropy: return "cross_entropy";
+    case OpRole::cross_entropy_backward: return "cross_entropy_backward";
+    case OpRole::cast: return "cast";
+    case OpRole::copy: return "copy";
+    case OpRole::quantize: return "quantize";
+    case OpRole::reshape: return "reshape";
+    case OpRole::transpose: return "transpose";
+    case OpRole::concat: return "concat";
+    case OpRole::place_slice: return "place_slice";
+    case OpRole::scatter_add: return "scatter_add";
+    case OpRole::embedding_backward: return "embedding_backward";
+    case OpRole::full: return "full";
+    case OpRole::number: return "number";
+    case OpRole::repeat: return "repeat";
+  }
+  return "none";
+}
+
 Cost& Cost::operator+=(const Cost& other) {
   flops += other.flops;
   bytes_read += other.bytes_read;

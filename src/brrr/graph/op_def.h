@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "brrr/graph/kernel_call.h"
+#include "brrr/graph/op_precision.h"
 
 namespace brrr {
 
@@ -24,6 +25,48 @@ enum class OpKind : uint8_t {
   other
 };
 std::string_view kind_name(OpKind kind);
+
+// What passes take an op for. They ask for the role and never for the op itself, so one from outside the tree is treated
+// as brrr's own. An op with a role has the operands, attributes and results that the line of the role promises; what a
+// line leaves open no pass relies on.
+enum class OpRole : uint8_t {
+  none,
+
+  // Products. Passes may add the attributes "dtype" (f32: sums of factors in 16 bits are stored as they are) and "tf32"
+  // (f32 factors are multiplied by their upper bits).
+  matmul,           // a [..., m, k], b [..., k, n] -> a @ b
+  linear,           // x [..., k], weight [n, k], perhaps bias [n] -> x @ weight^T + bias
+  matmul_epilogue,  // a [..., m, k], b [k, n], others -> a @ b with more done in its kernel, others
+
+  // q [batch, heads, positions, size], k and v [batch, heads, keys, size]; the attribute "scale"
+  attention,           // q, k, v, others -> out, logsumexp
+  attention_backward,  // q, k, v, out, logsumexp, dout, dlogsumexp, others -> dq, dk, dv
+
+  // Each row is computed without the others. logits [rows, classes], everything else [rows]
+  cross_entropy,           // logits, targets -> losses, logsumexp
+  cross_entropy_backward,  // logits, targets, logsumexp, dlosses, perhaps dlogsumexp -> dlogits
+
+  // Elements in another dtype or another place.
+  cast,         // x; "dtype"
+  copy,         // x -> x in order
+  quantize,     // x, scale -> x * scale in 8 bits, its transpose, or both; composed also in f32
+  reshape,      // a view of x by "shape"
+  transpose,    // a view of x with the axes "a" and "b" exchanged
+  concat,       // any number of parts -> one after another along "axis"
+  place_slice,  // x -> zeros of "shape" with x at "range" (start, stop, step) of "axis"
+  scatter_add,  // x, index, source -> x, and source added where the index says along "axis"
+  embedding_backward,  // dy [..., width], ids [...] -> the gradient of the table
+
+  // Constants: no operands, the same in every run.
+  full,    // "shape", "dtype", "device"; every element is "value", a float
+  number,  // one element, "value": a float in f64, an integer in other dtypes
+
+  repeat,  // runs the body of its node; operands and attributes are in graph/repeat.h
+};
+std::string_view role_name(OpRole role);
+
+// How a reduction joins the elements over "axes", which stay as axes of one element with "keep_dims".
+enum class Fold : uint8_t { none, sum, mean, product, max, min };
 
 // Shape and dtype of an operand without owning them.
 struct TypeRef {
@@ -118,12 +161,16 @@ struct ScalarFunction {
   enum class Family : uint8_t { none, unary, binary, activation_backward };
   Family family = Family::none;
   uint8_t row = 0;
+  bool operator==(const ScalarFunction&) const = default;
 };
 
 struct OpDef {
   std::string_view name;
   std::string_view formula;  // one line for people: "y = x / (1 + exp(-x))"
   OpKind kind = OpKind::other;
+  OpRole role = OpRole::none;
+  Fold fold = Fold::none;
+  const PrecisionRule* precision = nullptr;  // null: by the kind
   DTypeSet dtypes = kFloats;      // what the main operands may be; `infer` refuses the others
   int64_t flops_per_element = 1;  // of the output, for the default cost
 
@@ -146,6 +193,8 @@ struct OpDef {
       nullptr;  // bytes of scratch; operands may have no data yet
   Streams streams;
   Overwrites overwrites;
+  // The last operand, which may be left out: it has the type of result 0 and is added to it. -1: the op takes none.
+  int addend = -1;
   // Elementwise: one element as an expression of x0, x1, ... in C++, for backends that generate kernels.
   std::string (*expression)(const Attrs& attrs, ComputeType type) = nullptr;
   ScalarFunction function;
@@ -154,6 +203,23 @@ struct OpDef {
   double tolerance =
       1;  // multiplies the sweep's tolerance where an op needs more room, with reason
 };
+
+// a @ b in either form of the second operand.
+inline bool is_matmul(const OpDef& op) {
+  return op.role == OpRole::matmul || op.role == OpRole::linear;
+}
+// q, k and v first, forward or backward.
+inline bool is_attention(const OpDef& op) {
+  return op.role == OpRole::attention || op.role == OpRole::attention_backward;
+}
+// "value" everywhere; how it is stored differs.
+inline bool is_constant(const OpDef& op) {
+  return op.role == OpRole::full || op.role == OpRole::number;
+}
+// One element of the result for each of the operands: such ops fuse into programs of tiles.
+inline bool has_tiles(const OpDef& op) {
+  return op.tiles != nullptr || op.role == OpRole::cast || op.role == OpRole::copy;
+}
 
 // The type of an elementwise result by PyTorch's promotion rules, and the broadcast shape.
 DType promote_types(std::span<const TypeRef> operands);

@@ -261,7 +261,8 @@ class Parser {
     }
     const bool has_body = line.take("[");
     if (!line.at_end()) line.refuse("the line goes on where it should end");
-    if (has_body != (op == &repeat_op)) line.refuse("repeat, and no other op, has a body");
+    if (has_body != (op->role == OpRole::repeat))
+      line.refuse("repeat, and no other op, has a body");
     if (depth_ == kMaxDepth) line.refuse("bodies are nested more than ", kMaxDepth, " deep");
 
     std::vector<TensorType> types;

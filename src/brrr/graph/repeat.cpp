@@ -5,6 +5,7 @@ namespace brrr {
 const OpDef repeat_op{.name = "repeat",
                       .formula = "states after `count` runs of the body",
                       .kind = OpKind::other,
+                      .role = OpRole::repeat,
                       .dtypes = kAnyDType};
 
 RepeatNode repeat_node(const Attrs& attrs) {

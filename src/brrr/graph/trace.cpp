@@ -173,7 +173,7 @@ void Tracer::record_write(const OpDef& op, std::span<const Tensor> inputs, const
   ValueIds ids;
   for (const Tensor& input : inputs) ids.push_back(value_of(input));
   ValueId value;
-  const bool plain_copy = &op == &basic_ops().copy && type.shape == target.shape() &&
+  const bool plain_copy = op.role == OpRole::copy && type.shape == target.shape() &&
                           inputs[0].layout() == base_of(inputs[0]).layout;
   if (plain_copy) {
     value = ids[0];  // a functional graph needs no copy to give a value another name

@@ -1,5 +1,4 @@
 // The part of the tracer that opens and closes the bodies of repeats.
-#include "brrr/graph/basic_ops.h"
 #include "brrr/graph/repeat.h"
 #include "brrr/graph/trace.h"
 
@@ -46,12 +45,11 @@ int64_t Tracer::largest_count(const Frame& body) {
   const int64_t slices = body.sliced.empty() ? 0 : body.sliced[0].dim(0);
   if (const NodeId maker = graph().value(count).node; maker.valid()) {
     const Node& node = graph().node(maker);
-    const bool is_full = node.op == &basic_ops().full;
-    check(is_full || node.op == &basic_ops().number,
-          "repeat: the count must be known before the program starts; ",
+    check(is_constant(*node.op), "repeat: the count must be known before the program starts; ",
           "pass it as an input of the compiled function, or as a number");
-    const int64_t value =
-        is_full ? static_cast<int64_t>(node.attrs.number("value")) : node.attrs.integer("value");
+    const int64_t value = node.op->role == OpRole::full
+                              ? static_cast<int64_t>(node.attrs.number("value"))
+                              : node.attrs.integer("value");
     check(value >= 0 && (body.sliced.empty() || value <= slices), "repeat: ", value,
           " iterations, and there are ", slices, " slices");
     return body.sliced.empty() ? value : slices;

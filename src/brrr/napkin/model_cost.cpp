@@ -5,7 +5,6 @@
 #include <set>
 
 #include "brrr/napkin/model_limits.h"
-#include "brrr/ops/op_list.h"
 #include "brrr/runtime/stages.h"
 #include "brrr/train/parts.h"
 
@@ -51,7 +50,7 @@ constexpr double StepCost::*kFields[] = {&StepCost::products,
 
 // Biases add a FLOP an element to a linear op; by convention a product is 2 m n k.
 double product_flops(const Graph& graph, const Node& node) {
-  if (node.op == &linear_op) {
+  if (node.op->role == OpRole::linear) {
     const Shape& weight = graph.type(node.inputs[1]).shape;
     return 2.0 * static_cast<double>(numel(graph.type(node.outputs[0]).shape) * weight[1]);
   }
@@ -74,7 +73,8 @@ void add_product_tensors(const Graph& graph, StepCost& cost) {
     ++cost.product_tensors;
   };
   for (const Node& node : graph.nodes) {
-    const bool is_product = node.op->kind == OpKind::contraction && node.op != &attention_op;
+    const bool is_product =
+        node.op->kind == OpKind::contraction && node.op->role != OpRole::attention;
     if (!is_product || node.phase != Phase::forward) continue;
     add(node.inputs[0], cost.product_operands), add(node.inputs[1], cost.product_operands);
     add(node.outputs[0], cost.product_results);
@@ -84,7 +84,7 @@ void add_product_tensors(const Graph& graph, StepCost& cost) {
 void add_flops(const Graph& graph, int64_t vocab, StepCost& cost) {
   for (const Node& node : graph.nodes) {
     if (node.op->kind != OpKind::contraction) continue;
-    const bool is_attention = node.op == &attention_op;
+    const bool is_attention = node.op->role == OpRole::attention;
     const double flops =
         is_attention ? static_cast<double>(cost_of(graph, node).flops) : product_flops(graph, node);
     if (node.phase == Phase::recompute) {

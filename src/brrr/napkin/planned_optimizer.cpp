@@ -17,7 +17,7 @@ constexpr PlannedOptimizer kOfOtherSystems[] = {
 
 PlannedOptimizer planned_optimizer(std::string_view name) {
   if (const OptimizerEntry* entry = find_optimizer(name))
-    return {.name = entry->name, .rule = entry->name};
+    return {.name = entry->name, .rule = entry->name, .whole_matrices = entry->whole_matrices};
   for (const PlannedOptimizer& other : kOfOtherSystems) {
     if (other.name == name) return other;
   }

@@ -11,6 +11,7 @@ struct PlannedOptimizer {
   std::string_view name, rule;  // `rule`: the registered optimizer whose graph is its update
   double state_share = 1;       // bytes of its state over those of the rule's
   bool has_master = true;       // false: parameters in 16 bits have no copy in f32
+  std::string_view whole_matrices = {};  // as in OptimizerEntry
 };
 
 // Throws Error with all names on an unknown one.

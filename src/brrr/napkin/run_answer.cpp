@@ -313,9 +313,10 @@ RunCost run_cost(const RunQuestion& q) {
   const int64_t tp = q.layout.tp, ep = q.layout.ep;
   RunCost cost{.whole = cost_of(1, ep), .shard = {}, .updated = {}};
   cost.shard = tp == 1 ? cost.whole : cost_of(tp, ep);
-  // Muon needs whole matrices: they are shared out among the devices, not cut.
-  cost.updated = q.optimizer == "muon" ? cost_of(1, 1).total() * (1 / static_cast<double>(tp))
-                                       : cost_of(tp, 1).total();
+  // An update of whole matrices, as Muon's: they are shared out among the devices, not cut.
+  const bool is_whole = !planned_optimizer(q.optimizer).whole_matrices.empty();
+  cost.updated =
+      is_whole ? cost_of(1, 1).total() * (1 / static_cast<double>(tp)) : cost_of(tp, 1).total();
   return cost;
 }
 

@@ -50,9 +50,10 @@ std::string update_assumption(const RunQuestion& q, const RunCost& cost, int64_t
       optimizer.rule == optimizer.name
           ? ""
           : join_text(", priced by that ratio from the graph of ", optimizer.rule),
-      q.optimizer == "muon" ? "; Newton-Schulz products of whole matrices, shared out among the "
-                              "devices that have them"
-                            : "");
+      optimizer.whole_matrices.empty()
+          ? ""
+          : join_text("; ", optimizer.whole_matrices,
+                      " of whole matrices, shared out among the devices that have them"));
 }
 
 }  // namespace brrr

@@ -10,6 +10,12 @@ namespace brrr {
 enum class ActivationGrad : uint8_t { BRRR_ACTIVATION_GRADS(BRRR_ROW) };
 #undef BRRR_ROW
 
+// Whether the op is this function of x and dy, whoever defined it.
+inline bool computes(const OpDef& op, ActivationGrad function) {
+  return op.function == ScalarFunction{ScalarFunction::Family::activation_backward,
+                                       static_cast<uint8_t>(function)};
+}
+
 // Inputs x, dy; for the CPU that this runs on.
 TileKernels find_activation_backward_tiles(ActivationGrad function);
 

@@ -201,11 +201,18 @@ std::vector<Sample> masked_attention_samples() {
   return samples;
 }
 
+constexpr PrecisionRule kAttention{
+    .take = Take::low,
+    .factors = 0b111,
+    .reason = "products of low operands; scores, softmax and logsumexp are f32 inside"};
+
 }  // namespace
 
 const OpDef attention_op{.name = "attention",
                          .formula = "softmax(scale * q k^T over the visible keys) v",
                          .kind = OpKind::contraction,
+                         .role = OpRole::attention,
+                         .precision = &kAttention,
                          .infer = infer_attention,
                          .cost = attention_cost,
                          .grad = attention_grad,

@@ -98,11 +98,19 @@ std::vector<Sample> attention_backward_samples() {
   return samples;
 }
 
+constexpr PrecisionRule kAttentionBackward{
+    .take = Take::low,
+    .factors = 0b100111,
+    .wide_inputs = 0b1010000,
+    .reason = "as attention; the logsumexp and its gradient are f32"};
+
 }  // namespace
 
 const OpDef attention_backward_op{.name = "attention_backward",
                                   .formula = "gradients of attention for q, k and v",
                                   .kind = OpKind::contraction,
+                                  .role = OpRole::attention_backward,
+                                  .precision = &kAttentionBackward,
                                   .infer = infer_attention_backward,
                                   .cost = attention_backward_cost,
                                   .compose = attention_backward_compose,

@@ -10,6 +10,12 @@ namespace brrr {
 enum class Binary : uint8_t { BRRR_BINARY_FUNCTIONS(BRRR_ROW) };
 #undef BRRR_ROW
 
+// Whether the op is this function of its operands, whoever defined it.
+inline bool computes(const OpDef& op, Binary function) {
+  return op.function ==
+         ScalarFunction{ScalarFunction::Family::binary, static_cast<uint8_t>(function)};
+}
+
 TileKernels find_binary_tiles(Binary function);  // for the CPU that this runs on
 
 template <Binary kFunction>

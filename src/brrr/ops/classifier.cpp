@@ -43,11 +43,17 @@ std::vector<Sample> classifier_samples() {
   return samples;
 }
 
+constexpr PrecisionRule kClassifier{
+    .take = Take::stored,
+    .wide_inputs = 0b100,
+    .reason = "f32 inside and f32 losses; logits as they are stored"};
+
 }  // namespace
 
 const OpDef classifier_op{.name = "classifier",
                           .formula = "cross_entropy, and its gradient for dloss",
                           .kind = OpKind::reduce,
+                          .precision = &kClassifier,
                           .infer = infer_classifier,
                           .cost = classifier_cost,
                           .compose = classifier_compose,

@@ -45,11 +45,15 @@ std::vector<Sample> cast_samples() {
   return samples;
 }
 
+constexpr PrecisionRule kAskedFor{.take = Take::stored, .reason = "the model asked for this dtype"};
+
 }  // namespace
 
 const OpDef cast_op{.name = "cast",
                     .formula = "x in another dtype",
                     .kind = OpKind::elementwise,
+                    .role = OpRole::cast,
+                    .precision = &kAskedFor,
                     .dtypes = kCopyable,
                     .flops_per_element = 0,
                     .infer = infer_cast,
@@ -67,6 +71,7 @@ const OpDef cast_op{.name = "cast",
 const OpDef copy_op{.name = "copy",
                     .formula = "x in new, contiguous storage",
                     .kind = OpKind::elementwise,
+                    .role = OpRole::copy,
                     .dtypes = kCopyable,
                     .flops_per_element = 0,
                     .infer = infer_copy,

@@ -67,6 +67,7 @@ Attrs arange_attrs(int64_t count, double start, double step, TensorOptions optio
 const OpDef full_op{.name = "full",
                     .formula = "one value everywhere",
                     .kind = OpKind::creation,
+                    .role = OpRole::full,
                     .dtypes = kAnyDType,
                     .flops_per_element = 0,
                     .infer = infer_from_attrs,
@@ -107,6 +108,7 @@ const OpDef number_op{
     .name = "number",
     .formula = "a host number: one element that adapts to the dtypes beside it",
     .kind = OpKind::creation,
+    .role = OpRole::number,
     .dtypes = kAnyDType,
     .flops_per_element = 0,
     .infer = [](const InferCall& call) -> TensorTypes {

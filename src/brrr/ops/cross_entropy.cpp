@@ -140,11 +140,16 @@ std::vector<Sample> cross_entropy_samples() {
   return samples;
 }
 
+constexpr PrecisionRule kCrossEntropy{
+    .take = Take::stored, .reason = "f32 inside and f32 losses; logits as they are stored"};
+
 }  // namespace
 
 const OpDef cross_entropy_op{.name = "cross_entropy",
                              .formula = "logsumexp(logits) - logits[target]",
                              .kind = OpKind::reduce,
+                             .role = OpRole::cross_entropy,
+                             .precision = &kCrossEntropy,
                              .infer = infer_cross_entropy,
                              .cost = cross_entropy_cost,
                              .grad = cross_entropy_grad,

@@ -104,11 +104,17 @@ std::vector<Sample> backward_samples() {
   return samples;
 }
 
+constexpr PrecisionRule kCrossEntropyBackward{.take = Take::stored,
+                                              .wide_inputs = 0b11100,
+                                              .reason = "f32 inside; logits as they are stored"};
+
 }  // namespace
 
 const OpDef cross_entropy_backward_op{.name = "cross_entropy_backward",
                                       .formula = "dloss (softmax(logits) - onehot(target))",
                                       .kind = OpKind::reduce,
+                                      .role = OpRole::cross_entropy_backward,
+                                      .precision = &kCrossEntropyBackward,
                                       .flops_per_element = 4,
                                       .infer = infer_backward,
                                       .compose = backward_compose,

@@ -227,12 +227,18 @@ std::vector<Sample> draw_samples() {
   return samples;
 }
 
+constexpr PrecisionRule kDrawTokens{
+    .take = Take::stored,
+    .wide_inputs = 0b10,
+    .reason = "f64 inside; logits as they are stored, settings with all their digits"};
+
 }  // namespace
 
 const OpDef draw_tokens_op{
     .name = "draw_tokens",
     .formula = "the next token of each row by temperature, top-k, top-p, min-p and penalty",
     .kind = OpKind::other,
+    .precision = &kDrawTokens,
     .dtypes = dtype_set(DType::f32) | dtype_set(DType::bf16) | dtype_set(DType::f16),
     .flops_per_element = 0,
     .infer = infer_draw,

@@ -208,6 +208,9 @@ std::vector<Sample> embedding_grad_samples() {
   return samples;
 }
 
+constexpr PrecisionRule kRowsOfATable{.take = Take::table,
+                                      .reason = "rounding a row and taking it commute"};
+
 }  // namespace
 
 std::vector<Sample> scatter_samples() {
@@ -235,6 +238,7 @@ const OpDef gather_op{.name = "gather",
 const OpDef scatter_add_op{.name = "scatter_add",
                            .formula = "x, and source added at the places that the index names",
                            .kind = OpKind::other,
+                           .role = OpRole::scatter_add,
                            .dtypes = kNumbers,
                            .infer = infer_scatter,
                            .cost = adding_cost<2>,
@@ -249,6 +253,7 @@ const OpDef embedding_op{
     .name = "embedding",
     .formula = "table[ids]",
     .kind = OpKind::gather,
+    .precision = &kRowsOfATable,
     .dtypes = kAnyDType,
     .flops_per_element = 0,
     .infer = infer_embedding,
@@ -265,6 +270,7 @@ const OpDef embedding_op{
 const OpDef embedding_grad_op{.name = "embedding_grad",
                               .formula = "row r = sum of dy where ids == r",
                               .kind = OpKind::other,
+                              .role = OpRole::embedding_backward,
                               .dtypes = kNumbers,
                               .infer = infer_embedding_grad,
                               .cost = adding_cost<0>,

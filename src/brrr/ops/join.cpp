@@ -174,6 +174,7 @@ std::vector<Sample> unstack_samples() {
 const OpDef concat_op{.name = "concat",
                       .formula = "the parts one after another along an axis",
                       .kind = OpKind::other,
+                      .role = OpRole::concat,
                       .dtypes = kAnyDType,
                       .flops_per_element = 0,
                       .infer = infer_concat,

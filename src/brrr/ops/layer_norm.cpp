@@ -83,11 +83,17 @@ std::vector<Sample> layer_norm_samples() {
   return samples;
 }
 
+constexpr PrecisionRule kLayerNorm{
+    .take = Take::stored,
+    .wide_inputs = 0b110,
+    .reason = "f32 inside, f32 weights and statistics; the rows as they are stored"};
+
 }  // namespace
 
 const OpDef layer_norm_op{.name = "layer_norm",
                           .formula = "(x - mean) / sqrt(var + eps) * weight + bias",
                           .kind = OpKind::reduce,
+                          .precision = &kLayerNorm,
                           .flops_per_element = 8,
                           .infer = infer_layer_norm,
                           .grad = layer_norm_grad,

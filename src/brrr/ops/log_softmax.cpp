@@ -63,6 +63,7 @@ std::vector<Sample> log_softmax_samples() {
 const OpDef log_softmax_op{.name = "log_softmax",
                            .formula = "(x - max) - ln sum exp(x - max), over the last axis",
                            .kind = OpKind::reduce,
+                           .precision = &kExactInEveryType,
                            .flops_per_element = 5,
                            .infer = infer_log_softmax,
                            .grad = log_softmax_grad,

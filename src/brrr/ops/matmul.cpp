@@ -168,11 +168,21 @@ std::vector<Sample> linear_samples() {
            {}}};
 }
 
+constexpr PrecisionRule kProduct{
+    .take = Take::low,
+    .factors = 0b11,
+    .stores_sums = true,
+    .takes_fp8 = true,
+    .reason =
+        "tensor cores multiply low operands and add in f32; weight gradients keep the f32 sum"};
+
 }  // namespace
 
 const OpDef matmul_op{.name = "matmul",
                       .formula = "a @ b",
                       .kind = OpKind::contraction,
+                      .role = OpRole::matmul,
+                      .precision = &kProduct,
                       .dtypes = kNumbers,
                       .infer = infer_matmul,
                       .cost = matmul_cost,
@@ -187,6 +197,8 @@ const OpDef matmul_op{.name = "matmul",
 const OpDef linear_op{.name = "linear",
                       .formula = "x @ weight^T + bias",
                       .kind = OpKind::contraction,
+                      .role = OpRole::linear,
+                      .precision = &kProduct,
                       .dtypes = kNumbers,
                       .infer = infer_linear,
                       .cost = linear_cost,

@@ -107,6 +107,13 @@ std::vector<Sample> backward_samples() {
   return samples;
 }
 
+constexpr PrecisionRule kLayerNormBackward{.take = Take::stored,
+                                           .wide_inputs = 0b1110,
+                                           .reason = "f32 inside; gradients of weights are f32"};
+constexpr PrecisionRule kRmsNormBackward{.take = Take::stored,
+                                         .wide_inputs = 0b110,
+                                         .reason = "f32 inside; gradients of weights are f32"};
+
 }  // namespace
 
 const OpDef layer_norm_backward_op{
@@ -114,24 +121,28 @@ const OpDef layer_norm_backward_op{
     .formula =
         "g = dy weight: dx = (g - mean(g) - x_hat mean(g x_hat)) / std, sums of dy x_hat, dy",
     .kind = OpKind::reduce,
+    .precision = &kLayerNormBackward,
     .infer = infer_layer_norm_backward,
     .cost = backward_cost<14, kLayerNormInputs>,
     .compose = layer_norm_backward_compose,
     .cpu = [](const KernelCall& call) { run_norm_backward(call, Norm::layer); },
     .workspace = norm_backward_workspace,
     .streams = {.inputs = 0b10001, .outputs = 1},
+    .addend = kLayerNormInputs,
     .samples = backward_samples<2>};
 
 const OpDef rms_norm_backward_op{
     .name = "rms_norm_backward",
     .formula = "g = dy weight: dx = (g - x_hat mean(g x_hat)) / rms, sum of dy x_hat",
     .kind = OpKind::reduce,
+    .precision = &kRmsNormBackward,
     .infer = infer_rms_norm_backward,
     .cost = backward_cost<11, kRmsNormInputs>,
     .compose = rms_norm_backward_compose,
     .cpu = [](const KernelCall& call) { run_norm_backward(call, Norm::rms); },
     .workspace = norm_backward_workspace,
     .streams = {.inputs = 0b1001, .outputs = 1},
+    .addend = kRmsNormInputs,
     .samples = backward_samples<1>};
 
 }  // namespace brrr

@@ -95,6 +95,7 @@ const OpDef place_slice_op{
     .name = "place_slice",
     .formula = "zeros with x in a slice of them",
     .kind = OpKind::other,
+    .role = OpRole::place_slice,
     .dtypes = kAnyDType,
     .flops_per_element = 0,
     .infer = infer_place_slice,

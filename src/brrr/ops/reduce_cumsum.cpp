@@ -79,6 +79,7 @@ const OpDef cumsum_op{
     .name = "cumsum",
     .formula = "sum of the elements so far, over the last axis",
     .kind = OpKind::other,
+    .precision = &kWideResults,
     .dtypes = kAnyDType,
     .infer = infer_cumsum,
     .grad = [](const GradCall& call) -> Tensors {

@@ -99,6 +99,7 @@ const OpDef prod_op{
     .name = "prod",
     .formula = "product of elements",
     .kind = OpKind::reduce,
+    .fold = Fold::product,
     .dtypes = kAnyDType,
     .infer = infer_sum,
     .cost = reduce_cost,

@@ -66,11 +66,17 @@ std::vector<Sample> rms_norm_samples() {
   return samples;
 }
 
+constexpr PrecisionRule kRmsNorm{
+    .take = Take::stored,
+    .wide_inputs = 0b10,
+    .reason = "f32 inside, f32 weights and statistics; the rows as they are stored"};
+
 }  // namespace
 
 const OpDef rms_norm_op{.name = "rms_norm",
                         .formula = "x / sqrt(mean(x^2) + eps) * weight",
                         .kind = OpKind::reduce,
+                        .precision = &kRmsNorm,
                         .flops_per_element = 4,
                         .infer = infer_rms_norm,
                         .grad = rms_norm_grad,

@@ -64,6 +64,7 @@ std::vector<Sample> softmax_samples() {
 const OpDef softmax_op{.name = "softmax",
                        .formula = "exp(x - max) / sum, over the last axis",
                        .kind = OpKind::reduce,
+                       .precision = &kExactInEveryType,
                        .flops_per_element = 5,
                        .infer = infer_softmax,
                        .grad = softmax_grad,

@@ -10,6 +10,12 @@ namespace brrr {
 enum class Unary : uint8_t { BRRR_UNARY_FUNCTIONS(BRRR_ROW) };
 #undef BRRR_ROW
 
+// Whether the op is this function of its operand, whoever defined it.
+inline bool computes(const OpDef& op, Unary function) {
+  return op.function ==
+         ScalarFunction{ScalarFunction::Family::unary, static_cast<uint8_t>(function)};
+}
+
 TileKernels find_unary_tiles(Unary function);  // for the CPU that this runs on
 
 template <Unary kFunction>

@@ -53,6 +53,7 @@ const OpDef transpose_op{
     .name = "transpose",
     .formula = "two axes swapped",
     .kind = OpKind::view,
+    .role = OpRole::transpose,
     .dtypes = kAnyDType,
     .infer = infer_view,
     .grad = [](const GradCall& call) -> Tensors {
@@ -198,6 +199,7 @@ const OpDef unfold_op{
 const OpDef view_op{.name = "view",
                     .formula = "another shape, same elements",
                     .kind = OpKind::view,
+                    .role = OpRole::reshape,
                     .dtypes = kAnyDType,
                     .infer = infer_view,
                     .grad = [](const GradCall& call) -> Tensors {

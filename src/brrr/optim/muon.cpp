@@ -109,6 +109,7 @@ constexpr OptimizerEntry muon_entry{
       options.adam.beta2 = settings.beta2.value_or(options.adam.beta2);
       options.adam.eps = settings.eps.value_or(options.adam.eps);
       return std::make_unique<Muon>(std::move(parameters), options);
-    }};
+    },
+    .whole_matrices = "Newton-Schulz products"};
 
 }  // namespace brrr

@@ -27,6 +27,9 @@ struct OptimizerEntry {
   std::string_view name, help;
   std::unique_ptr<Optimizer> (*make)(std::vector<NamedTensor> parameters,
                                      const OptimizerSettings& settings);
+  // What the update computes of a matrix as a whole: devices then share matrices out among them and do not cut them.
+  // Empty: every element has an update of its own.
+  std::string_view whole_matrices = {};
 };
 
 // In the order in which help texts list them.

@@ -1,7 +1,5 @@
 #include "brrr/runtime/cuda_loop.h"
 
-#include "brrr/ops/op_list.h"
-
 namespace brrr {
 namespace {
 
@@ -18,8 +16,8 @@ size_t bytes_of(const Operand& operand) {
 std::optional<int64_t> constant_in(const KernelList& list, BufferId buffer) {
   for (const Kernel& kernel : list.kernels) {
     if (kernel.outputs.empty() || kernel.outputs[0].buffer != buffer) continue;
-    if (kernel.op == &full_op) return static_cast<int64_t>(kernel.attrs.number("value"));
-    if (kernel.op == &number_op && kernel.outputs[0].dtype == DType::i64)
+    if (kernel.role() == OpRole::full) return static_cast<int64_t>(kernel.attrs.number("value"));
+    if (kernel.role() == OpRole::number && kernel.outputs[0].dtype == DType::i64)
       return kernel.attrs.integer("value");
   }
   return {};

@@ -8,7 +8,6 @@
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/matmul.h"
-#include "brrr/ops/op_list.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/views.h"
 
@@ -29,7 +28,7 @@ int64_t bytes_of(const OperandRef& ref) { return storage_bytes(ref.dtype, extent
 // The statistics of attention have to fit its scores, or probabilities would overflow.
 std::optional<double> fixed_value(const Kernel& kernel, size_t input) {
   constexpr size_t kLogsumexp = 4, kLogsumexpGrad = 6;
-  if (kernel.op != &attention_backward_op) return {};
+  if (kernel.role() != OpRole::attention_backward) return {};
   if (input == kLogsumexp) {
     const auto keys = static_cast<double>(kernel.inputs[1].layout.shape[2]);
     return std::log(std::max(keys, 1.0));
@@ -73,9 +72,7 @@ void heat(Device device) {
   const Tensor a = reshape(random_floats(kSize * kSize, DType::bf16, device, 0), {kSize, kSize});
   for (int i = 0; i < kProducts; ++i) matmul(a, a);
 }
-bool is_cool(const Kernel& kernel) {
-  return kernel.op == &attention_op || kernel.op == &attention_backward_op;
-}
+bool is_cool(const Kernel& kernel) { return kernel.op && is_attention(*kernel.op); }
 
 // The operands of a kernel in memory of their own, ready to be enqueued.
 class Alone {

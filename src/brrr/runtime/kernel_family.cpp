@@ -4,7 +4,6 @@
 
 #include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/loop_nest.h"
-#include "brrr/ops/op_list.h"
 
 namespace brrr {
 namespace {
@@ -16,8 +15,6 @@ bool has_op(const Kernel& kernel, OpKind kind) {
   return std::any_of(kernel.parts.begin(), kernel.parts.end(),
                      [&](const KernelPart& part) { return part.op->kind == kind; });
 }
-
-bool is_tile(const OpDef& op) { return op.tiles != nullptr || &op == &cast_op || &op == &copy_op; }
 
 bool is_transposed(const Layout& layout) {
   const int rank = layout.rank();
@@ -40,7 +37,7 @@ FamilyWork contraction_work(const Kernel& kernel, const OpDef& op) {
   // Of the op itself: what is fused to it may read and write other shapes.
   const std::vector<CoreOperand> inputs = core_operands(kernel.core_inputs, kernel.inputs);
   const std::vector<CoreOperand> outputs = core_operands(kernel.core_outputs, kernel.outputs);
-  if (&op == &attention_op || &op == &attention_backward_op) {
+  if (is_attention(op)) {
     const Shape& keys = inputs[1].layout.shape;
     return {.family = std::string(op.name),
             .where = {static_cast<double>(keys[2]), static_cast<double>(keys[3])},
@@ -50,19 +47,20 @@ FamilyWork contraction_work(const Kernel& kernel, const OpDef& op) {
   const Shape& result = outputs[0].layout.shape;
   const auto results = static_cast<double>(std::max<int64_t>(1, numel(result)));
   const auto n = static_cast<double>(result.empty() ? 1 : std::max<int64_t>(1, result.back()));
-  const bool is_batch = &op != &linear_op && result.size() > 2 && has_own_factors(inputs[1].layout);
+  const bool is_linear = op.role == OpRole::linear;
+  const bool is_batch = !is_linear && result.size() > 2 && has_own_factors(inputs[1].layout);
   const double m =
       is_batch ? static_cast<double>(std::max<int64_t>(1, result[result.size() - 2])) : results / n;
   const double k = std::max(1.0, flops / (2 * results));
   const bool a_transposed = is_transposed(inputs[0].layout),
-             b_transposed = &op == &linear_op || is_transposed(inputs[1].layout);
+             b_transposed = is_linear || is_transposed(inputs[1].layout);
   return {.family = a_transposed   ? "matmul.tn"
                     : b_transposed ? "matmul.nt"
                                    : "matmul.nn",
           .where = {m, n, k},
           .amount = flops,
           .per_thread = is_batch && 2 * m * n * k < 2 * kContractionPieceFlops,
-          .own = op.name.starts_with("matmul_") ? std::string(op.name) : std::string(),
+          .own = op.role == OpRole::matmul_epilogue ? std::string(op.name) : std::string(),
           .arithmetic = arithmetic_name(kernel)};
 }
 
@@ -90,7 +88,7 @@ void add_transfer(const OperandRef& ref, const Shape& shape, std::vector<FamilyW
 void add_tiles(const Kernel& kernel, std::vector<FamilyWork>& parts) {
   const bool wide = compute_bytes(compute_type(kernel.outputs[0].dtype)) == 8;
   for (const KernelPart& part : kernel.parts) {
-    if (is_tile(*part.op)) parts.push_back(tile_work(part.op->name, part.elements, wide));
+    if (has_tiles(*part.op)) parts.push_back(tile_work(part.op->name, part.elements, wide));
   }
   if (has_op(kernel, OpKind::contraction) || has_op(kernel, OpKind::reduce)) return;
   if (!kernel.op && !kernel.attachments.empty()) {  // a group: each program has a shape of its own
@@ -133,11 +131,13 @@ FamilyWork other_work(const Kernel& kernel, const KernelPart& part) {
     family += rows ? ".row" : ".column";
     if (rows && axes.size() == shape.size()) row = elements;
   }
-  if (part.op == &copy_op && !kernel.inputs[0].layout.is_contiguous()) family += ".strided";
-  if (part.op == &scatter_add_op && scatters_rows(kernel)) family += ".rows";
-  if (part.op->kind == OpKind::gather || part.op == &embedding_grad_op) {
+  if (part.op->role == OpRole::copy && !kernel.inputs[0].layout.is_contiguous())
+    family += ".strided";
+  if (part.op->role == OpRole::scatter_add && scatters_rows(kernel)) family += ".rows";
+  const bool adds_rows = part.op->role == OpRole::embedding_backward;
+  if (part.op->kind == OpKind::gather || adds_rows) {
     // The table is larger than what is touched.
-    const OperandRef& moved = part.op == &embedding_grad_op ? kernel.inputs[0] : kernel.outputs[0];
+    const OperandRef& moved = adds_rows ? kernel.inputs[0] : kernel.outputs[0];
     elements = static_cast<double>(std::max<int64_t>(1, numel(moved.layout.shape)));
   }
   return {.family = std::move(family),
@@ -164,12 +164,12 @@ KernelWork work_of(const Kernel& kernel) {
     work.parts.insert(work.parts.end(), own.parts.begin(), own.parts.end());
   }
   if (!kernel.members.empty()) return work;
-  const bool copy = kernel.parts.size() == 1 && kernel.parts[0].op == &copy_op;
+  const bool copy = kernel.parts.size() == 1 && kernel.parts[0].op->role == OpRole::copy;
   if (!copy) add_tiles(kernel, work.parts);
   for (const KernelPart& part : kernel.parts) {
     if (part.op->kind == OpKind::contraction) {
       work.parts.push_back(contraction_work(kernel, *part.op));
-    } else if (copy || !is_tile(*part.op)) {
+    } else if (copy || !has_tiles(*part.op)) {
       work.parts.push_back(other_work(kernel, part));
     }
   }

@@ -1,7 +1,5 @@
 #include "brrr/runtime/tensor_core_mark.h"
 
-#include "brrr/ops/op_list.h"
-
 namespace brrr {
 namespace {
 
@@ -23,8 +21,6 @@ Layout with_joined_rows(const Layout& a, const Layout& b) {
           a.offset};
 }
 
-bool is_product(const OpDef& op) { return &op == &linear_op || op.name.starts_with("matmul"); }
-
 }  // namespace
 
 std::optional<TensorCoreUse> tensor_cores_of(const Kernel& kernel, GpuGeneration gpu) {
@@ -32,21 +28,22 @@ std::optional<TensorCoreUse> tensor_cores_of(const Kernel& kernel, GpuGeneration
     if (part.op->kind != OpKind::contraction) continue;
     const std::vector<CoreOperand> inputs = core_operands(kernel.core_inputs, kernel.inputs),
                                    outputs = core_operands(kernel.core_outputs, kernel.outputs);
-    if (part.op == &attention_op || part.op == &attention_backward_op)
+    if (is_attention(*part.op))
       return attention_tensor_cores({.q = inputs[0].layout,
                                      .k = inputs[1].layout,
                                      .v = inputs[2].layout,
                                      .dtype = inputs[0].dtype,
                                      .scale = kernel.attrs.number("scale")});
-    if (!is_product(*part.op)) continue;
+    if (!is_matmul(*part.op) && part.op->role != OpRole::matmul_epilogue) continue;
     const Layout b = matrix_of(inputs[1].layout);
-    return product_tensor_cores({.a = with_joined_rows(matrix_of(inputs[0].layout), b),
-                                 .b = part.op == &linear_op ? transpose_layout(b, 0, 1) : b,
-                                 .a_dtype = inputs[0].dtype,
-                                 .b_dtype = inputs[1].dtype,
-                                 .c_dtype = outputs[0].dtype,
-                                 .tf32 = kernel.attrs.has("tf32") && kernel.attrs.flag("tf32")},
-                                gpu);
+    return product_tensor_cores(
+        {.a = with_joined_rows(matrix_of(inputs[0].layout), b),
+         .b = part.op->role == OpRole::linear ? transpose_layout(b, 0, 1) : b,
+         .a_dtype = inputs[0].dtype,
+         .b_dtype = inputs[1].dtype,
+         .c_dtype = outputs[0].dtype,
+         .tf32 = kernel.attrs.has("tf32") && kernel.attrs.flag("tf32")},
+        gpu);
   }
   return {};
 }
