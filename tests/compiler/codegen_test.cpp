@@ -9,6 +9,7 @@
 #include <set>
 
 #include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/codegen_reduce.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/graph/cuda_call.h"
 #include "brrr/graph/trace.h"
@@ -17,6 +18,7 @@
 #include "brrr/ops/copy.h"
 #include "brrr/ops/elementwise_text.h"
 #include "brrr/ops/matmul.h"
+#include "brrr/ops/op_list.h"
 #include "brrr/ops/place_slice.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/unary.h"
@@ -61,6 +63,19 @@ void compile_all(const KernelList& list) {
 #define SKIP_WITHOUT_COMPILER() \
   if (!cuda::has_compiler()) GTEST_SKIP() << "no NVRTC here: " << cuda::compiler_name()
 
+TEST(Codegen, FoldsOfU64BeginAtItsOwnLimits) {
+  const auto identity = [](const OpDef& op, ComputeType type) {
+    const std::optional<FoldText> fold = fold_text(op, type);
+    return fold ? fold->identity : "none";
+  };
+  EXPECT_EQ(identity(max_op, ComputeType::u64), "0ul");
+  EXPECT_EQ(identity(min_op, ComputeType::u64), "18446744073709551615ul");
+  EXPECT_EQ(identity(sum_op, ComputeType::u64), "0ul");
+  EXPECT_EQ(identity(prod_op, ComputeType::u64), "1ul");
+  EXPECT_EQ(identity(max_op, ComputeType::i64), "(-0x7fffffffffffffffl - 1)");
+  EXPECT_EQ(identity(min_op, ComputeType::i64), "9223372036854775807l");
+}
+
 // One source for all calls of an op: samples in several dtypes.
 TEST(Codegen, EveryElementwiseOpCompiles) {
   SKIP_WITHOUT_COMPILER();
@@ -71,12 +86,12 @@ TEST(Codegen, EveryElementwiseOpCompiles) {
     std::string source = source_head(std::string(op->name));
     std::set<std::string> seen;
     for (const Sample& sample : op->samples()) {
-      for (const ComputeType type : {ComputeType::f32, ComputeType::f64, ComputeType::i64}) {
+      for (const ComputeType type :
+           {ComputeType::f32, ComputeType::f64, ComputeType::i64, ComputeType::u64}) {
         const TileKernels tiles = op->tiles();
-        const bool computes = type == ComputeType::f32   ? tiles.f32
-                              : type == ComputeType::f64 ? tiles.f64
-                                                         : tiles.i64;
-        if (!computes || !op->dtypes.contains(natural_dtype(type))) continue;
+        const TileFn functions[] = {tiles.f32, tiles.f64, tiles.i64, tiles.u64};
+        if (!functions[static_cast<size_t>(type)] || !op->dtypes.contains(natural_dtype(type)))
+          continue;
         ElementwiseText text{.shape = {}};
         std::vector<int> values;
         for (const Tensor& x : sample.inputs) {

@@ -205,7 +205,7 @@ TEST(GraphText, ReadsBackWhatItPrints) {
     const Tensor x = given(tracer, {3, 2});
     const Tensor y = matmul(x, w) * 0.1 + cast(x, DType::f64);
     w.copy_from(w * 3);
-    return {max(y, {0}), full({2}, 1e-300)};
+    return {max(y, {0}), full({2}, 1e-300), cast(x, DType::u64) + (uint64_t{1} << 63)};
   });
   const std::string text = to_text(graph);
   EXPECT_EQ(to_text(parse_graph(text)), text);

@@ -84,13 +84,28 @@ TEST(Npy, DamagedHeadersAreRefused) {
 TEST(Npy, TensorsComeBackEqual) {
   const TempFolder folder;
   for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::i64, DType::i32, DType::i16,
-                      DType::i8, DType::u32, DType::u16, DType::u8, DType::boolean}) {
+                      DType::i8, DType::u64, DType::u32, DType::u16, DType::u8, DType::boolean}) {
     const Tensor x = cast(tensor({{0, 1, 2}, {3, 4, 5}}), dtype);
     save_npy(folder / "x.npy", x);
     const Tensor back = load_npy(folder / "x.npy");
     EXPECT_EQ(back.type(), x.type());
     EXPECT_EQ(back.to_vector<double>(), x.to_vector<double>()) << to_text(dtype);
   }
+}
+
+// The bytes are those of numpy.save of [2**64 - 1, 2**63].
+TEST(Npy, UnsignedNumbersOf64BitsKeepTheirUpperHalf) {
+  const TempFolder folder;
+  const std::vector<uint64_t> values = {UINT64_MAX, uint64_t{1} << 63};
+  const auto path =
+      folder.write("u.npy", npy("{'descr': '<u8', 'fortran_order': False, 'shape': (2,), }",
+                                std::string("\xff\xff\xff\xff\xff\xff\xff\xff", 8) +
+                                    std::string("\0\0\0\0\0\0\0\x80", 8)));
+  const Tensor x = load_npy(path);
+  EXPECT_EQ(x.dtype(), DType::u64);
+  EXPECT_EQ(x.to_vector<uint64_t>(), values);
+  save_npy(folder / "back.npy", x);
+  EXPECT_EQ(load_npy(folder / "back.npy").to_vector<uint64_t>(), values);
 }
 
 TEST(Npy, ViewsAreSavedAsTheyLook) {

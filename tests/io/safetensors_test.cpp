@@ -55,6 +55,14 @@ TEST_F(Safetensors, EveryDTypeComesBack) {
   }
 }
 
+TEST_F(Safetensors, UnsignedNumbersOf64BitsKeepTheirUpperHalf) {
+  const std::vector<uint64_t> values = {UINT64_MAX, uint64_t{1} << 63};
+  save_safetensors(path_, {{"ids", from_values(values, {2})}});
+  const Tensor loaded = SafetensorsFile(path_).load("ids");
+  EXPECT_EQ(loaded.dtype(), DType::u64);
+  EXPECT_EQ(loaded.to_vector<uint64_t>(), values);
+}
+
 TEST_F(Safetensors, LoadsIntoTensorsThatExist) {
   save_safetensors(path_, {{"w", tensor({1, 2, 3})}});
   const SafetensorsFile file(path_);

@@ -32,8 +32,9 @@ TEST(DType, NamesRoundTrip) {
 
 TEST(DType, SizesAreThoseOfTheFormats) {
   const std::vector<std::pair<DType, int>> expected = {
-      {f64, 64}, {f32, 32}, {f16, 16}, {bf16, 16}, {f8e4m3, 8}, {f8e5m2, 8},  {i64, 64}, {i32, 32},
-      {i16, 16}, {i8, 8},   {u32, 32}, {u16, 16},  {u8, 8},     {boolean, 8}, {i4, 4},   {u4, 4}};
+      {f64, 64}, {f32, 32},    {f16, 16}, {bf16, 16}, {f8e4m3, 8}, {f8e5m2, 8},
+      {i64, 64}, {i32, 32},    {i16, 16}, {i8, 8},    {u32, 32},   {u16, 16},
+      {u8, 8},   {boolean, 8}, {i4, 4},   {u4, 4},    {u64, 64}};
   for (const auto& [dtype, bits] : expected) EXPECT_EQ(bit_size(dtype), bits) << to_text(dtype);
 }
 
@@ -64,6 +65,7 @@ TEST(DType, ComputesInF32UnlessThatWouldLoseDigits) {
   for (DType dtype : {i64, i32, i16, i8, u32, u16, u8, boolean, i4, u4}) {
     EXPECT_EQ(compute_type(dtype), ComputeType::i64);
   }
+  EXPECT_EQ(compute_type(u64), ComputeType::u64) << "an i64 does not hold its upper half";
 }
 
 // torch.promote_types of PyTorch 2.15, row with column.
@@ -88,31 +90,52 @@ TEST(Promotion, IsPyTorchsForItsStandardDTypes) {
   }
 }
 
-// PyTorch refuses mixes of fp8 and of wide unsigned integers, except u16 and u32 with floats.
+// PyTorch refuses mixes of fp8 and of wide unsigned integers, except u16, u32 and u64 with floats.
 TEST(Promotion, OfTheOtherDTypesFindsATypeThatHoldsBoth) {
-  for (DType wide : {u32, u16}) {
+  for (DType wide : {u64, u32, u16}) {
     for (DType floating : {f64, f32, f16, bf16}) EXPECT_EQ(promote(wide, floating), floating);
   }
   EXPECT_EQ(promote(u32, i32), i64);
   EXPECT_EQ(promote(u32, i64), i64);
   EXPECT_EQ(promote(u16, i16), i32);
   EXPECT_EQ(promote(u32, u8), u32);
+  for (DType narrow : {u32, u16, u8, u4, boolean}) EXPECT_EQ(promote(u64, narrow), u64);
   EXPECT_EQ(promote(f8e4m3, f8e5m2), f32);
   EXPECT_EQ(promote(f8e4m3, bf16), bf16);
   EXPECT_EQ(promote(i4, u4), i8);
 }
 
+// As torch.promote_types of PyTorch 2.15 does.
+TEST(Promotion, OfU64WithSignedIntegersIsRefused) {
+  for (DType signed_integer : {i64, i32, i16, i8, i4}) {
+    const std::string refusal = "promote: no integer dtype holds the values of both " +
+                                to_text(signed_integer) + " and u64; cast one of them first";
+    EXPECT_THAT([&] { promote(u64, signed_integer); }, ThrowsMessage<Error>(refusal));
+    EXPECT_THAT([&] { promote(signed_integer, u64); }, ThrowsMessage<Error>(refusal));
+  }
+}
+
+// Pairs that have a common dtype.
+bool can_mix(DType a, DType b) {
+  const auto is_signed = [](DType dtype) { return is_integer(dtype) && iinfo(dtype).min < 0; };
+  return !(a == u64 && is_signed(b)) && !(b == u64 && is_signed(a));
+}
+
 TEST(Promotion, IsSymmetricAndKeepsEqualTypes) {
   for (DType a : kAllDTypes) {
     EXPECT_EQ(promote(a, a), a);
-    for (DType b : kAllDTypes) EXPECT_EQ(promote(a, b), promote(b, a));
+    for (DType b : kAllDTypes) {
+      if (can_mix(a, b)) {
+        EXPECT_EQ(promote(a, b), promote(b, a));
+      }
+    }
   }
 }
 
 TEST(Promotion, OfIntegersHoldsTheValuesOfBoth) {
   for (DType a : kAllDTypes) {
     for (DType b : kAllDTypes) {
-      if (!is_integer(a) || !is_integer(b)) continue;
+      if (!is_integer(a) || !is_integer(b) || !can_mix(a, b)) continue;
       const IntLimits both = iinfo(promote(a, b));
       EXPECT_LE(both.min, std::min(iinfo(a).min, iinfo(b).min)) << to_text(a) << to_text(b);
       EXPECT_GE(both.max, std::max(iinfo(a).max, iinfo(b).max)) << to_text(a) << to_text(b);
@@ -145,6 +168,9 @@ TEST(Limits, OfIntegersAreTheirExtremes) {
   EXPECT_EQ(iinfo(i8).min, -128);
   EXPECT_EQ(iinfo(i8).max, 127);
   EXPECT_EQ(iinfo(u32).max, 4'294'967'295);
+  EXPECT_EQ(iinfo(i64).max, std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(iinfo(u64).min, 0);
+  EXPECT_EQ(iinfo(u64).max, std::numeric_limits<uint64_t>::max());
   EXPECT_EQ(iinfo(i64).min, std::numeric_limits<int64_t>::min());
   EXPECT_EQ(iinfo(i4).min, -8);
   EXPECT_EQ(iinfo(i4).max, 7);
@@ -175,6 +201,10 @@ TEST(Conversion, FloatsTruncateAndSaturateAsIntegers) {
       << "the last float below 2^32";
   EXPECT_EQ(convert_element<uint32_t>(4294967296.0F), 4'294'967'295U);
   EXPECT_EQ(convert_element<int16_t>(brrr::bf16(1e5F)), 32'767);
+  EXPECT_EQ(convert_element<uint64_t>(18446744073709549568.0), 18'446'744'073'709'549'568U)
+      << "the last double below 2^64";
+  EXPECT_EQ(convert_element<uint64_t>(18446744073709551616.0), UINT64_MAX);
+  EXPECT_EQ(convert_element<uint64_t>(-1.0F), 0U);
 }
 
 TEST(Conversion, NanBecomesZeroAsAnInteger) {
@@ -188,6 +218,8 @@ TEST(Conversion, IntegersWrap) {
   EXPECT_EQ(convert_element<uint8_t>(int64_t{-1}), 255);
   EXPECT_EQ(convert_element<uint32_t>(int64_t{1} << 32), 0U);
   EXPECT_EQ(convert_element<int32_t>(uint32_t{4'294'967'295U}), -1);
+  EXPECT_EQ(convert_element<uint64_t>(int64_t{-1}), UINT64_MAX);
+  EXPECT_EQ(convert_element<int64_t>(uint64_t{1} << 63), INT64_MIN);
 }
 
 TEST(Conversion, AnythingButZeroIsTrue) {

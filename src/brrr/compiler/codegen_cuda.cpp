@@ -38,8 +38,8 @@ TextOperand text_operand(const OperandRef& ref) {
 
 std::string literal_text(const TileLiteral& literal) {
   return fmt::format("constexpr {} v{} = {};", compute_type_text(literal.type), literal.slot,
-                     literal.type == ComputeType::i64 ? integer_text(literal.integer)
-                                                      : number_text(literal.number, literal.type));
+                     is_integer(literal.type) ? integer_text(literal.integer, literal.type)
+                                              : number_text(literal.number, literal.type));
 }
 
 std::string step_text(const TileStep& step) {

@@ -300,23 +300,24 @@ std::optional<ReducedAxes> reduced_axes(const Shape& shape, const Attrs& attrs) 
 }
 
 std::optional<FoldText> fold_text(const OpDef& op, ComputeType type) {
-  const bool is_integer = type == ComputeType::i64;
-  const auto number = [&](double value) {
-    return is_integer ? integer_text(static_cast<int64_t>(value)) : number_text(value, type);
+  const auto number = [&](int64_t value) {
+    return is_integer(type) ? integer_text(value, type)
+                            : number_text(static_cast<double>(value), type);
   };
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  using Limits = std::numeric_limits<int64_t>;
+  const IntLimits limits = iinfo(type == ComputeType::u64 ? DType::u64 : DType::i64);
   switch (op.fold) {
     case Fold::sum: return FoldText{"functors::Add", number(0), false};
     case Fold::mean: return FoldText{"functors::Add", number(0), true};
     case Fold::product: return FoldText{"functors::Mul", number(1), false};
     case Fold::max:
-      return FoldText{"functors::Maximum",
-                      is_integer ? integer_text(Limits::min()) : number_text(-kInfinity, type),
-                      false};
+      return FoldText{
+          "functors::Maximum",
+          is_integer(type) ? integer_text(limits.min, type) : number_text(-kInfinity, type), false};
     case Fold::min:
       return FoldText{"functors::Minimum",
-                      is_integer ? integer_text(Limits::max()) : number_text(kInfinity, type),
+                      is_integer(type) ? integer_text(static_cast<int64_t>(limits.max), type)
+                                       : number_text(kInfinity, type),
                       false};
     case Fold::none: break;
   }

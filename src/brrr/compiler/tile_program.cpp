@@ -8,15 +8,6 @@
 namespace brrr {
 namespace {
 
-TileFn tile_of(const Node& node, ComputeType type) {
-  const TileKernels tiles = node.op->tiles();
-  const TileFn tile = type == ComputeType::f32   ? tiles.f32
-                      : type == ComputeType::f64 ? tiles.f64
-                                                 : tiles.i64;
-  invariant(tile != nullptr, node.op->name, " has no tile function for this compute type");
-  return tile;
-}
-
 // As a kernel would load it: in the dtype of its tensor first.
 TileLiteral literal_of(const Graph& graph, ValueId id, int slot, ComputeType type) {
   const Node* node = constant_behind(graph, id);
@@ -24,7 +15,9 @@ TileLiteral literal_of(const Graph& graph, ValueId id, int slot, ComputeType typ
             "a value that a tile program reads is neither an operand nor a number");
   TileLiteral literal{.slot = slot, .type = type};
   const auto set = [&]<typename Held>(Held held) {
-    literal.integer = convert_element<int64_t>(held);
+    literal.integer = type == ComputeType::u64
+                          ? static_cast<int64_t>(convert_element<uint64_t>(held))
+                          : convert_element<int64_t>(held);
     literal.number =
         type == ComputeType::f32 ? convert_element<float>(held) : convert_element<double>(held);
   };
@@ -73,7 +66,7 @@ class TileProgramBuilder {
     }
     const ComputeType type = compute_type_of(node);
     TileStep step{.kind = TileStep::Kind::compute,
-                  .tile = tile_of(node, type),
+                  .tile = tile_for(*node.op, type),
                   .attrs = &node.attrs,
                   .inputs = {},
                   .type = type,
@@ -108,14 +101,12 @@ class TileProgramBuilder {
   }
 
  private:
-  // As eager ops choose it: floats compute in the type of the result, others in that of the operands.
+  // As eager ops choose it.
   ComputeType compute_type_of(const Node& node) const {
-    const DType result = graph_.type(node.outputs[0]).dtype;
-    if (is_float(result)) return compute_type(result);
     SmallVector<TypeRef, 4> types;
     for (ValueId id : node.inputs)
       types.push_back({&graph_.type(id).shape, graph_.type(id).dtype, false});
-    return compute_type(promote_types(types));
+    return elementwise_type(graph_.type(node.outputs[0]).dtype, types);
   }
 
   ComputeType natural_type_of(ValueId id) const {

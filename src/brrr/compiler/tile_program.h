@@ -48,7 +48,7 @@ struct TileLiteral {
   int slot;
   ComputeType type;
   double number = 0;    // in f32 and f64
-  int64_t integer = 0;  // in i64
+  int64_t integer = 0;  // in i64; the bits of it in u64
 };
 
 // The program before slots are shared and steps are joined: every slot is written once. What a generated

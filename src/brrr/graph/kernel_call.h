@@ -98,8 +98,8 @@ enum class ChainCode : uint8_t {
   reciprocal
 };
 struct TileKernels {
-  TileFn f32 = nullptr, f64 = nullptr, i64 = nullptr;  // null: the op does not compute in it
-  ChainCode chain = ChainCode::none;                   // of the f32 function
+  TileFn f32 = nullptr, f64 = nullptr, i64 = nullptr, u64 = nullptr;  // null: not computed in it
+  ChainCode chain = ChainCode::none;                                  // of the f32 function
 };
 
 // Which operands a kernel takes from a TileSource or gives to a TileSink: those that it reads, or has

@@ -8,10 +8,11 @@ namespace {
 
 // dtype of the operands of one sort, and whether there were any.
 struct Promoted {
+  std::string_view op;  // for the message
   bool any = false;
   DType dtype = DType::boolean;
   void include(DType other) {
-    dtype = any ? promote(dtype, other) : other;
+    dtype = any ? promote(dtype, other, op) : other;
     any = true;
   }
 };
@@ -76,8 +77,8 @@ Cost& Cost::operator+=(const Cost& other) {
   return *this;
 }
 
-DType promote_types(std::span<const TypeRef> operands) {
-  Promoted tensors, scalars, numbers;
+DType promote_types(std::span<const TypeRef> operands, std::string_view op) {
+  Promoted tensors{op}, scalars{op}, numbers{op};
   for (const TypeRef& operand : operands) {
     if (operand.weak) {
       numbers.include(operand.dtype == DType::f64 ? DType::f32 : operand.dtype);
@@ -87,11 +88,38 @@ DType promote_types(std::span<const TypeRef> operands) {
       tensors.include(operand.dtype);
     }
   }
-  return combine(tensors, combine(scalars, numbers)).dtype;
+  const DType result = combine(tensors, combine(scalars, numbers)).dtype;
+  // A scalar does not widen tensors, so `promote` has not seen the two: their values have no common type all the same.
+  if (tensors.any && scalars.any && is_integer(tensors.dtype) && is_integer(scalars.dtype) &&
+      (tensors.dtype == DType::u64 || scalars.dtype == DType::u64))
+    (void)promote(tensors.dtype, scalars.dtype, op);
+  return result;
+}
+
+// Beside u64 only unsigned integers and bools come here, and host numbers that were checked (ops/arg.h), even where
+// the result is a narrower one: u64 holds them all.
+ComputeType elementwise_type(DType result, std::span<const TypeRef> operands) {
+  if (is_float(result)) return compute_type(result);
+  const auto any = [&](auto is) {
+    return std::any_of(operands.begin(), operands.end(),
+                       [&](const TypeRef& operand) { return is(operand.dtype); });
+  };
+  if (any([](DType dtype) { return dtype == DType::u64; }) && !any(is_float))
+    return ComputeType::u64;
+  return compute_type(promote_types(operands));
+}
+
+TileFn tile_for(const OpDef& op, ComputeType type) {
+  const TileKernels tiles = op.tiles();
+  const TileFn functions[] = {tiles.f32, tiles.f64, tiles.i64, tiles.u64};
+  const TileFn tile = functions[static_cast<size_t>(type)];
+  check(tile != nullptr, op.name, ": has no loop that computes in ", natural_dtype(type),
+        "; cast the operands to another dtype first");
+  return tile;
 }
 
 TensorType promoted_type(const InferCall& call) {
-  TensorType type{.shape = call.shape(0), .dtype = promote_types(call.inputs)};
+  TensorType type{.shape = call.shape(0), .dtype = promote_types(call.inputs, call.op.name)};
   bool all_weak = true;
   for (int i = 0; i < call.size(); ++i) {
     if (call.shape(i) != type.shape)

@@ -144,7 +144,7 @@ struct DTypeSet {
 };
 constexpr DTypeSet dtype_set(DType dtype) { return {1U << static_cast<int>(dtype)}; }
 inline constexpr DTypeSet kFloats{0b111111};
-inline constexpr DTypeSet kIntegers{0b1111111U << 6};
+inline constexpr DTypeSet kIntegers = DTypeSet{0b1111111U << 6} | dtype_set(DType::u64);
 inline constexpr DTypeSet kNumbers = kFloats | kIntegers;
 inline constexpr DTypeSet kAnyDType = kNumbers | dtype_set(DType::boolean);
 
@@ -222,8 +222,13 @@ inline bool has_tiles(const OpDef& op) {
 }
 
 // The type of an elementwise result by PyTorch's promotion rules, and the broadcast shape.
-DType promote_types(std::span<const TypeRef> operands);
+DType promote_types(std::span<const TypeRef> operands, std::string_view op = "promote");
 TensorType promoted_type(const InferCall& call);
+// What an elementwise op computes in: floats in the type of the result; comparisons and integers in the type of the
+// operands.
+ComputeType elementwise_type(DType result, std::span<const TypeRef> operands);
+// The tile function of an op for that type. Throws Error where the op has none.
+TileFn tile_for(const OpDef& op, ComputeType type);
 
 // The cost that `op` declares, or the default.
 Cost cost_of(const CostCall& call);

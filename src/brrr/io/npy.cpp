@@ -17,16 +17,17 @@ struct TypeName {
   std::string_view descr;
 };
 constexpr std::array kTypeNames = {
-    TypeName{DType::f64, "<f8"}, TypeName{DType::f32, "<f4"},    TypeName{DType::f16, "<f2"},
-    TypeName{DType::i64, "<i8"}, TypeName{DType::i32, "<i4"},    TypeName{DType::i16, "<i2"},
-    TypeName{DType::i8, "|i1"},  TypeName{DType::u32, "<u4"},    TypeName{DType::u16, "<u2"},
-    TypeName{DType::u8, "|u1"},  TypeName{DType::boolean, "|b1"}};
+    TypeName{DType::f64, "<f8"}, TypeName{DType::f32, "<f4"}, TypeName{DType::f16, "<f2"},
+    TypeName{DType::i64, "<i8"}, TypeName{DType::i32, "<i4"}, TypeName{DType::i16, "<i2"},
+    TypeName{DType::i8, "|i1"},  TypeName{DType::u64, "<u8"}, TypeName{DType::u32, "<u4"},
+    TypeName{DType::u16, "<u2"}, TypeName{DType::u8, "|u1"},  TypeName{DType::boolean, "|b1"}};
 
 DType dtype_of_npy(const NpyHeader& header, const std::string& name) {
   for (const TypeName& type : kTypeNames) {
     if (type.descr[1] == header.kind && type.descr[2] - '0' == header.item_bytes) return type.dtype;
   }
-  fail(name, ": brrr has no dtype for unsigned numbers of 64 bits; save it as int64");
+  fail(name, ": brrr has no dtype for elements of kind '", header.kind, "' and ", header.item_bytes,
+       " bytes; save it as another number type");
 }
 
 }  // namespace

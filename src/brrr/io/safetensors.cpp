@@ -24,8 +24,8 @@ constexpr DTypeName kNames[] = {
     {DType::f64, "F64"},   {DType::f32, "F32"},        {DType::f16, "F16"},
     {DType::bf16, "BF16"}, {DType::f8e4m3, "F8_E4M3"}, {DType::f8e5m2, "F8_E5M2"},
     {DType::i64, "I64"},   {DType::i32, "I32"},        {DType::i16, "I16"},
-    {DType::i8, "I8"},     {DType::u32, "U32"},        {DType::u16, "U16"},
-    {DType::u8, "U8"},     {DType::boolean, "BOOL"}};
+    {DType::i8, "I8"},     {DType::u64, "U64"},        {DType::u32, "U32"},
+    {DType::u16, "U16"},   {DType::u8, "U8"},          {DType::boolean, "BOOL"}};
 
 std::string_view name_of(DType dtype, const std::string& tensor) {
   for (const DTypeName& entry : kNames) {

@@ -17,8 +17,9 @@ void backward_loop(const TileCall& call) {
 }
 
 TileKernels activation_table(ActivationGrad function) {
-#define BRRR_ROW(name, functor, chain) \
-  {&backward_loop<functor, float>, &backward_loop<functor, double>, nullptr, ChainCode::chain},
+#define BRRR_ROW(name, functor, chain)                                                \
+  {&backward_loop<functor, float>, &backward_loop<functor, double>, nullptr, nullptr, \
+   ChainCode::chain},
   static constexpr TileKernels kTiles[] = {BRRR_ACTIVATION_GRADS(BRRR_ROW)};
 #undef BRRR_ROW
   return kTiles[static_cast<size_t>(function)];

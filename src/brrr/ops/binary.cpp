@@ -92,7 +92,7 @@ TensorTypes infer_where(const InferCall& call) {
         "; compare it with something, as in x > 0");
   const Shape values = broadcast_shapes(call.shape(1), call.shape(2), "where");
   TensorType type{broadcast_shapes(call.shape(0), values, "where"),
-                  promote_types(call.inputs.subspan(1))};
+                  promote_types(call.inputs.subspan(1), call.op.name)};
   require_dtype(call, type.dtype);
   return {type};
 }
@@ -307,7 +307,8 @@ Tensor remainder(const Arg& a, const Arg& b) { return call_elementwise(remainder
 Tensor floor_divide(const Arg& a, const Arg& b) { return call_elementwise(floor_divide_op, a, b); }
 Tensor where(const Tensor& condition, const Arg& a, const Arg& b) {
   const Device device = condition.device();
-  return call_one(where_op, {condition, a.on(device), b.on(device)});
+  return call_one(where_op, {condition, a.operand_of(where_op, b.dtype(), device),
+                             b.operand_of(where_op, a.dtype(), device)});
 }
 
 Tensor reduce_like(const Tensor& grad, const Tensor& operand) {

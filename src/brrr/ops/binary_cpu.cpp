@@ -43,8 +43,9 @@ constexpr TileFn tile() {
 }
 
 TileKernels binary_table(Binary function) {
-#define BRRR_ROW(name, functor, chain) \
-  {tile<functor, float>(), tile<functor, double>(), tile<functor, int64_t>(), ChainCode::chain},
+#define BRRR_ROW(name, functor, chain)                                        \
+  {tile<functor, float>(), tile<functor, double>(), tile<functor, int64_t>(), \
+   tile<functor, uint64_t>(), ChainCode::chain},
   static constexpr TileKernels kTiles[] = {BRRR_BINARY_FUNCTIONS(BRRR_ROW)};
 #undef BRRR_ROW
   return kTiles[static_cast<size_t>(function)];

@@ -43,9 +43,12 @@ struct Pow {
       return math::pow(a, b);
   }
   // Squares and multiplies, wrapping. A negative exponent leaves 1/a^n rounded to zero, except +-1.
-  BRRR_HD static int64_t integer_power(int64_t base, int64_t exponent) {
-    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
-    int64_t result = 1;
+  template <std::integral T>
+  BRRR_HD static T integer_power(T base, T exponent) {
+    if constexpr (std::signed_integral<T>) {
+      if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+    }
+    T result = 1;
     for (; exponent > 0; exponent >>= 1) {
       if (exponent & 1) result = mul_wrapping(result, base);
       base = mul_wrapping(base, base);
@@ -107,7 +110,9 @@ struct GreaterEqual {
 struct Fmod {
   template <typename T>
   [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
-    if constexpr (std::integral<T>)
+    if constexpr (std::unsigned_integral<T>)
+      return b == 0 ? T(0) : a % b;
+    else if constexpr (std::integral<T>)
       return b == 0 || b == -1 ? T(0) : a % b;
     else
       return std::fmod(a, b);
@@ -117,7 +122,7 @@ struct Remainder {  // the sign of b, as in Python
   template <typename T>
   [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
     const T rest = Fmod::of(a, b);
-    return rest != T(0) && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
+    return rest != T(0) && is_negative(rest) != is_negative(b) ? rest + b : rest;
   }
 };
 // The quotient rounded towards minus infinity, as Python's //. An integer over 0 is refused before tiles run;
@@ -125,7 +130,9 @@ struct Remainder {  // the sign of b, as in Python
 struct FloorDivide {
   template <typename T>
   [[gnu::always_inline]] BRRR_HD static T of(T a, T b) {
-    if constexpr (std::integral<T>) {
+    if constexpr (std::unsigned_integral<T>) {
+      return b == 0 ? T(0) : a / b;
+    } else if constexpr (std::integral<T>) {
       const T divisor = b == 0 || b == -1 ? T(1) : b;
       const T quotient = a / divisor, rest = a % divisor;
       const T down = rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient;

@@ -77,9 +77,9 @@ void store_nibble(std::byte* base, int64_t element, int64_t value) {
 
 template <typename T>
 int64_t to_nibble(DType dtype, T value) {
-  if constexpr (std::integral<T>) return value;  // integers wrap
+  if constexpr (std::integral<T>) return static_cast<int64_t>(value);  // integers wrap
   const IntLimits range = iinfo(dtype);
-  return std::clamp(convert_element<int64_t>(value), range.min, range.max);
+  return std::clamp(convert_element<int64_t>(value), range.min, static_cast<int64_t>(range.max));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Moving elements between storage dtypes and the three compute types, vectorised per CPU.
+// Moving elements between storage dtypes and the four compute types, vectorised per CPU.
 #pragma once
 
 #include "brrr/graph/op_def.h"

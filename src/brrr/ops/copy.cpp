@@ -25,7 +25,9 @@ Tensors reference_by_element(const Tensor& x, DType dtype) {
   Tensor y = empty(x.shape(), dtype);
   int64_t next = 0;
   for_each_element(x.layout(), [&](int64_t i) {
-    if (compute_type(x.dtype()) == ComputeType::i64) {
+    if (x.dtype() == DType::u64) {
+      store_uint(y, next++, load_uint(x, i));
+    } else if (!is_float(x.dtype())) {
       store_int(y, next++, load_int(x, i));
     } else {
       store_float(y, next++, load_float(x, i));

@@ -50,6 +50,7 @@ __device__ C load_element(const void* base, DType dtype, int64_t i) {
     case DType::i32: return convert_fast<C>(static_cast<const int32_t*>(base)[i]);
     case DType::i16: return convert_fast<C>(static_cast<const int16_t*>(base)[i]);
     case DType::i8: return convert_fast<C>(static_cast<const int8_t*>(base)[i]);
+    case DType::u64: return convert_fast<C>(static_cast<const uint64_t*>(base)[i]);
     case DType::u32: return convert_fast<C>(static_cast<const uint32_t*>(base)[i]);
     case DType::u16: return convert_fast<C>(static_cast<const uint16_t*>(base)[i]);
     case DType::u8: return convert_fast<C>(static_cast<const uint8_t*>(base)[i]);
@@ -77,6 +78,7 @@ __device__ void store_element(void* base, DType dtype, int64_t i, C value) {
     case DType::i32: static_cast<int32_t*>(base)[i] = convert_fast<int32_t>(value); return;
     case DType::i16: static_cast<int16_t*>(base)[i] = convert_fast<int16_t>(value); return;
     case DType::i8: static_cast<int8_t*>(base)[i] = convert_fast<int8_t>(value); return;
+    case DType::u64: static_cast<uint64_t*>(base)[i] = convert_fast<uint64_t>(value); return;
     case DType::u32: static_cast<uint32_t*>(base)[i] = convert_fast<uint32_t>(value); return;
     case DType::u16: static_cast<uint16_t*>(base)[i] = convert_fast<uint16_t>(value); return;
     case DType::u8: static_cast<uint8_t*>(base)[i] = convert_fast<uint8_t>(value); return;

@@ -32,6 +32,7 @@ __device__ T load(const void* data, DType dtype, int64_t i) {
     case DType::i32: return device::convert<T>(static_cast<const int32_t*>(data)[i]);
     case DType::i16: return device::convert<T>(static_cast<const int16_t*>(data)[i]);
     case DType::i8: return device::convert<T>(static_cast<const int8_t*>(data)[i]);
+    case DType::u64: return device::convert<T>(static_cast<const uint64_t*>(data)[i]);
     case DType::u32: return device::convert<T>(static_cast<const uint32_t*>(data)[i]);
     case DType::u16: return device::convert<T>(static_cast<const uint16_t*>(data)[i]);
     case DType::u8: return device::convert<T>(static_cast<const uint8_t*>(data)[i]);
@@ -53,6 +54,7 @@ __device__ void store(void* data, DType dtype, int64_t i, T value) {
     case DType::i32: static_cast<int32_t*>(data)[i] = device::convert<int32_t>(value); break;
     case DType::i16: static_cast<int16_t*>(data)[i] = device::convert<int16_t>(value); break;
     case DType::i8: static_cast<int8_t*>(data)[i] = device::convert<int8_t>(value); break;
+    case DType::u64: static_cast<uint64_t*>(data)[i] = device::convert<uint64_t>(value); break;
     case DType::u32: static_cast<uint32_t*>(data)[i] = device::convert<uint32_t>(value); break;
     case DType::u16: static_cast<uint16_t*>(data)[i] = device::convert<uint16_t>(value); break;
     case DType::u8: static_cast<uint8_t*>(data)[i] = device::convert<uint8_t>(value); break;
@@ -158,6 +160,7 @@ void run_builtin_elementwise(const BuiltinElementwise& call, CUstream_st* stream
     case ComputeType::f32: elementwise<float><<<blocks, kThreads, 0, stream>>>(call); break;
     case ComputeType::f64: elementwise<double><<<blocks, kThreads, 0, stream>>>(call); break;
     case ComputeType::i64: elementwise<int64_t><<<blocks, kThreads, 0, stream>>>(call); break;
+    case ComputeType::u64: elementwise<uint64_t><<<blocks, kThreads, 0, stream>>>(call); break;
   }
   cuda::check_launch("elementwise");
 }

@@ -25,12 +25,10 @@ struct Plan {
 
 using Buffer = std::byte[kTileElements * sizeof(double)];
 
-// Floats compute in the type of the result; comparisons and integers in the type of the operands.
 ComputeType choose_type(const KernelCall& call) {
-  if (is_float(call.output(0).dtype)) return compute_type(call.output(0).dtype);
   SmallVector<TypeRef, 4> types;
   for (const Operand& input : call.inputs) types.push_back({&input.shape(), input.dtype, false});
-  return compute_type(promote_types(types));
+  return elementwise_type(call.output(0).dtype, types);
 }
 
 Plan make_plan(const KernelCall& call, ComputeType type, TileFn tile) {
@@ -183,11 +181,7 @@ void run_plan(const KernelCall& call, const Plan& plan) {
 
 void run_elementwise(const KernelCall& call) {
   const ComputeType type = choose_type(call);
-  const TileKernels tiles = call.op.tiles();
-  const TileFn tile = type == ComputeType::f32   ? tiles.f32
-                      : type == ComputeType::f64 ? tiles.f64
-                                                 : tiles.i64;
-  invariant(tile != nullptr, call.op.name, " has no tile function for this compute type");
+  const TileFn tile = tile_for(call.op, type);
   if (!run_flat(call, type, tile)) run_plan(call, make_plan(call, type, tile));
 }
 

@@ -22,12 +22,10 @@ namespace {
 // Compiling takes a tenth of a second or two: worth it where a call moves megabytes.
 constexpr int64_t kWorthCompiling = int64_t{1} << 20;
 
-// Floats compute in the type of the result; comparisons and integers in the type of the operands.
 ComputeType choose_type(const CudaCall& call) {
-  if (is_float(call.output(0).dtype)) return compute_type(call.output(0).dtype);
   SmallVector<TypeRef, 4> types;
   for (const Operand& input : call.inputs) types.push_back({&input.shape(), input.dtype, false});
-  return compute_type(promote_types(types));
+  return elementwise_type(call.output(0).dtype, types);
 }
 
 void require_no_packed(const CudaCall& call) {

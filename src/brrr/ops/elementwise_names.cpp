@@ -16,7 +16,9 @@ using namespace functors;
 
 // A setting as a constant of the type that the kernel computes in.
 std::string setting_text(double value, ComputeType type) {
-  return type == ComputeType::i64 ? integer_text(convert_element<int64_t>(value))
+  if (type == ComputeType::u64)
+    return integer_text(static_cast<int64_t>(convert_element<uint64_t>(value)), type);
+  return type == ComputeType::i64 ? integer_text(convert_element<int64_t>(value), type)
                                   : number_text(value, type);
 }
 

@@ -156,6 +156,7 @@ std::string element_type_text(DType dtype) {
     case DType::i32: return "int32_t";
     case DType::i16: return "int16_t";
     case DType::i8: return "int8_t";
+    case DType::u64: return "uint64_t";
     case DType::u32: return "uint32_t";
     case DType::u16: return "uint16_t";
     case DType::u8: return "uint8_t";
@@ -167,17 +168,16 @@ std::string element_type_text(DType dtype) {
        " packs two values a byte and is for storage only; cast it to another dtype first");
 }
 
-std::string compute_type_text(ComputeType type) {
-  return type == ComputeType::f32 ? "float" : type == ComputeType::f64 ? "double" : "int64_t";
-}
+std::string compute_type_text(ComputeType type) { return element_type_text(natural_dtype(type)); }
 
-std::string integer_text(int64_t value) {
+std::string integer_text(int64_t value, ComputeType type) {
+  if (type == ComputeType::u64) return fmt::format("{}ul", static_cast<uint64_t>(value));
   if (value == std::numeric_limits<int64_t>::min()) return "(-0x7fffffffffffffffl - 1)";
   return fmt::format("{}l", value);
 }
 
 std::string number_text(double value, ComputeType type) {
-  invariant(type != ComputeType::i64, "integers are written by integer_text");
+  invariant(!is_integer(type), "integers are written by integer_text");
   const std::string name = compute_type_text(type);
   if (std::isnan(value)) return fmt::format("math::Format<{}>::nan", name);
   if (std::isinf(value))

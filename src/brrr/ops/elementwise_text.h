@@ -13,7 +13,7 @@ namespace brrr {
 std::string element_type_text(DType dtype);               // "float", "bf16", ...
 std::string compute_type_text(ComputeType type);          // "float", "double", "int64_t"
 std::string number_text(double value, ComputeType type);  // exact, infinite and NaN included
-std::string integer_text(int64_t value);
+std::string integer_text(int64_t value, ComputeType type);
 
 struct TextOperand {
   Layout layout;

@@ -252,7 +252,7 @@ void embedding_grad_cuda(const CudaCall& call) {
   if (run_quads(call, table, slots)) return;
   const dim3 grid(static_cast<unsigned>(rows),
                   static_cast<unsigned>((dim + kColumns - 1) / kColumns));
-  visit_compute(compute_type(dy.dtype), [&]<typename C>() {
+  visit_wrapping(compute_type(dy.dtype), [&]<typename C>() {
     sum_plain_rows_kernel<C><<<grid, dim3(kColumns, kParts), 0, call.stream>>>(
         table, dy.layout->strides.back(), Elements(y), dim);
   });

@@ -78,7 +78,7 @@ void fold_cpu(const KernelCall& call) {
   const LoopNest nest = make_nest(firsts.shape, layouts);
   const int64_t size = windows.shape().back(), lanes = windows.count() / (size * count);
   const int64_t piece_lanes = std::max<int64_t>(1, kPieceElements / (size * count));
-  visit_compute(type, [&]<typename T>() {
+  visit_wrapping(type, [&]<typename T>() {
     std::fill_n(total.data<T>(), total.count(), T(0));
     const FoldLanes<T> fold{.input = windows,
                             .nest = nest,

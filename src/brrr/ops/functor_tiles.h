@@ -40,7 +40,8 @@ constexpr TileFn functor_tile() {
 template <typename F>
 TileKernels tiles_of() {
   static_assert(functors::kSettings<F> == 0, "settings are for brrr's own functors");
-  return {functor_tile<F, float>(), functor_tile<F, double>(), functor_tile<F, int64_t>()};
+  return {functor_tile<F, float>(), functor_tile<F, double>(), functor_tile<F, int64_t>(),
+          functor_tile<F, uint64_t>()};
 }
 
 }  // namespace brrr

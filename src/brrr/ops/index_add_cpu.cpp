@@ -154,7 +154,7 @@ void scatter_add_cpu(const KernelCall& call) {
     places.shape = indices.shape;
     places.strides[0] = 0;  // the index moves along this axis
     const LoopNest nest = nest_of(indices.shape, {&indices, &sources, &places});
-    visit_compute(compute_type(output.dtype), [&]<typename T>() {
+    visit_wrapping(compute_type(output.dtype), [&]<typename T>() {
       scatter_add_all<T>(call, {index, call.input(2), nest, total.data<T>(), step}, axis);
     });
   }
@@ -177,7 +177,7 @@ void embedding_grad_cpu(const KernelCall& call) {
   const int64_t additions_per_row = dim * (1 + ids.count() / rows);
   const int64_t piece_rows = std::max<int64_t>(1, kPieceElements / additions_per_row);
   const int64_t row_blocks = divide_up(rows, piece_rows), col_blocks = divide_up(dim, kSumColumns);
-  visit_compute(compute_type(output.dtype), [&]<typename T>() {
+  visit_wrapping(compute_type(output.dtype), [&]<typename T>() {
     call.pool.for_each_piece(row_blocks * col_blocks, [&](int64_t piece) {
       const int64_t row = piece / col_blocks * piece_rows, col = piece % col_blocks * kSumColumns;
       sum_rows<T>(call, lists, row, std::min(rows, row + piece_rows), col,

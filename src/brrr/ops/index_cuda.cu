@@ -151,7 +151,7 @@ void scatter_add_cuda(const CudaCall& call) {
     places.shape = indices.shape;
     const Lanes index_lanes(indices), source_lanes(axis_last(*source.layout, axis)), sums(places);
     const int64_t length = indices.shape.back();
-    visit_compute(compute_type(output.dtype), [&]<typename C>() {
+    visit_wrapping(compute_type(output.dtype), [&]<typename C>() {
       launch_for_each(
           call, index.count() / length,
           AddLane<C>{Elements(index), Elements(source), Elements(total).as<C>(), index_lanes.walk,

@@ -31,7 +31,7 @@ TensorTypes infer_concat(const InferCall& call) {
     }
     shape[axis] += other[axis];
   }
-  const DType dtype = promote_types(call.inputs);
+  const DType dtype = promote_types(call.inputs, call.op.name);
   require_dtype(call, dtype);
   return {{shape, dtype}};
 }
@@ -92,7 +92,8 @@ std::vector<Sample> concat_samples() {
       {{sample_values({3, 2}, 55), sample_values({3, 0}, 56), sample_values({3, 1}, 57)}, along(1)},
       {{sample_values({0, 2}, 58), sample_values({0, 2}, 59)}, along(0)},
       {{sample_values({1}, 60)}, along(0)},
-      {{sample_values({2, 3}, 61), sample_indices({2, 3}, 62, 5)}, along(1)},     // dtypes differ
+      // dtypes differ
+      {{sample_values({2, 3}, 61), cast(sample_indices({2, 3}, 62, 5), DType::u8)}, along(1)},
       {{sample_values({30, 900}, 63), sample_values({30, 1101}, 64)}, along(1)},  // several pieces
   };
 }
@@ -105,7 +106,7 @@ TensorTypes infer_stack(const InferCall& call) {
           " and part 0 has shape ", shape, "; give every part the same shape, or use concat()");
   }
   shape.insert(normalize_axis(call.attrs.integer("axis"), shape.size() + 1, "stack"), call.size());
-  const DType dtype = promote_types(call.inputs);
+  const DType dtype = promote_types(call.inputs, call.op.name);
   require_dtype(call, dtype);
   return {{shape, dtype}};
 }
@@ -124,7 +125,8 @@ std::vector<Sample> stack_samples() {
           {{sample_values({2, 3}, 152), sample_values({2, 3}, 153)}, along(-1)},
           {{sample_values({}, 154), sample_values({}, 155), sample_values({}, 156)}, along(0)},
           {{sample_values({0, 2}, 157)}, along(1)},
-          {{sample_values({3}, 158), sample_indices({3}, 159, 5)}, along(1)},  // dtypes differ
+          // dtypes differ
+          {{sample_values({3}, 158), cast(sample_indices({3}, 159, 5), DType::u8)}, along(1)},
           {{sample_values({90, 100}, 160), sample_values({90, 100}, 161)}, along(2)}};
 }
 

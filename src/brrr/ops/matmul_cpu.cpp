@@ -274,7 +274,7 @@ void matmul_cpu(const KernelCall& call) {
                  b = prepare(call, call.input(1), type, scratch);
   Prepared bias{};
   if (call.inputs.size() == 3) bias = prepare(call, call.input(2), type, scratch);
-  visit_compute(type, [&]<typename T>() {
+  visit_wrapping(type, [&]<typename T>() {
     const T* row = reinterpret_cast<const T*>(bias.base);
     run_products<T>({.problem = problem_of(call),
                      .a = a,

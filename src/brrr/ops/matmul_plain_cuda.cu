@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kTile* kTile)
 void run_plain_product(const CudaCall& call, const PlainProduct& product) {
   const int64_t m = product.c.shape()[0], n = product.c.shape()[1], k = product.a.shape()[1];
   const int64_t tiles = ((m + kTile - 1) / kTile) * ((n + kTile - 1) / kTile);
-  visit_compute(compute_type(product.c.dtype), [&]<typename C>() {
+  visit_wrapping(compute_type(product.c.dtype), [&]<typename C>() {
     plain_product_kernel<C><<<blocks_for(tiles, 1), dim3(kTile, kTile), 0, call.stream>>>(
         Matrix(product.a), Matrix(product.b), Matrix(product.c),
         Elements(product.bias ? *product.bias : product.c),

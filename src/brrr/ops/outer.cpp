@@ -2,6 +2,7 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/binary.h"
+#include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"
@@ -14,7 +15,7 @@ TensorTypes infer_outer(const InferCall& call) {
   const Shape &a = call.shape(0), &b = call.shape(1);
   check(a.size() == 1 && b.size() == 1, "outer: operands of shape ", a, " and ", b,
         " must be vectors; reshape them to [n], or multiply with *, which broadcasts");
-  const DType dtype = promote_types(call.inputs);
+  const DType dtype = promote_types(call.inputs, call.op.name);
   require_dtype(call, dtype);
   return {{{a[0], b[0]}, dtype}};
 }
@@ -23,7 +24,8 @@ std::vector<Sample> outer_samples() {
   return {{{sample_values({3}, 240), sample_values({4}, 241)}, {}},
           {{sample_values({1}, 242), sample_values({1}, 243)}, {}},
           {{sample_values({0}, 244), sample_values({2}, 245)}, {}},
-          {{sample_values({2}, 246), sample_indices({3}, 247, 5)}, {}},  // dtypes differ
+          // dtypes differ
+          {{sample_values({2}, 246), cast(sample_indices({3}, 247, 5), DType::u8)}, {}},
           {{sample_values({170}, 248), sample_values({200}, 249)}, {}}};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "brrr/graph/call.h"
 #include "brrr/ops/infer.h"
@@ -79,9 +80,9 @@ TensorTypes infer_randint(const InferCall& call) {
   const int64_t low = call.attrs.integer("low"), high = call.attrs.integer("high");
   check(low < high, "randint: low is ", low, " and high is ", high, "; low must be below high");
   const IntLimits limits = iinfo(types[0].dtype);
-  check(low >= limits.min && high - 1 <= limits.max, "randint: ", low, " .. ", high - 1,
-        " do not fit ", types[0].dtype, ", which goes from ", limits.min, " to ", limits.max,
-        "; use a wider dtype");
+  check(low >= limits.min && std::cmp_less_equal(high - 1, limits.max), "randint: ", low, " .. ",
+        high - 1, " do not fit ", types[0].dtype, ", which goes from ", limits.min, " to ",
+        limits.max, "; use a wider dtype");
   return types;
 }
 

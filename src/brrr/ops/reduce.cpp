@@ -138,25 +138,24 @@ std::vector<Sample> all_samples() { return question_samples(1, 0); }
 
 }  // namespace
 
-const OpDef sum_op{.name = "sum",
-                   .formula = "sum of elements",
-                   .kind = OpKind::reduce,
-                   .fold = Fold::sum,
-                   .dtypes = kAnyDType,
-                   .infer = infer_sum,
-                   .cost = reduce_cost,
-                   .grad = sum_grad,
-                   .reference =
-                       [](const ComposeCall& call) {
-                         const DType dtype =
-                             is_float(call.input(0).dtype()) ? call.input(0).dtype() : DType::i64;
-                         return Tensors{reference_fold(
-                             call, dtype, 0, [](double& total, double x) { total += x; })};
-                       },
-                   .cpu = sum_cpu,
-                   .workspace = reduce_workspace,
-                   .streams = {.inputs = 1},
-                   .samples = [] { return reduce_samples_with({}, true); }};
+const OpDef sum_op{
+    .name = "sum",
+    .formula = "sum of elements",
+    .kind = OpKind::reduce,
+    .fold = Fold::sum,
+    .dtypes = kAnyDType,
+    .infer = infer_sum,
+    .cost = reduce_cost,
+    .grad = sum_grad,
+    .reference =
+        [](const ComposeCall& call) {
+          return Tensors{reference_fold(call, sum_dtype(call.input(0).dtype()), 0,
+                                        [](double& total, double x) { total += x; })};
+        },
+    .cpu = sum_cpu,
+    .workspace = reduce_workspace,
+    .streams = {.inputs = 1},
+    .samples = [] { return reduce_samples_with({}, true); }};
 
 const OpDef mean_op{
     .name = "mean",

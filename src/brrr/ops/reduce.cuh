@@ -171,6 +171,9 @@ void run_reduction(const CudaCall& call, const Plan& plan) {
     default: break;
   }
   if (compute_type(plan.x.dtype) == ComputeType::f32) return run_as<Op, void, float>(call, plan);
+  if constexpr (Op::compares) {
+    if (plan.x.dtype == DType::u64) return run_as<Op, void, uint64_t>(call, plan);
+  }
   run_as<Op, void, int64_t>(call, plan);
 }
 

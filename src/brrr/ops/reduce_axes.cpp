@@ -60,8 +60,7 @@ void require_axes(const InferCall& call) {
 TensorTypes infer_sum(const InferCall& call) {
   require_dtype(call, call.dtype(0));
   require_axes(call);
-  return {{reduced_shape(call.shape(0), call.attrs),
-           is_float(call.dtype(0)) ? call.dtype(0) : DType::i64}};
+  return {{reduced_shape(call.shape(0), call.attrs), sum_dtype(call.dtype(0))}};
 }
 
 TensorTypes infer_float_reduce(const InferCall& call) {

@@ -151,7 +151,7 @@ void reduce_columns(const ReducePlan& plan, ThreadPool& pool) {
 
 // Combines the tiles of each output in order, and writes the results in the output's dtype.
 void finish_outputs(const ReducePlan& plan, ThreadPool& pool) {
-  const bool integral = plan.type == ComputeType::i64;
+  const ComputeType wide = is_integer(plan.type) ? plan.type : ComputeType::f64;
   pool.for_each_piece((plan.outputs + kTileElements - 1) / kTileElements, [&](int64_t piece) {
     const int64_t first = piece * kTileElements,
                   count = std::min(kTileElements, plan.outputs - first);
@@ -163,8 +163,8 @@ void finish_outputs(const ReducePlan& plan, ThreadPool& pool) {
       auto* values = reinterpret_cast<double*>(total);
       for (int64_t i = 0; i < count; ++i) values[i] /= static_cast<double>(plan.length);
     }
-    store_elements(integral ? ComputeType::i64 : ComputeType::f64, total, plan.output.dtype,
-                   plan.output.base, plan.output.layout->offset + first, 1, count);
+    store_elements(wide, total, plan.output.dtype, plan.output.base,
+                   plan.output.layout->offset + first, 1, count);
   });
 }
 

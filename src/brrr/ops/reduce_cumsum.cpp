@@ -12,12 +12,10 @@
 namespace brrr {
 namespace {
 
-DType cumsum_dtype(DType dtype) { return is_float(dtype) ? dtype : DType::i64; }
-
 TensorTypes infer_cumsum(const InferCall& call) {
   require_dtype(call, call.dtype(0));
   check(!call.shape(0).empty(), "cumsum: a scalar has no axis to sum along");
-  return {{call.shape(0), cumsum_dtype(call.dtype(0))}};
+  return {{call.shape(0), sum_dtype(call.dtype(0))}};
 }
 
 template <typename T>
@@ -48,7 +46,7 @@ void cumsum_cpu(const KernelCall& call) {
 
 Tensors cumsum_reference(const ComposeCall& call) {
   const Tensor& x = call.input(0);
-  const Tensor y = empty(x.shape(), cumsum_dtype(x.dtype()));
+  const Tensor y = empty(x.shape(), sum_dtype(x.dtype()));
   const std::vector<double> values = x.to_vector<double>();
   const int64_t cols = x.shape().back();
   for (int64_t i = 0; i < x.numel(); ++i) {

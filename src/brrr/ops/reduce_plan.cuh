@@ -10,9 +10,10 @@
 
 namespace brrr::reduction {
 
-// ---- What is folded.
+// ---- What is folded. What does not compare has the same bits in i64 and u64.
 
 struct Sum {
+  static constexpr bool compares = false;
   template <typename T>
   static __device__ T identity() {
     return T(0);
@@ -23,6 +24,7 @@ struct Sum {
   }
 };
 struct Prod {
+  static constexpr bool compares = false;
   template <typename T>
   static __device__ T identity() {
     return T(1);
@@ -33,6 +35,7 @@ struct Prod {
   }
 };
 struct Max {  // NaN wins, as on the cpu
+  static constexpr bool compares = true;
   template <typename T>
   static __device__ T identity() {
     if constexpr (std::integral<T>)
@@ -46,6 +49,7 @@ struct Max {  // NaN wins, as on the cpu
   }
 };
 struct Min {
+  static constexpr bool compares = true;
   template <typename T>
   static __device__ T identity() {
     if constexpr (std::integral<T>)
@@ -60,7 +64,7 @@ struct Min {
 };
 
 template <typename C>
-using Wide = std::conditional_t<std::is_same_v<C, int64_t>, int64_t, double>;
+using Wide = std::conditional_t<std::integral<C>, C, double>;
 
 // How an element comes into the compute type: `T` where it is known, any dtype for void.
 template <typename T, typename C>

@@ -106,8 +106,8 @@ const OpDef prod_op{
     .grad = prod_grad,
     .grad_reads = {.inputs = 1},
     .reference = [](const ComposeCall& call) -> Tensors {
-      const DType dtype = is_float(call.input(0).dtype()) ? call.input(0).dtype() : DType::i64;
-      return {reference_fold(call, dtype, 1, [](double& total, double x) { total *= x; })};
+      return {reference_fold(call, sum_dtype(call.input(0).dtype()), 1,
+                             [](double& total, double x) { total *= x; })};
     },
     .cpu = prod_cpu,
     .workspace = reduce_workspace,

@@ -60,7 +60,7 @@ struct Min {
 };
 
 template <typename T>
-using Wide = std::conditional_t<std::integral<T>, int64_t, double>;
+using Wide = std::conditional_t<std::integral<T>, T, double>;
 
 template <typename Op, typename T>
 void reduce_row(const void* values, int64_t count, void* wide) {
@@ -139,19 +139,20 @@ void combine_wide(void* wide, const void* more, int64_t count) {
 }
 
 template <typename Op>
-ReduceKernels kernels_of(ComputeType type) {
-  return visit_compute(type, []<typename T>() -> ReduceKernels {
+struct KernelsOf {
+  template <typename T>
+  ReduceKernels operator()() const {
     return {&reduce_row<Op, T>,   &start_lanes<Op, T>, &add_to_lane<Op, T>,
             &finish_lanes<Op, T>, &fill_lanes<Op, T>,  &combine_wide<Op, T>};
-  });
-}
+  }
+};
 
 ReduceKernels reduce_table(Reduction reduction, ComputeType type) {
   switch (reduction) {
-    case Reduction::sum: return kernels_of<Sum>(type);
-    case Reduction::max: return kernels_of<Max>(type);
-    case Reduction::min: return kernels_of<Min>(type);
-    case Reduction::prod: return kernels_of<Prod>(type);
+    case Reduction::sum: return visit_wrapping(type, KernelsOf<Sum>());
+    case Reduction::max: return visit_compute(type, KernelsOf<Max>());
+    case Reduction::min: return visit_compute(type, KernelsOf<Min>());
+    case Reduction::prod: return visit_wrapping(type, KernelsOf<Prod>());
   }
   return {};
 }

@@ -12,11 +12,8 @@ namespace {
 TensorType sum_type(const Tensor& part) {
   check(part.defined() && part.dtype() != DType::boolean, "repeat: cannot add up ",
         part.defined() ? to_text(part.type()) : "an undefined tensor");
-  const bool wide = part.dtype() == DType::f64;
-  return {.shape = part.shape(),
-          .dtype = !is_float(part.dtype()) ? DType::i64
-                   : wide                  ? DType::f64
-                                           : DType::f32};
+  const bool in_f32 = compute_type(part.dtype()) == ComputeType::f32;
+  return {.shape = part.shape(), .dtype = in_f32 ? DType::f32 : sum_dtype(part.dtype())};
 }
 
 void add_to(const Tensor& sum, const Tensor& part) {

@@ -19,6 +19,8 @@ struct Entry {
 // Two's complement with the sign bit turned orders as unsigned numbers do.
 uint64_t key_of(int64_t value) { return static_cast<uint64_t>(value) ^ (uint64_t{1} << 63); }
 
+uint64_t key_of(uint64_t value) { return value; }
+
 // Negative floats grow downwards: all their bits turn. f32 fits into f64 without rounding.
 uint64_t key_of(double value) {
   if (value != value) return UINT64_MAX;                   // NaN, larger than infinity

@@ -14,6 +14,7 @@ namespace {
 __device__ uint64_t key_of(int64_t value) {
   return static_cast<uint64_t>(value) ^ (uint64_t{1} << 63);
 }
+__device__ uint64_t key_of(uint64_t value) { return value; }
 // Negative floats grow downwards: all their bits turn. -0 + 0 is +0: they are equal. NaN is the largest.
 __device__ uint64_t key_of(double value) {
   if (value != value) return UINT64_MAX;
@@ -76,12 +77,15 @@ void sort_cuda(const CudaCall& call) {
   const SortBuffers<uint64_t> by_key(base, count);
   const SortBuffers<uint32_t> by_row(base + memory.first, count);
   const uint64_t turned = call.attrs.flag("descending") ? ~uint64_t{0} : 0;
-  if (compute_type(x.dtype) == ComputeType::i64) {
+  const auto make_keys = [&]<typename W>() {
     launch_for_each(call, count,
-                    MakeKeys<int64_t>{Elements(x), x_walk, turned, by_key.keys, by_key.places});
-  } else {
-    launch_for_each(call, count,
-                    MakeKeys<double>{Elements(x), x_walk, turned, by_key.keys, by_key.places});
+                    MakeKeys<W>{Elements(x), x_walk, turned, by_key.keys, by_key.places});
+  };
+  switch (compute_type(x.dtype)) {
+    case ComputeType::u64: make_keys.template operator()<uint64_t>(); break;
+    case ComputeType::i64: make_keys.template operator()<int64_t>(); break;
+    case ComputeType::f32:
+    case ComputeType::f64: make_keys.template operator()<double>(); break;
   }
   sort_pairs(call, scratch, memory.scratch, by_key, count, 64);
   const uint32_t* places = by_key.sorted_places;

@@ -26,7 +26,7 @@ struct Abs {
   template <typename T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
     if constexpr (std::integral<T>)
-      return x < 0 ? sub_wrapping(T(0), x) : x;
+      return is_negative(x) ? sub_wrapping(T(0), x) : x;
     else
       return std::fabs(x);
   }
@@ -34,7 +34,7 @@ struct Abs {
 struct Sign {  // NaN stays NaN, zero stays the zero it is
   template <typename T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
-    return x > 0 ? T(1) : x < 0 ? T(-1) : x;
+    return x > 0 ? T(1) : is_negative(x) ? T(-1) : x;
   }
 };
 struct Square {
@@ -46,7 +46,7 @@ struct Square {
 struct Relu {
   template <typename T>
   [[gnu::always_inline]] BRRR_HD static T of(T x) {
-    return x < 0 ? T(0) : x;
+    return is_negative(x) ? T(0) : x;
   }  // a comparison with NaN is false, so NaN stays
 };
 struct Exp {

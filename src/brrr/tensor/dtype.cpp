@@ -6,20 +6,20 @@ namespace brrr {
 namespace {
 
 constexpr std::array<std::string_view, kDTypes> kNames = {
-    "f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32",
-    "i16", "i8",  "u32", "u16",  "u8",     "bool",   "i4",  "u4"};
+    "f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16",
+    "i8",  "u32", "u16", "u8",   "bool",   "i4",     "u4",  "u64"};
 
 // Sorts a dtype into the order in which PyTorch widens: bool < integer < float.
 int category_rank(DType dtype) { return dtype == DType::boolean ? 0 : is_float(dtype) ? 2 : 1; }
 
-bool is_unsigned(DType dtype) {
-  return dtype == DType::u8 || dtype == DType::u16 || dtype == DType::u32 || dtype == DType::u4;
-}
+bool is_unsigned(DType dtype) { return is_integer(dtype) && iinfo(dtype).min == 0; }
 
 // Signed with unsigned: the smallest signed type that holds both (u8 with i8 becomes i16).
-DType promote_integers(DType a, DType b) {
+DType promote_integers(DType a, DType b, std::string_view op) {
   if (is_unsigned(a) == is_unsigned(b)) return bit_size(a) >= bit_size(b) ? a : b;
   const DType s = is_unsigned(a) ? b : a, u = is_unsigned(a) ? a : b;
+  check(u != DType::u64, op, ": no integer dtype holds the values of both ", s,
+        " and u64; cast one of them first");
   const int bits = bit_size(s) > bit_size(u) ? bit_size(s) : 2 * bit_size(u);
   return bits <= 8 ? DType::i8 : bits == 16 ? DType::i16 : bits == 32 ? DType::i32 : DType::i64;
 }
@@ -33,7 +33,7 @@ DType promote_floats(DType a, DType b) {
 template <typename T>
 IntLimits limits_of() {
   return {static_cast<int64_t>(std::numeric_limits<T>::min()),
-          static_cast<int64_t>(std::numeric_limits<T>::max())};
+          static_cast<uint64_t>(std::numeric_limits<T>::max())};
 }
 
 }  // namespace
@@ -45,14 +45,14 @@ DType parse_dtype(std::string_view text) {
     if (kNames[static_cast<size_t>(dtype)] == text) return dtype;
   }
   fail("unknown dtype \"", text,
-       "\"; use one of f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u32 u16 u8 bool i4 u4");
+       "\"; use one of f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u64 u32 u16 u8 bool i4 u4");
 }
 
-DType promote(DType a, DType b) {
+DType promote(DType a, DType b, std::string_view op) {
   if (a == b) return a;
   const int rank_a = category_rank(a), rank_b = category_rank(b);
   if (rank_a != rank_b) return rank_a > rank_b ? a : b;
-  return rank_a == 2 ? promote_floats(a, b) : promote_integers(a, b);
+  return rank_a == 2 ? promote_floats(a, b) : promote_integers(a, b, op);
 }
 
 FloatLimits finfo(DType dtype) {

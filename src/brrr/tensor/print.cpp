@@ -77,6 +77,10 @@ std::vector<std::string> element_texts(const Tensor& x, const std::vector<int64_
   if (is_float(x.dtype())) return float_texts(x, positions);
   std::vector<std::string> texts;
   for (int64_t position : positions) {
+    if (x.dtype() == DType::u64) {
+      texts.push_back(std::to_string(load_uint(x, position)));
+      continue;
+    }
     const int64_t value = load_int(x, position);
     texts.push_back(x.dtype() == DType::boolean ? (value != 0 ? "true" : "false")
                                                 : std::to_string(value));

@@ -28,9 +28,9 @@ void store_packed(std::byte* data, int64_t element, int64_t value) {
 // Floats saturate as they do for every integer dtype; integers wrap.
 template <typename T>
 int64_t clamp_packed(DType dtype, T value) {
-  if constexpr (std::integral<T>) return value;
+  if constexpr (std::integral<T>) return static_cast<int64_t>(value);
   const IntLimits range = iinfo(dtype);
-  return std::clamp(convert_element<int64_t>(value), range.min, range.max);
+  return std::clamp(convert_element<int64_t>(value), range.min, static_cast<int64_t>(range.max));
 }
 
 void require_no_trace(const Tensor& x, std::string_view what) {
@@ -118,14 +118,8 @@ void Tensor::require_data(DType wanted) const {
         "; move it to the cpu first");
 }
 
-double Tensor::item_float() const {
+void Tensor::require_one_element() const {
   check(numel() == 1, "item: a tensor of shape ", shape(), " has ", numel(), " elements, not one");
-  return load_float(*this, offset());
-}
-
-int64_t Tensor::item_int() const {
-  check(numel() == 1, "item: a tensor of shape ", shape(), " has ", numel(), " elements, not one");
-  return load_int(*this, offset());
 }
 
 const Tensor& Tensor::require_grad() const {
@@ -205,7 +199,9 @@ NoGrad::~NoGrad() { recording = outer_; }
 
 double load_float(const Tensor& x, int64_t element) { return load_as<double>(x, element); }
 int64_t load_int(const Tensor& x, int64_t element) { return load_as<int64_t>(x, element); }
+uint64_t load_uint(const Tensor& x, int64_t element) { return load_as<uint64_t>(x, element); }
 void store_float(const Tensor& x, int64_t element, double value) { store_as(x, element, value); }
 void store_int(const Tensor& x, int64_t element, int64_t value) { store_as(x, element, value); }
+void store_uint(const Tensor& x, int64_t element, uint64_t value) { store_as(x, element, value); }
 
 }  // namespace brrr

@@ -79,8 +79,8 @@ class Tensor {
   // The value of a tensor that holds exactly one element, converted to T.
   template <typename T>
   T item() const {
-    return compute_type(dtype()) == ComputeType::i64 ? convert_element<T>(item_int())
-                                                     : convert_element<T>(item_float());
+    require_one_element();
+    return element_as<T>(offset());
   }
   // All elements in row-major order, converted to T.
   template <typename T>
@@ -121,8 +121,9 @@ class Tensor {
   [[noreturn]] static void fail_undefined();
   [[noreturn]] void fail_husk() const;
   void require_data(DType wanted) const;
-  double item_float() const;
-  int64_t item_int() const;
+  void require_one_element() const;
+  template <typename T>
+  T element_as(int64_t element) const;  // by its position in storage
 
   Ref<TensorBody> body_;
 };
@@ -164,9 +165,11 @@ inline std::string to_text(const Described& described) { return described; }
 
 // One element by its position in storage, converted. The slow, general way: for tests and printing.
 double load_float(const Tensor& x, int64_t element);
-int64_t load_int(const Tensor& x, int64_t element);
+int64_t load_int(const Tensor& x, int64_t element);  // u64 wraps; load_uint has its values
+uint64_t load_uint(const Tensor& x, int64_t element);
 void store_float(const Tensor& x, int64_t element, double value);
 void store_int(const Tensor& x, int64_t element, int64_t value);
+void store_uint(const Tensor& x, int64_t element, uint64_t value);
 
 // Calls visit(position in storage) for every element in row-major order.
 template <typename Visit>
@@ -186,14 +189,21 @@ void for_each_element(const Layout& layout, Visit&& visit) {
 }
 
 template <typename T>
+T Tensor::element_as(int64_t element) const {
+  switch (compute_type(dtype())) {
+    case ComputeType::i64: return convert_element<T>(load_int(*this, element));
+    case ComputeType::u64: return convert_element<T>(load_uint(*this, element));
+    case ComputeType::f32:
+    case ComputeType::f64: break;
+  }
+  return convert_element<T>(load_float(*this, element));
+}
+
+template <typename T>
 std::vector<T> Tensor::to_vector() const {
   std::vector<T> values;
   values.reserve(static_cast<size_t>(numel()));
-  const bool integral = compute_type(dtype()) == ComputeType::i64;
-  for_each_element(layout(), [&](int64_t element) {
-    values.push_back(integral ? convert_element<T>(load_int(*this, element))
-                              : convert_element<T>(load_float(*this, element)));
-  });
+  for_each_element(layout(), [&](int64_t element) { values.push_back(element_as<T>(element)); });
   return values;
 }
 
