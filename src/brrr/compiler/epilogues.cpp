@@ -65,7 +65,7 @@ class Matcher {
   }
 
   // ---- What the library of the device has.
-  bool has_kernel(const Replacement& made) const {
+  bool has_kernel(const Replacement& made, MatmulEpilogue epilogue) const {
     std::vector<Layout> input_layouts, output_layouts;
     std::vector<DType> input_dtypes, output_dtypes;
     std::vector<TensorType> types;
@@ -81,6 +81,7 @@ class Matcher {
       output_dtypes.push_back(output.dtype);
     }
     return has_epilogue_cuda({.op = *made.op,
+                              .epilogue = epilogue,
                               .attrs = made.attrs,
                               .input_layouts = input_layouts,
                               .output_layouts = output_layouts,
@@ -89,8 +90,8 @@ class Matcher {
                              target_.chip, target_.index);
   }
 
-  bool take(const Replacement& made) {
-    if (!has_kernel(made)) return false;
+  bool take(const Replacement& made, MatmulEpilogue epilogue) {
+    if (!has_kernel(made, epilogue)) return false;
     for (ValueId id : made.results) taken_[graph_.value(id).node.index()] = true;
     taken_[made.place.index()] = true;
     found_.push_back(made);
@@ -126,7 +127,7 @@ class Matcher {
     const bool keep = !products_.is_single_use(product->result);
     made.attrs.add({"keep", keep});
     if (keep) made.results.push_back(product->result);
-    take(made);
+    take(made, MatmulEpilogue::gelu);
   }
 
   void take_gelu_backward(size_t n) {
@@ -153,9 +154,9 @@ class Matcher {
     const std::optional<size_t> sums = column_sums(dz, {{type(z).shape.back()}, type(z).dtype});
     if (sums) {
       with_sums.results.push_back(graph_.nodes[*sums].outputs[0]);
-      if (take(with_sums)) return;
+      if (take(with_sums, MatmulEpilogue::gelu_backward)) return;
     }
-    take(made);
+    take(made, MatmulEpilogue::gelu_backward);
   }
 
   // ---- Column sums.
@@ -217,7 +218,7 @@ class Matcher {
                      .inputs = {product->a, product->b},
                      .results = {product->result, result}};
     made.attrs.add({"dtype", dtype});
-    take(made);
+    take(made, MatmulEpilogue::column_sums);
   }
 
   // ---- Additions.
@@ -285,7 +286,7 @@ class Matcher {
     if (product->bias.valid()) made.inputs.push_back(product->bias);
     if (has_sums) made.results.push_back(node.outputs[1]);
     if (has_sums && type(node.outputs[0]) != type(total)) return false;
-    return take(made);
+    return take(made, has_sums ? MatmulEpilogue::column_sums : MatmulEpilogue::add);
   }
 
   // Through a widening cast too: a sum in f32 takes the product before it is rounded.

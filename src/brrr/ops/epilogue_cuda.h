@@ -7,15 +7,22 @@
 
 namespace brrr {
 
+// What is done to a @ b inside its kernel.
+enum class MatmulEpilogue : uint8_t { gelu, gelu_backward, column_sums, add };
+
 void matmul_gelu_cuda(const CudaCall& call);
+int64_t matmul_gelu_cuda_workspace(const CudaCall& call);
 void matmul_gelu_backward_cuda(const CudaCall& call);
+int64_t matmul_gelu_backward_cuda_workspace(const CudaCall& call);
 void matmul_sums_cuda(const CudaCall& call);
+int64_t matmul_sums_cuda_workspace(const CudaCall& call);
 void matmul_add_cuda(const CudaCall& call);
-int64_t epilogue_cuda_workspace(const CudaCall& call);
+int64_t matmul_add_cuda_workspace(const CudaCall& call);
 
 // Operands that are not there yet.
 struct EpilogueQuestion {
   const OpDef& op;
+  MatmulEpilogue epilogue;
   const Attrs& attrs;
   std::span<const Layout> input_layouts, output_layouts;
   std::span<const DType> input_dtypes, output_dtypes;
