@@ -263,7 +263,7 @@ ProductExtras bias_of(const CudaCall& call) {
 
 // linear's weight is [out, in]: its transpose is the second factor.
 Products products_of(const CudaCall& call) {
-  const bool is_linear = call.op.name == "linear";
+  const bool is_linear = call.op.role == OpRole::linear;
   const Layout& b = *call.input(1).layout;
   return {call, is_linear ? transpose_layout(b, 0, 1) : b, bias_of(call)};
 }
