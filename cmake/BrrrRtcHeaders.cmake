@@ -9,12 +9,12 @@ set(brrr_rtc_headers
   brrr/base/scalar_math.h
   brrr/base/float_formats.h
   brrr/tensor/element.h
-  brrr/ops/wrap.h
-  brrr/ops/unary_functors.h
-  brrr/ops/binary_functors.h
-  brrr/ops/activation_functors.h
-  brrr/ops/device_elements.h
-  brrr/ops/device_reduce.h
+  brrr/kernels/scalar/wrap.h
+  brrr/kernels/scalar/unary_functors.h
+  brrr/kernels/scalar/binary_functors.h
+  brrr/kernels/scalar/activation_functors.h
+  brrr/kernels/cuda/codegen/element_access.h
+  brrr/kernels/cuda/codegen/block_reduce.h
   brrr/device/cuda/rtc_std.h)
 
 function(brrr_add_rtc_headers target)

@@ -69,7 +69,7 @@ target_compile_options(test_no_shape_checks PRIVATE -UBRRR_SHAPE_CHECKS -DBRRR_S
 # Left out: what needs CUDA's headers or its compiler, and what Highway includes once for each target.
 file(GLOB_RECURSE headers RELATIVE "${PROJECT_SOURCE_DIR}/src" CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/brrr/*.h")
-list(FILTER headers EXCLUDE REGEX "^brrr/cli/|-inl\\.h$|^brrr/ops/(device_.*|gemm_description)\\.h$")
+list(FILTER headers EXCLUDE REGEX "^brrr/cli/|-inl\\.h$|^brrr/kernels/cuda/(codegen/(element_access|block_reduce)|gemm/gemm_description)\\.h$")
 list(FILTER headers EXCLUDE REGEX "^brrr/device/cuda/(check|cublaslt|rtc_std)\\.h$")
 list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"")
 list(JOIN headers "\n" header_lines)

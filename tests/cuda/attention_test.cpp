@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/ops/attention_cuda.h"
+#include "brrr/kernels/cuda/attention/attention_cuda.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"

@@ -1,4 +1,4 @@
-// Tokens drawn on a GPU are those that ops/sampling draws on the cpu: vocabularies of real models, every option
+// Tokens drawn on a GPU are those that kernels/scalar/sampling draws on the cpu: vocabularies of real models, every option
 // alone and all together, ties, logits that rule tokens out and logits that no model should give; and texts of
 // models that draw there.
 #include "brrr/ops/draw_tokens.h"

@@ -2,10 +2,10 @@
 #include <cmath>
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cuda/gemm/gemm_cuda.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
-#include "brrr/ops/gemm_cuda.h"
 #include "brrr/ops/matmul.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/random.h"

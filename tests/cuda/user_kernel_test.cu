@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "brrr/brrr.h"
-#include "brrr/ops/elementwise_cuda.h"
-#include "brrr/ops/functor_tiles.h"
+#include "brrr/kernels/cpu/elementwise/functor_tiles.h"
+#include "brrr/kernels/cuda/elementwise/elementwise_cuda.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/samples.h"
 #include "brrr/sweep/cuda.h"

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "brrr/brrr.h"
-#include "brrr/ops/attention_rule.h"
+#include "brrr/kernels/calls/attention_rule.h"
 #include "brrr/ops/op_list.h"
 #include "support/error_of.h"
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "brrr/ops/chain_tiles.h"
+#include "brrr/kernels/cpu/elementwise/chain_tiles.h"
 #include "brrr/ops/op_list.h"
 
 namespace brrr {

@@ -1,5 +1,5 @@
 // Choices of algorithms with a made-up library: candidates are numbers, and timings are what a test says.
-#include "brrr/ops/gemm_choices.h"
+#include "brrr/kernels/cuda/gemm/gemm_choices.h"
 
 #include <gtest/gtest.h>
 

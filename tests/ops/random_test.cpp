@@ -11,8 +11,8 @@
 #include <set>
 
 #include "brrr/base/thread_pool.h"
+#include "brrr/kernels/cpu/random/random_cpu.h"
 #include "brrr/ops/copy.h"
-#include "brrr/ops/random_cpu.h"
 #include "support/error_of.h"
 
 namespace brrr {

@@ -1,5 +1,5 @@
 // Distributions against brute force, and draws against distributions.
-#include "brrr/ops/sampling.h"
+#include "brrr/kernels/scalar/sampling.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

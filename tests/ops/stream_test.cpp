@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "brrr/brrr.h"
+#include "brrr/kernels/cpu/elementwise/stream_cpu.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/stream_cpu.h"
 
 namespace brrr {
 namespace {

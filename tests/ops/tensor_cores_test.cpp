@@ -1,5 +1,5 @@
 // Which products and attentions run on tensor cores, by dtypes, sizes and layouts.
-#include "brrr/ops/tensor_cores.h"
+#include "brrr/kernels/calls/tensor_cores.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

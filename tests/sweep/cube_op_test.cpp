@@ -9,7 +9,7 @@
 #include "brrr/compiler/codegen_cuda.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/graph/trace.h"
-#include "brrr/ops/functor_tiles.h"
+#include "brrr/kernels/cpu/elementwise/functor_tiles.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/samples.h"
 #include "brrr/runtime/stages.h"

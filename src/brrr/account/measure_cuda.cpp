@@ -7,9 +7,9 @@
 #include "brrr/account/hardware.h"
 #include "brrr/account/measure.h"
 #include "brrr/device/cuda/runtime.h"
+#include "brrr/kernels/cuda/gemm/gemm_cuda.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
-#include "brrr/ops/gemm_cuda.h"
 #include "brrr/ops/random.h"
 #include "brrr/ops/reduce.h"
 

@@ -6,7 +6,7 @@
 #include "brrr/base/error.h"
 #include "brrr/device/cuda/nvrtc.h"
 #include "brrr/device/cuda/runtime.h"
-#include "brrr/ops/gemm_cuda.h"
+#include "brrr/kernels/cuda/gemm/gemm_cuda.h"
 
 namespace brrr::cli {
 namespace {

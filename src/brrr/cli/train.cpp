@@ -13,7 +13,7 @@
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/rates_option.h"
 #include "brrr/cli/train_view.h"
-#include "brrr/ops/gemm_cuda.h"
+#include "brrr/kernels/cuda/gemm/gemm_cuda.h"
 #include "brrr/train/session.h"
 #include "brrr/train/trainer.h"
 

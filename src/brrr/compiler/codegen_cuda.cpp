@@ -7,7 +7,7 @@
 
 #include "brrr/compiler/codegen_reduce.h"
 #include "brrr/compiler/plan_memory.h"
-#include "brrr/ops/elementwise_text.h"
+#include "brrr/kernels/cuda/codegen/elementwise_text.h"
 
 namespace brrr {
 namespace {

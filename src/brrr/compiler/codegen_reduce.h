@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "brrr/compiler/kernel_text.h"
-#include "brrr/ops/elementwise_text.h"
+#include "brrr/kernels/cuda/codegen/elementwise_text.h"
 
 namespace brrr {
 

@@ -6,11 +6,11 @@
 #include "brrr/compiler/fuse.h"
 #include "brrr/compiler/product_graph.h"
 #include "brrr/compiler/replace_nodes.h"
-#include "brrr/ops/activation_tiles.h"
-#include "brrr/ops/binary_tiles.h"
-#include "brrr/ops/epilogue_cuda.h"
+#include "brrr/kernels/cpu/elementwise/activation_tiles.h"
+#include "brrr/kernels/cpu/elementwise/binary_tiles.h"
+#include "brrr/kernels/cpu/elementwise/unary_tiles.h"
+#include "brrr/kernels/cuda/gemm/epilogue_cuda.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/unary_tiles.h"
 
 namespace brrr {
 namespace {

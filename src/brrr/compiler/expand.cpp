@@ -2,7 +2,7 @@
 
 #include "brrr/compiler/graph_builder.h"
 #include "brrr/graph/trace.h"
-#include "brrr/ops/unary_tiles.h"
+#include "brrr/kernels/cpu/elementwise/unary_tiles.h"
 
 namespace brrr {
 namespace {

@@ -5,12 +5,12 @@
 #include <set>
 #include <utility>
 
-#include "brrr/ops/binary_tiles.h"
+#include "brrr/kernels/calls/tensor_cores.h"
+#include "brrr/kernels/cpu/elementwise/binary_tiles.h"
+#include "brrr/kernels/cpu/elementwise/unary_tiles.h"
+#include "brrr/kernels/cuda/gemm/matmul_operands.h"
 #include "brrr/ops/fp8.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/product_factors.h"
-#include "brrr/ops/tensor_cores.h"
-#include "brrr/ops/unary_tiles.h"
 
 namespace brrr {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "brrr/ops/elementwise_text.h"
+#include "brrr/kernels/cuda/codegen/elementwise_text.h"
 
 namespace brrr {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "brrr/compiler/precision_rewriter.h"
 #include "brrr/graph/repeat.h"
-#include "brrr/ops/binary_tiles.h"
+#include "brrr/kernels/cpu/elementwise/binary_tiles.h"
 
 namespace brrr {
 

@@ -3,8 +3,8 @@
 #include <tuple>
 
 #include "brrr/compiler/tile_program.h"
-#include "brrr/ops/convert_cpu.h"
-#include "brrr/ops/elementwise_cpu.h"
+#include "brrr/kernels/cpu/elementwise/convert_cpu.h"
+#include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 
 namespace brrr {
 namespace {

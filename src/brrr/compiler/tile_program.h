@@ -7,8 +7,8 @@
 
 #include "brrr/compiler/fuse.h"
 #include "brrr/graph/graph.h"
-#include "brrr/ops/chain_tiles.h"
-#include "brrr/ops/loop_nest.h"
+#include "brrr/kernels/cpu/elementwise/chain_tiles.h"
+#include "brrr/kernels/cpu/elementwise/loop_nest.h"
 
 namespace brrr {
 

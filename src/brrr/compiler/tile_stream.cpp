@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "brrr/ops/convert_cpu.h"
+#include "brrr/kernels/cpu/elementwise/convert_cpu.h"
 
 namespace brrr {
 

@@ -81,7 +81,7 @@ struct TileCall {
   const Attrs* attrs;
 };
 using TileFn = void (*)(const TileCall&);
-// Ops of an instruction or two: runs of them go through registers, see ops/chain_tiles.h.
+// Ops of an instruction or two: runs of them go through registers, see kernels/cpu/elementwise/chain_tiles.h.
 enum class ChainCode : uint8_t {
   none,
   add,

@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "brrr/kernels/scalar/sampling.h"
 #include "brrr/nn/language_model.h"
-#include "brrr/ops/sampling.h"
 #include "brrr/runtime/compile.h"
 
 namespace brrr {

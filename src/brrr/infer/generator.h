@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "brrr/infer/decoder.h"
-#include "brrr/ops/sampling.h"
+#include "brrr/kernels/scalar/sampling.h"
 
 namespace brrr {
 

@@ -5,10 +5,10 @@
 #include <numbers>
 
 #include "brrr/base/error.h"
+#include "brrr/kernels/cpu/rows/rope_cpu.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/join.h"
-#include "brrr/ops/rope_cpu.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
 

@@ -2,9 +2,9 @@
 // of its own: where gradients of gradients are wanted the compositions are recorded instead.
 #include <numbers>
 
-#include "brrr/ops/activation_tiles.h"
+#include "brrr/kernels/cpu/elementwise/activation_tiles.h"
+#include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 #include "brrr/ops/binary.h"
-#include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"

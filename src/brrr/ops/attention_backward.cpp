@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "brrr/graph/call.h"
-#include "brrr/ops/attention_cpu.h"
+#include "brrr/kernels/cpu/attention/attention_cpu.h"
 #include "brrr/ops/attention_scores.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"

@@ -1,7 +1,7 @@
 // What attention and its gradient share: checks of operands, and the scores in plain ops.
 #pragma once
 
-#include "brrr/ops/attention_rule.h"
+#include "brrr/kernels/calls/attention_rule.h"
 
 namespace brrr {
 

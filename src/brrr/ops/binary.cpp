@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "brrr/kernels/cpu/elementwise/convert_cpu.h"
+#include "brrr/kernels/cpu/elementwise/loop_nest.h"
 #include "brrr/ops/binary_function.h"
-#include "brrr/ops/convert_cpu.h"
 #include "brrr/ops/copy.h"
-#include "brrr/ops/loop_nest.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/unary.h"

@@ -1,8 +1,8 @@
 // What the definitions of functions of several operands share.
 #pragma once
 
-#include "brrr/ops/binary_tiles.h"
-#include "brrr/ops/elementwise_cpu.h"
+#include "brrr/kernels/cpu/elementwise/binary_tiles.h"
+#include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/samples.h"
 

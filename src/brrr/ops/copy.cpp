@@ -2,8 +2,8 @@
 
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 #include "brrr/ops/creation.h"
-#include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/elementwise/convert_cpu.h"
+#include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 #include "brrr/ops/binary.h"
-#include "brrr/ops/convert_cpu.h"
 #include "brrr/ops/copy.h"
-#include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/views.h"
 

@@ -1,6 +1,8 @@
 #include "brrr/ops/cross_entropy.h"
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/rows/rows_cpu.h"
+#include "brrr/kernels/cpu/rows/softmax_rows.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
@@ -9,8 +11,6 @@
 #include "brrr/ops/loss_weights.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
-#include "brrr/ops/rows_cpu.h"
-#include "brrr/ops/softmax_rows.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
 

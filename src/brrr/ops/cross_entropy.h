@@ -1,6 +1,6 @@
 #pragma once
 
-#include "brrr/ops/cross_entropy_options.h"
+#include "brrr/kernels/calls/cross_entropy_options.h"
 #include "brrr/tensor/tensor.h"
 
 namespace brrr {

@@ -1,14 +1,14 @@
 // The gradient of cross_entropy in one walk over the logits: read once, written once. It has no rule
 // of its own: where gradients of gradients are wanted the composition is recorded instead.
+#include "brrr/kernels/cpu/rows/rows_cpu.h"
+#include "brrr/kernels/cpu/rows/softmax_rows.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/cross_entropy_call.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/pad_roll.h"
-#include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
-#include "brrr/ops/softmax_rows.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "brrr/ops/convert_cpu.h"
+#include "brrr/kernels/cpu/elementwise/convert_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/loss_weights.h"
 #include "brrr/ops/samples.h"

@@ -1,7 +1,7 @@
 // The next token of every row, drawn where the logits are: on a GPU only ids travel to the host.
 #pragma once
 
-#include "brrr/ops/sampling.h"
+#include "brrr/kernels/scalar/sampling.h"
 #include "brrr/tensor/tensor.h"
 
 namespace brrr {

@@ -1,14 +1,14 @@
 #include "brrr/ops/dropout.h"
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/elementwise/convert_cpu.h"
+#include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
+#include "brrr/kernels/cpu/elementwise/loop_nest.h"
+#include "brrr/kernels/cpu/random/random_cpu.h"
 #include "brrr/ops/binary.h"
-#include "brrr/ops/convert_cpu.h"
 #include "brrr/ops/copy.h"
-#include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
-#include "brrr/ops/loop_nest.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/random_cpu.h"
 #include "brrr/ops/samples.h"
 
 namespace brrr {

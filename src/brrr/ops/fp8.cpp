@@ -1,10 +1,10 @@
 #include "brrr/ops/fp8.h"
 
+#include "brrr/kernels/cuda/gemm/matmul_operands.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/matmul.h"
-#include "brrr/ops/product_factors.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/unary.h"

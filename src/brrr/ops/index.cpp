@@ -1,8 +1,8 @@
 #include "brrr/ops/index.h"
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/index/index_cpu.h"
 #include "brrr/ops/creation.h"
-#include "brrr/ops/index_cpu.h"
 #include "brrr/ops/index_rules.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"

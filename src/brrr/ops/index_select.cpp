@@ -1,11 +1,11 @@
 #include "brrr/ops/index_select.h"
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/index/index_cpu.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/index.h"
-#include "brrr/ops/index_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"

@@ -1,11 +1,11 @@
 #include "brrr/ops/layer_norm.h"
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/rows/norm_cpu.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/infer.h"
-#include "brrr/ops/norm_cpu.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"

@@ -1,11 +1,11 @@
 #include "brrr/ops/losses.h"
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/index/index_cpu.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/index.h"
-#include "brrr/ops/index_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/loss_weights.h"
 #include "brrr/ops/op_list.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/gemm/matmul_cpu.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
-#include "brrr/ops/matmul_cpu.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"

@@ -1,10 +1,10 @@
 // The gradients of layer_norm and rms_norm, all inputs in one walk over the rows. Neither has a rule
 // of its own: where gradients of gradients are wanted the compositions are recorded instead. A tensor like x may
 // follow dy: it is added to dx, as the gradient that goes around the norm is (compiler/epilogues.h).
+#include "brrr/kernels/cpu/rows/norm_cpu.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
-#include "brrr/ops/norm_cpu.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/samples.h"

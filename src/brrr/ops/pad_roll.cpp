@@ -1,11 +1,11 @@
 #include "brrr/ops/pad_roll.h"
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/calls/kernel_layouts.h"
+#include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 #include "brrr/ops/copy.h"
-#include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/join.h"
-#include "brrr/ops/kernel_layouts.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/views.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
+#include "brrr/kernels/cpu/index/fold_cpu.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/creation.h"
-#include "brrr/ops/elementwise_cpu.h"
-#include "brrr/ops/fold_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"

@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/index/pool_cpu.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/index.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/pool_cpu.h"
 #include "brrr/ops/reduce.h"
 #include "brrr/ops/reduce_axes.h"
 #include "brrr/ops/samples.h"

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/random/random_cpu.h"
+#include "brrr/kernels/cpu/random/random_reference.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/random_cpu.h"
-#include "brrr/ops/random_reference.h"
 
 namespace brrr {
 namespace {

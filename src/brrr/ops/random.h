@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "brrr/base/philox.h"
+#include "brrr/kernels/scalar/random_key.h"
 #include "brrr/ops/creation.h"
-#include "brrr/ops/random_key.h"
 #include "brrr/tensor/tensor.h"
 
 namespace brrr {

@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "brrr/graph/trace.h"
+#include "brrr/kernels/cpu/random/random_cpu.h"
 #include "brrr/ops/random.h"
-#include "brrr/ops/random_cpu.h"
 
 namespace brrr {
 

@@ -5,13 +5,13 @@
 #include <functional>
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/reduce/reduce_cpu.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce_axes.h"
-#include "brrr/ops/reduce_cpu.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"

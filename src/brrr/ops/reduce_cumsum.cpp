@@ -1,13 +1,13 @@
 // Running sums along the last axis; other axes are brought there by a view. A row is one chain of
 // additions, so rows are what threads share.
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/rows/rows_cpu.h"
+#include "brrr/kernels/scalar/wrap.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
-#include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/views.h"
-#include "brrr/ops/wrap.h"
 
 namespace brrr {
 namespace {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/rows/rope_cpu.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
@@ -10,7 +11,6 @@
 #include "brrr/ops/join.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
-#include "brrr/ops/rope_cpu.h"
 #include "brrr/ops/samples.h"
 #include "brrr/ops/unary.h"
 #include "brrr/ops/views.h"

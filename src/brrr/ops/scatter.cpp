@@ -1,12 +1,12 @@
 // scatter: elements of x replaced at the places that an index names. Where an index names a place more
 // than once the last one along the axis wins, on every device and for any number of threads.
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/index/index_tiles.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/index.h"
 #include "brrr/ops/index_rules.h"
-#include "brrr/ops/index_tiles.h"
 #include "brrr/ops/join.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/pad_roll.h"

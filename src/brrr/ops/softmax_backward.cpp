@@ -1,14 +1,14 @@
 // The gradients of softmax and log_softmax in one walk over the rows. Neither has a rule of its own:
 // where gradients of gradients are wanted the compositions are recorded instead.
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/rows/rows_cpu.h"
+#include "brrr/kernels/cpu/rows/softmax_rows.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce.h"
-#include "brrr/ops/rows_cpu.h"
 #include "brrr/ops/samples.h"
-#include "brrr/ops/softmax_rows.h"
 #include "brrr/ops/unary.h"
 
 namespace brrr {

@@ -5,12 +5,12 @@
 #include <numeric>
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/index/sort_cpu.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/index.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"
-#include "brrr/ops/sort_cpu.h"
 
 namespace brrr {
 namespace {

@@ -2,7 +2,7 @@
 // storage was written since is derived again from the new elements by strided_view; a write through it
 // is an update_view.
 #include "brrr/graph/call.h"
-#include "brrr/ops/elementwise_cpu.h"
+#include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/samples.h"

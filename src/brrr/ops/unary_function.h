@@ -1,10 +1,10 @@
 // What the definitions of functions of one operand share.
 #pragma once
 
-#include "brrr/ops/elementwise_cpu.h"
+#include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
+#include "brrr/kernels/cpu/elementwise/unary_tiles.h"
 #include "brrr/ops/infer.h"
 #include "brrr/ops/samples.h"
-#include "brrr/ops/unary_tiles.h"
 
 namespace brrr {
 

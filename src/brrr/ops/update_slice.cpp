@@ -1,10 +1,10 @@
 #include "brrr/ops/update_slice.h"
 
 #include "brrr/graph/call.h"
+#include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 #include "brrr/ops/binary.h"
 #include "brrr/ops/copy.h"
 #include "brrr/ops/creation.h"
-#include "brrr/ops/elementwise_cpu.h"
 #include "brrr/ops/index.h"
 #include "brrr/ops/index_select.h"
 #include "brrr/ops/infer.h"

@@ -7,7 +7,7 @@
 #include <ctime>
 
 #include "brrr/account/measure.h"
-#include "brrr/ops/convert_cpu.h"
+#include "brrr/kernels/cpu/elementwise/convert_cpu.h"
 #include "brrr/ops/creation.h"
 #include "brrr/ops/unary.h"
 #include "brrr/runtime/kernel_family.h"

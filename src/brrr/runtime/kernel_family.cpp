@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "brrr/ops/elementwise_cpu.h"
-#include "brrr/ops/loop_nest.h"
+#include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
+#include "brrr/kernels/cpu/elementwise/loop_nest.h"
 
 namespace brrr {
 namespace {
 
-// Products below this run on one thread (ops/matmul_cpu.cpp).
+// Products below this run on one thread (kernels/cpu/gemm/matmul_cpu.cpp).
 constexpr double kContractionPieceFlops = 10e6;
 
 bool has_op(const Kernel& kernel, OpKind kind) {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "brrr/compiler/kernel_list.h"
-#include "brrr/ops/tensor_cores.h"
+#include "brrr/kernels/calls/tensor_cores.h"
 
 namespace brrr {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "brrr/ops/gemm_choices.h"
+#include "brrr/kernels/cuda/gemm/gemm_choices.h"
 #include "brrr/train/config.h"
 #include "brrr/train/guard.h"
 

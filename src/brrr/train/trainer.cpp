@@ -9,7 +9,7 @@
 #include "brrr/device/default_device.h"
 #include "brrr/device/ledger.h"
 #include "brrr/io/atomic_file.h"
-#include "brrr/ops/gemm_cuda.h"
+#include "brrr/kernels/cuda/gemm/gemm_cuda.h"
 #include "brrr/text/tokenizer_file.h"
 #include "brrr/train/checkpoint.h"
 #include "brrr/train/parts.h"
