@@ -28,7 +28,7 @@ function(brrr_add_fuzzer name)  # brrr_add_fuzzer(<name> <source of src/brrr>...
   add_dependencies(fuzzers ${name})
 endfunction()
 
-brrr_add_fuzzer(einops_fuzz ops/einops_parse.cpp base/error.cpp)
+brrr_add_fuzzer(einops_fuzz ops/einops/einops_parse.cpp base/error.cpp)
 brrr_add_fuzzer(shape_spec_fuzz)
 
 set(words_sources text/splitter.cpp text/scan_words.cpp text/char_class.cpp text/regex.cpp text/utf8.cpp

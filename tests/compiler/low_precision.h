@@ -8,7 +8,7 @@
 #include <string>
 
 #include "brrr/graph/interpret.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 #include "brrr/runtime/executable.h"
 
 namespace brrr {

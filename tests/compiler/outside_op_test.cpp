@@ -12,8 +12,8 @@
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
 #include "brrr/graph/verify.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/cross_entropy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/loss/cross_entropy.h"
 #include "brrr/ops/op_list.h"
 
 namespace brrr {

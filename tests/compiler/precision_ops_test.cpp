@@ -6,13 +6,13 @@
 
 #include "brrr/autodiff/grad.h"
 #include "brrr/graph/call.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/matmul.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/matmul/matmul.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/views.h"
 #include "brrr/runtime/compile.h"
 
 namespace brrr {

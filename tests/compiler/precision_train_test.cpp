@@ -5,12 +5,12 @@
 #include <cmath>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 #include "compiler/low_precision.h"

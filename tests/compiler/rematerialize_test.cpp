@@ -8,7 +8,7 @@
 #include "brrr/graph/interpret.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/verify.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 #include "support/error_of.h"
 
 namespace brrr {

@@ -1,19 +1,19 @@
 // Attention on tensor cores beside the cpu: every head size, every rule of visibility, sizes that are no
 // multiple of a tile, heads that share keys, and operands that are views of one projection.
-#include "brrr/ops/attention.h"
+#include "brrr/ops/attention/attention.h"
 
 #include <cmath>
 
 #include "brrr/autodiff/grad.h"
 #include "brrr/kernels/cuda/attention/attention_cuda.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/views.h"
 #include "cuda/gpu.h"
 #include "support/h200.h"
 

@@ -1,6 +1,6 @@
 // Sums down columns and of rows that ids name on a GPU against the CPU, and generated kernels of many elements.
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "brrr/runtime/compile.h"
 #include "cuda/rows.h"
 

@@ -1,8 +1,6 @@
 // Tokens drawn on a GPU are those that kernels/scalar/sampling draws on the cpu: vocabularies of real models, every option
 // alone and all together, ties, logits that rule tokens out and logits that no model should give; and texts of
 // models that draw there.
-#include "brrr/ops/draw_tokens.h"
-
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -11,7 +9,8 @@
 #include "brrr/device/default_device.h"
 #include "brrr/infer/generator.h"
 #include "brrr/nn/models.h"
-#include "brrr/ops/reduce.h"
+#include "brrr/ops/random/sample_tokens.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "cuda/rows.h"
 #include "support/error_of.h"
 

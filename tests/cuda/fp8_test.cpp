@@ -1,6 +1,6 @@
 // 8-bit operands and products on a GPU: the bits of the cpu in both layouts, products with scales and bias in every
 // mixture of formats, and training in which no product is widened.
-#include "brrr/ops/fp8.h"
+#include "brrr/ops/matmul/fp8.h"
 
 #include <cmath>
 #include <limits>
@@ -10,11 +10,11 @@
 #include "brrr/device/default_device.h"
 #include "brrr/graph/call.h"
 #include "brrr/kernels/cuda/gemm/gemm_cuda.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/matmul.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/matmul/matmul.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/view/views.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 #include "brrr/runtime/tensor_core_mark.h"

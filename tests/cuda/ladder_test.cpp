@@ -3,13 +3,13 @@
 
 #include "brrr/napkin/ladder_gpu.h"
 #include "brrr/napkin/ladder_kernels_cuda.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "cuda/gpu.h"
 
 namespace brrr {

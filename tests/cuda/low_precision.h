@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "brrr/nn/families/gpt2.h"
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
 #include "brrr/runtime/executable.h"
 
 namespace brrr {

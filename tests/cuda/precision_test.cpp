@@ -7,7 +7,7 @@
 #include "brrr/autodiff/grad.h"
 #include "brrr/compiler/range_loss.h"
 #include "brrr/device/default_device.h"
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 #include "cuda/gpu.h"

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "brrr/napkin/gpu_rates.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/report/gpu_step.h"
 #include "brrr/runtime/calibrate_cuda.h"

@@ -6,12 +6,12 @@
 #include <cmath>
 
 #include "brrr/graph/call.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/view/views.h"
 #include "cuda/gpu.h"
 
 namespace brrr {

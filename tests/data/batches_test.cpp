@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "brrr/data/prefetch.h"
-#include "brrr/ops/attention.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/attention/attention.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/view/views.h"
 #include "support/error_of.h"
 
 namespace brrr {

@@ -10,8 +10,8 @@
 #include "brrr/data/token_set.h"
 #include "brrr/io/crc32c.h"
 #include "brrr/io/npy.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
 #include "support/error_of.h"
 #include "support/temp_folder.h"
 

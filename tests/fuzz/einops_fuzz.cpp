@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "brrr/base/error.h"
-#include "brrr/ops/einops_parse.h"
+#include "brrr/ops/einops/einops_parse.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

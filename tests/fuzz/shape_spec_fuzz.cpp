@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "brrr/ops/named_shape.h"
+#include "brrr/ops/einops/named_shape.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const brrr::ShapeSpec spec = brrr::parse_shape_spec({reinterpret_cast<const char*>(data), size});

@@ -4,9 +4,9 @@
 #include "brrr/autodiff/grad.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "support/error_of.h"
 
 namespace brrr {

@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include "brrr/nn/models.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/view/views.h"
 #include "support/counter_values.h"
 #include "support/error_of.h"
 

@@ -11,7 +11,7 @@
 #include "brrr/io/safetensors.h"
 #include "brrr/nn/families/gemma2.h"
 #include "brrr/nn/families/qwen3.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/view/views.h"
 #include "fixtures/fixture.h"
 #include "support/counter_values.h"
 #include "support/error_of.h"

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "brrr/io/npy_header.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/view/views.h"
 #include "support/error_of.h"
 #include "support/temp_folder.h"
 

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <fstream>
 
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/view/views.h"
 #include "support/error_of.h"
 #include "support/shared_data.h"
 #include "support/temp_folder.h"

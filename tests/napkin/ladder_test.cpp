@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "brrr/napkin/ladder_kernels.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/random.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/random/random.h"
 
 namespace brrr {
 namespace {

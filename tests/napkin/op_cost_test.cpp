@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "brrr/graph/call.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "support/error_of.h"
 
 namespace brrr {

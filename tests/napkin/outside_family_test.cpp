@@ -15,7 +15,7 @@
 #include "brrr/nn/feed_forward.h"
 #include "brrr/nn/huggingface_fields.h"
 #include "brrr/nn/models.h"
-#include "brrr/ops/binary.h"
+#include "brrr/ops/elementwise/binary.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/train/auto_size.h"
 #include "napkin/run_of.h"

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/napkin/advice.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/random/random.h"
 #include "brrr/report/profile_report.h"
 #include "brrr/runtime/stages.h"
 #include "brrr/train/parts.h"

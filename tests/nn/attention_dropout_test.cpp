@@ -5,10 +5,10 @@
 
 #include "brrr/nn/attention.h"
 #include "brrr/nn/models.h"
-#include "brrr/ops/attention.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/attention/attention.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "support/counter_values.h"
 #include "support/error_of.h"
 

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "brrr/ops/copy.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/views.h"
 #include "support/counter_values.h"
 #include "support/error_of.h"
 

@@ -6,7 +6,7 @@
 #include "brrr/compiler/peak_holders.h"
 #include "brrr/device/ledger.h"
 #include "brrr/nn/families/gpt2.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 #include "support/error_of.h"

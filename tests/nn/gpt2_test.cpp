@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 #include "support/error_of.h"

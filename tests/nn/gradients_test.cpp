@@ -9,9 +9,9 @@
 #include "brrr/nn/families/gemma2.h"
 #include "brrr/nn/families/qwen3.h"
 #include "brrr/nn/models.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/reduce.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "support/counter_values.h"
 
 namespace brrr {

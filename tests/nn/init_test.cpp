@@ -8,8 +8,8 @@
 
 #include "brrr/nn/attention.h"
 #include "brrr/nn/models.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "support/error_of.h"
 
 namespace brrr {

@@ -5,10 +5,10 @@
 
 #include "brrr/nn/attention.h"
 #include "brrr/nn/convolution.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/rms_norm.h"
-#include "brrr/ops/unary.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/norm/rms_norm.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/views.h"
 #include "support/counter_values.h"
 #include "support/error_of.h"
 

@@ -9,7 +9,7 @@
 #include "brrr/autodiff/grad.h"
 #include "brrr/nn/families/gemma2.h"
 #include "brrr/nn/families/qwen3.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/view/views.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 #include "support/counter_values.h"

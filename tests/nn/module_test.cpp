@@ -6,9 +6,9 @@
 
 #include "brrr/autodiff/grad.h"
 #include "brrr/nn/layers.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "brrr/runtime/compile.h"
 #include "support/error_of.h"
 

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/nn/models.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/views.h"
 #include "support/llama2c.h"
 #include "support/shared_data.h"
 

@@ -4,7 +4,7 @@
 
 #include "brrr/autodiff/grad.h"
 #include "brrr/nn/models.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/view/views.h"
 #include "fixtures/fixture.h"
 #include "support/counter_values.h"
 

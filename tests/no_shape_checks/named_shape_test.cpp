@@ -1,5 +1,5 @@
 // Compiled with BRRR_SHAPE_CHECKS=0: the same program, without a check left in it.
-#include "brrr/ops/named_shape.h"
+#include "brrr/ops/einops/named_shape.h"
 
 #include <gtest/gtest.h>
 

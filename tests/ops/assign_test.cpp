@@ -1,15 +1,15 @@
 // x += y and the like: what is written, seen, counted and refused.
-#include "brrr/ops/assign.h"
+#include "brrr/ops/elementwise/assign.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/views.h"
 #include "brrr/runtime/compile.h"
 #include "support/error_of.h"
 

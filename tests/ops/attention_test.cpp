@@ -1,4 +1,4 @@
-#include "brrr/ops/attention.h"
+#include "brrr/ops/attention/attention.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

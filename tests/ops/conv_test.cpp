@@ -1,4 +1,4 @@
-#include "brrr/ops/conv.h"
+#include "brrr/ops/conv/conv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,11 +8,11 @@
 #include "brrr/autodiff/grad.h"
 #include "brrr/base/thread_pool.h"
 #include "brrr/graph/call.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/pool.h"
-#include "brrr/ops/reduce.h"
+#include "brrr/ops/conv/pool.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "brrr/ops/samples.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/view/views.h"
 #include "support/error_of.h"
 
 namespace brrr {

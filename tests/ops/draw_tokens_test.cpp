@@ -1,15 +1,14 @@
 // Draws of many rows at once are those of each row by itself.
-#include "brrr/ops/draw_tokens.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "brrr/graph/call.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/random.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/random/sample_tokens.h"
 #include "support/error_of.h"
 
 namespace brrr {

@@ -1,6 +1,6 @@
 // Dropout, bernoulli and permutation: statistics, keys and the edges. Seeds are fixed, so a check
 // passes always or never; bounds are five standard errors.
-#include "brrr/ops/dropout.h"
+#include "brrr/ops/random/dropout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

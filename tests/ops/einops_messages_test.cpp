@@ -6,7 +6,7 @@
 #include <random>
 
 #include "brrr/brrr.h"
-#include "brrr/ops/einops_parse.h"
+#include "brrr/ops/einops/einops_parse.h"
 #include "support/error_of.h"
 #include "support/sanitized.h"
 

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "brrr/brrr.h"
-#include "brrr/ops/einops_parse.h"
+#include "brrr/ops/einops/einops_parse.h"
 #include "ops/einops_model.h"
 
 namespace brrr {

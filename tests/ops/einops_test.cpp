@@ -1,4 +1,4 @@
-#include "brrr/ops/einops.h"
+#include "brrr/ops/einops/einops.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

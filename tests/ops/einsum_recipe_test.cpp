@@ -1,15 +1,15 @@
 // The second call of a pattern goes by the recipe of the first: the same values, whatever changed since.
-#include "brrr/ops/einsum_recipe.h"
+#include "brrr/ops/einops/einsum_recipe.h"
 
 #include <gtest/gtest.h>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/einops.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/einops/einops.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "brrr/graph/call.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/triangle.h"
-#include "brrr/ops/unary.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/view/triangle.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "brrr/ops/creation.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/reduce.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/reduce/reduce.h"
 
 namespace brrr {
 namespace {

@@ -1,15 +1,15 @@
-#include "brrr/ops/join.h"
+#include "brrr/ops/view/join.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "brrr/autodiff/grad.h"
 #include "brrr/base/thread_pool.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
 #include "brrr/ops/samples.h"
-#include "brrr/ops/triangle.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/view/triangle.h"
+#include "brrr/ops/view/views.h"
 #include "support/error_of.h"
 
 namespace brrr {

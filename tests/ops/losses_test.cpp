@@ -1,12 +1,12 @@
 // What the sweep and the fixtures do not say about losses: refusals, dtypes, and that they belong
 // together.
-#include "brrr/ops/losses.h"
+#include "brrr/ops/loss/losses.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "brrr/brrr.h"
-#include "brrr/ops/log_softmax.h"
+#include "brrr/ops/norm/log_softmax.h"
 #include "support/error_of.h"
 
 namespace brrr {

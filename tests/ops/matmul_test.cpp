@@ -1,4 +1,4 @@
-#include "brrr/ops/matmul.h"
+#include "brrr/ops/matmul/matmul.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,14 +3,14 @@
 
 #include "brrr/autodiff/grad.h"
 #include "brrr/graph/call.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/layer_norm.h"
-#include "brrr/ops/matmul.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/norm/layer_norm.h"
+#include "brrr/ops/norm/rms_norm.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/rms_norm.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/views.h"
 #include "support/error_of.h"
 
 namespace brrr {

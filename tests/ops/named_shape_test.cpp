@@ -1,4 +1,4 @@
-#include "brrr/ops/named_shape.h"
+#include "brrr/ops/einops/named_shape.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

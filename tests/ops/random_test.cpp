@@ -1,6 +1,6 @@
 // Seeds are fixed, so a statistical check passes always or never; bounds are five standard errors,
 // or the 0.1 % point of the Kolmogorov-Smirnov distance.
-#include "brrr/ops/random.h"
+#include "brrr/ops/random/random.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 #include "brrr/base/thread_pool.h"
 #include "brrr/kernels/cpu/random/random_cpu.h"
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
 #include "support/error_of.h"
 
 namespace brrr {

@@ -1,4 +1,4 @@
-#include "brrr/ops/rope.h"
+#include "brrr/ops/attention/rope.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "brrr/ops/sort.h"
+#include "brrr/ops/index/sort.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,15 +7,15 @@
 
 #include "brrr/autodiff/grad.h"
 #include "brrr/base/thread_pool.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/index_select.h"
-#include "brrr/ops/join.h"
-#include "brrr/ops/outer.h"
-#include "brrr/ops/pad_roll.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/index/index_select.h"
 #include "brrr/ops/samples.h"
-#include "brrr/ops/update_slice.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/view/join.h"
+#include "brrr/ops/view/outer.h"
+#include "brrr/ops/view/pad_roll.h"
+#include "brrr/ops/view/update_slice.h"
+#include "brrr/ops/view/views.h"
 #include "support/error_of.h"
 
 namespace brrr {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <memory>
 
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 #include "support/error_of.h"
 
 namespace brrr {

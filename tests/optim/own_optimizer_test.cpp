@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/losses.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/loss/losses.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 #include "support/counter_values.h"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 #include "support/error_of.h"
 
 namespace brrr {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 #include "brrr/runtime/compile.h"
 #include "support/error_of.h"
 

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "brrr/device/ledger.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/optim/stochastic_round.h"
 #include "brrr/optim/weight_average.h"

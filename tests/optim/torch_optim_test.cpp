@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/elementwise/binary.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 #include "fixtures/fixture.h"

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
 #include "brrr/runtime/predict.h"
 
 namespace brrr {

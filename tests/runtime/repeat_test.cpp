@@ -1,5 +1,5 @@
 // Gradient accumulation in compiled programs: the bits of the loop, one set of kernels for any count.
-#include "brrr/ops/repeat.h"
+#include "brrr/ops/control/repeat.h"
 
 #include <gtest/gtest.h>
 
@@ -7,17 +7,17 @@
 
 #include "brrr/autodiff/grad.h"
 #include "brrr/graph/call.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/cross_entropy.h"
-#include "brrr/ops/index.h"
-#include "brrr/ops/layer_norm.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/index/index.h"
+#include "brrr/ops/loss/cross_entropy.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/norm/layer_norm.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/views.h"
 #include "brrr/runtime/compile.h"
 #include "support/error_of.h"
 

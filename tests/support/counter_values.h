@@ -9,7 +9,7 @@
 
 #include "brrr/base/philox.h"
 #include "brrr/nn/state_dict.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 
 namespace brrr {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "brrr/nn/models.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/view/views.h"
 #include "support/shared_data.h"
 
 namespace brrr {

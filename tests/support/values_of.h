@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "brrr/nn/state_dict.h"
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
 
 namespace brrr {
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <sstream>
 
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/view/views.h"
 #include "brrr/tensor/stream.h"
 #include "brrr/tensor/tensor.h"
 

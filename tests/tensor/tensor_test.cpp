@@ -6,11 +6,11 @@
 #include <limits>
 #include <vector>
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

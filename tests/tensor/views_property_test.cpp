@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "brrr/graph/call.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "brrr/io/safetensors.h"
 #include "brrr/io/sealed_folder.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/random.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/random/random.h"
 #include "brrr/optim/optimizer.h"
 #include "support/error_of.h"
 #include "support/temp_folder.h"

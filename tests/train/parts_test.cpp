@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 
 namespace brrr {
 namespace {

@@ -8,7 +8,7 @@
 #include "brrr/device/ledger.h"
 #include "brrr/graph/print.h"
 #include "brrr/nn/families/gpt2.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 #include "brrr/runtime/predict.h"
 #include "brrr/runtime/stages.h"
 #include "brrr/train/auto_size.h"

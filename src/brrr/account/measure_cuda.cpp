@@ -8,10 +8,10 @@
 #include "brrr/account/measure.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/kernels/cuda/gemm/gemm_cuda.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/reduce.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/reduce/reduce.h"
 
 namespace brrr {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "brrr/autodiff/walk.h"
 #include "brrr/graph/trace.h"
-#include "brrr/ops/random.h"
+#include "brrr/ops/random/random.h"
 
 namespace brrr {
 namespace {

@@ -6,9 +6,9 @@
 #include "brrr/autodiff/walk.h"
 #include "brrr/graph/call.h"
 #include "brrr/graph/trace.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
 #include "brrr/ops/op_list.h"
 
 namespace brrr {

@@ -11,10 +11,10 @@
 #include "brrr/cli/bench.h"
 #include "brrr/cli/device_option.h"
 #include "brrr/cli/gpu_clock.h"
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/elementwise/unary.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/random/random.h"
 #include "brrr/report/table.h"
 #include "brrr/runtime/compile.h"
 

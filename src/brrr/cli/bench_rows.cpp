@@ -4,12 +4,12 @@
 
 #include "brrr/cli/bench_kernels.h"
 #include "brrr/graph/call.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/reduce/reduce.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
 

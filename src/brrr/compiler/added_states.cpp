@@ -1,6 +1,6 @@
 #include "brrr/compiler/added_states.h"
 
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 
 namespace brrr {
 

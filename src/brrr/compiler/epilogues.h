@@ -1,5 +1,5 @@
 // On a GPU a product does to its result, on the way to memory, what else would be a kernel that reads it
-// again: ops/epilogue.h in place of a product and its neighbours. Each pass takes what its name says, where
+// again: ops/matmul/epilogue.h in place of a product and its neighbours. Each pass takes what its name says, where
 // dtypes, sizes and layouts are those that the matrix library takes, and, on a machine with the GPU, where the
 // library says that it has an algorithm for it; everything else stays as it is.
 #pragma once

@@ -9,7 +9,7 @@
 #include "brrr/kernels/cpu/elementwise/binary_tiles.h"
 #include "brrr/kernels/cpu/elementwise/unary_tiles.h"
 #include "brrr/kernels/cuda/gemm/matmul_operands.h"
-#include "brrr/ops/fp8.h"
+#include "brrr/ops/matmul/fp8.h"
 #include "brrr/ops/op_list.h"
 
 namespace brrr {

@@ -2,7 +2,7 @@
 
 #include "brrr/compiler/fp8_find.h"
 #include "brrr/compiler/replace_nodes.h"
-#include "brrr/ops/fp8.h"
+#include "brrr/ops/matmul/fp8.h"
 #include "brrr/ops/op_list.h"
 
 namespace brrr {

@@ -1,6 +1,6 @@
 // On a GPU tensor cores multiply 8-bit factors that both lie along k, and the matrix library multiplies their
 // product by the inverse scales before it is rounded. The precision pass writes what fp8 means: quantised values,
-// products in f32, multiplications behind them. This pass puts the ops of ops/fp8.h in their place:
+// products in f32, multiplications behind them. This pass puts the ops of ops/matmul/fp8.h in their place:
 //
 //   cast(x * scale), max |x|                     one pass over x; with the transpose where a product wants it
 //   cast((a @ b) * (1/sa * 1/sb) + bias)         one product

@@ -1,5 +1,5 @@
 // On a GPU: a loss and its gradient in one kernel. Where cross_entropy_backward follows cross_entropy of the same logits
-// before anybody reads the losses, as in every chunk of a head (compiler/chunk_head.h), ops/classifier.cpp stands for
+// before anybody reads the losses, as in every chunk of a head (compiler/chunk_head.h), ops/loss/fused_cross_entropy.cpp stands for
 // both: logits are read once instead of twice.
 #pragma once
 

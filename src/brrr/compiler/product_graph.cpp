@@ -1,7 +1,7 @@
 #include "brrr/compiler/product_graph.h"
 
 #include "brrr/compiler/fuse.h"
-#include "brrr/ops/epilogue.h"
+#include "brrr/ops/matmul/epilogue.h"
 
 namespace brrr {
 namespace {

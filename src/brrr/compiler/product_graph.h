@@ -9,7 +9,7 @@
 
 namespace brrr {
 
-// A product of two matrices in the words of ops/epilogue.h.
+// A product of two matrices in the words of ops/matmul/epilogue.h.
 struct Product {
   NodeId node;
   ValueId a, b, bias, result;  // no bias: not valid

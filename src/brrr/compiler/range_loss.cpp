@@ -4,8 +4,8 @@
 
 #include "brrr/graph/call.h"
 #include "brrr/graph/interpret.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/fp8.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/matmul/fp8.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/tensor/dtype.h"
 

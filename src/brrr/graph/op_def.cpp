@@ -96,7 +96,7 @@ DType promote_types(std::span<const TypeRef> operands, std::string_view op) {
   return result;
 }
 
-// Beside u64 only unsigned integers and bools come here, and host numbers that were checked (ops/arg.h), even where
+// Beside u64 only unsigned integers and bools come here, and host numbers that were checked (ops/elementwise/arg.h), even where
 // the result is a narrower one: u64 holds them all.
 ComputeType elementwise_type(DType result, std::span<const TypeRef> operands) {
   if (is_float(result)) return compute_type(result);

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/index_select.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/index/index_select.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

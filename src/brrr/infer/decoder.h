@@ -35,7 +35,7 @@ class Decoder {
 
   // Draws that follow are by these options; `seen` are the tokens of each row so far, for the penalty.
   void begin_draws(const SamplingOptions& sampling, const Rows& seen);
-  // Appends tokens and draws what comes next: ids and status of each row (ops/draw_tokens.h), those of a row
+  // Appends tokens and draws what comes next: ids and status of each row (ops/random/sample_tokens.h), those of a row
   // that gets no tokens being of no use. On a GPU they may be on their way still.
   PendingResults draw(const Rows& tokens, std::span<const DrawPlace> places);
   // The same with the tokens that were drawn last, which the host need not know yet, for rows that go on.

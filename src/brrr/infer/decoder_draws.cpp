@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "brrr/infer/decoder.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/draw_tokens.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/random/sample_tokens.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 void Decoder::begin_draws(const SamplingOptions& sampling, const Rows& seen) {

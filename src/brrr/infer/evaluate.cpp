@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "brrr/data/batches.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 
 namespace brrr {
 namespace {

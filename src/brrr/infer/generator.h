@@ -17,7 +17,7 @@
 
 namespace brrr {
 
-// Where tokens are drawn. The same ones, but for rounding (ops/draw_tokens.h).
+// Where tokens are drawn. The same ones, but for rounding (ops/random/sample_tokens.h).
 enum class DrawOn : uint8_t {
   automatic,  // on a GPU where the model lives on one, else on the host
   host,       // from logits that come to the host for every token

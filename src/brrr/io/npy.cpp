@@ -7,7 +7,7 @@
 #include "brrr/io/atomic_file.h"
 #include "brrr/io/mapped_file.h"
 #include "brrr/io/npy_header.h"
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
 
 namespace brrr {
 namespace {

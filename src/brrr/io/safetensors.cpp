@@ -5,7 +5,7 @@
 
 #include "brrr/io/atomic_file.h"
 #include "brrr/io/little_endian.h"
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
 
 namespace brrr {
 namespace {

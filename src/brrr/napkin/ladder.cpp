@@ -15,9 +15,9 @@
 #include "brrr/base/thread_pool.h"
 #include "brrr/napkin/ladder_gpu.h"
 #include "brrr/napkin/ladder_kernels.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/random.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/random/random.h"
 
 namespace brrr {
 namespace {

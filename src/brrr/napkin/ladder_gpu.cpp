@@ -8,10 +8,10 @@
 #include "brrr/base/error.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/gpu_info.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/random.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/random/random.h"
 
 #if BRRR_HAS_CUDA
 #include "brrr/napkin/ladder_kernels_cuda.h"

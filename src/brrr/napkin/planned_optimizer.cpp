@@ -1,7 +1,7 @@
 #include "brrr/napkin/planned_optimizer.h"
 
 #include "brrr/base/error.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 #include "brrr/optim/registry.h"
 
 namespace brrr {

@@ -1,11 +1,11 @@
 #include "brrr/nn/attention.h"
 
-#include "brrr/ops/attention.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/join.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/attention/attention.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/view/join.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

@@ -1,7 +1,7 @@
 #include "brrr/nn/classifiers.h"
 
 #include "brrr/nn/convolution.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

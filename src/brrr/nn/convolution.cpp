@@ -1,6 +1,6 @@
 #include "brrr/nn/convolution.h"
 
-#include "brrr/ops/views.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

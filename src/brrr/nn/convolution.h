@@ -1,9 +1,9 @@
-// Convolutions and pools as layers; the ops are in ops/conv.h and ops/pool.h.
+// Convolutions and pools as layers; the ops are in ops/conv/conv.h and ops/conv/pool.h.
 #pragma once
 
 #include "brrr/nn/layers.h"
-#include "brrr/ops/conv.h"
-#include "brrr/ops/pool.h"
+#include "brrr/ops/conv/conv.h"
+#include "brrr/ops/conv/pool.h"
 
 namespace brrr {
 

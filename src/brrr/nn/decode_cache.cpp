@@ -1,9 +1,9 @@
 #include "brrr/nn/decode_cache.h"
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/update_slice.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/view/update_slice.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 

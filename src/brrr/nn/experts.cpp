@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/index.h"
-#include "brrr/ops/index_select.h"
-#include "brrr/ops/join.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/softmax.h"
-#include "brrr/ops/sort.h"
-#include "brrr/ops/unary.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/index/index.h"
+#include "brrr/ops/index/index_select.h"
+#include "brrr/ops/index/sort.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/norm/softmax.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/join.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

@@ -1,7 +1,7 @@
 #include "brrr/nn/feed_forward.h"
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
 
 namespace brrr {
 

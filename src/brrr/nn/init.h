@@ -8,7 +8,7 @@
 // fan_out = out * kernel elements.
 #pragma once
 
-#include "brrr/ops/random.h"
+#include "brrr/ops/random/random.h"
 
 namespace brrr {
 

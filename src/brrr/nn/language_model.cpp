@@ -1,10 +1,10 @@
 #include "brrr/nn/language_model.h"
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/pad_roll.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/pad_roll.h"
 
 namespace brrr {
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "brrr/nn/layer.h"
-#include "brrr/ops/cross_entropy.h"
+#include "brrr/ops/loss/cross_entropy.h"
 
 namespace brrr {
 

@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "brrr/ops/attention.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/join.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/rope.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/attention/attention.h"
+#include "brrr/ops/attention/rope.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/view/join.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

@@ -1,14 +1,14 @@
 #include "brrr/nn/layers.h"
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/dropout.h"
-#include "brrr/ops/index.h"
-#include "brrr/ops/layer_norm.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/rms_norm.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/index/index.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/norm/layer_norm.h"
+#include "brrr/ops/norm/rms_norm.h"
+#include "brrr/ops/random/dropout.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 

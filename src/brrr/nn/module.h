@@ -15,7 +15,7 @@
 
 #include "brrr/graph/scope.h"
 #include "brrr/nn/state_dict.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/creation.h"
 
 namespace brrr {
 

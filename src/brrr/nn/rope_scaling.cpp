@@ -6,11 +6,11 @@
 
 #include "brrr/base/error.h"
 #include "brrr/kernels/cpu/rows/rope_cpu.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/join.h"
-#include "brrr/ops/unary.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/view/join.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "brrr/ops/rope.h"
+#include "brrr/ops/attention/rope.h"
 
 namespace brrr {
 
@@ -27,7 +27,7 @@ struct RopeScaling {
 // The angle that each of `pairs` pairs turns by from one position to the next, f64.
 std::vector<double> scaled_frequencies(double base, int64_t pairs, const RopeScaling& scaling);
 
-// What rope() takes in place of positions (ops/rope.h), by these frequencies, f64 [pairs].
+// What rope() takes in place of positions (ops/attention/rope.h), by these frequencies, f64 [pairs].
 Tensor rope_table_of(const Tensor& positions, const Tensor& frequencies, DType dtype);
 
 }  // namespace brrr

@@ -3,7 +3,7 @@
 #include <map>
 #include <string_view>
 
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
 
 namespace brrr {
 namespace {

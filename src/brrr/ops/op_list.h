@@ -6,7 +6,7 @@
 
 // clang-format off
 #define BRRR_OPS(OP) \
-  /* unary.cpp, unary_steps.cpp */ \
+  /* unary.cpp, unary_rounding.cpp */ \
   OP(neg) OP(abs) OP(sign) OP(square) OP(relu) OP(exp) OP(log) OP(sqrt) OP(rsqrt) \
   OP(reciprocal) OP(sin) OP(cos) OP(tanh) OP(sigmoid) OP(erf) OP(gelu) OP(silu) OP(expm1) \
   OP(log1p) OP(tan) OP(leaky_relu) OP(softplus) OP(gelu_tanh) OP(floor) OP(ceil) OP(round) \
@@ -36,7 +36,7 @@
   OP(gather) OP(scatter) OP(scatter_add) OP(embedding) OP(embedding_grad) \
   /* index_select.cpp */ \
   OP(index_select) OP(index_add) OP(one_hot) \
-  /* sort.cpp, update_slice.cpp, draw_tokens.cpp */ \
+  /* sort.cpp, update_slice.cpp, sample_tokens.cpp */ \
   OP(sort) OP(topk) OP(update_slice) OP(draw_tokens) \
   /* conv.cpp, pool.cpp */ \
   OP(conv1d) OP(conv2d) OP(max_pool2d) OP(avg_pool2d) \

@@ -1,8 +1,8 @@
 #include "brrr/optim/clip.h"
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/reduce/reduce.h"
 
 namespace brrr {
 

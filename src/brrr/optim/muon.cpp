@@ -2,11 +2,11 @@
 
 #include <cmath>
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/unary.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/elementwise/unary.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

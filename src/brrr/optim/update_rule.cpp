@@ -1,8 +1,8 @@
 #include "brrr/optim/update_rule.h"
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/binary.h"
 #include "brrr/optim/stochastic_round.h"
 
 namespace brrr {

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "brrr/nn/module.h"
-#include "brrr/ops/arg.h"
+#include "brrr/ops/elementwise/arg.h"
 
 namespace brrr {
 

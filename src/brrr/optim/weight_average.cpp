@@ -1,7 +1,7 @@
 #include "brrr/optim/weight_average.h"
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/elementwise/binary.h"
 
 namespace brrr {
 

@@ -8,8 +8,8 @@
 
 #include "brrr/account/measure.h"
 #include "brrr/kernels/cpu/elementwise/convert_cpu.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/unary.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/elementwise/unary.h"
 #include "brrr/runtime/kernel_family.h"
 
 namespace brrr {

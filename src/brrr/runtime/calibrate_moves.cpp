@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/index.h"
-#include "brrr/ops/index_select.h"
-#include "brrr/ops/join.h"
-#include "brrr/ops/pad_roll.h"
-#include "brrr/ops/pool.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/reduce.h"
-#include "brrr/ops/sort.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/conv/pool.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/index/index.h"
+#include "brrr/ops/index/index_select.h"
+#include "brrr/ops/index/sort.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/reduce/reduce.h"
+#include "brrr/ops/view/join.h"
+#include "brrr/ops/view/pad_roll.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <functional>
 
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
 
 namespace brrr {
 namespace {

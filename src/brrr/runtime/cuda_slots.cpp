@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
 
 namespace brrr {
 namespace {

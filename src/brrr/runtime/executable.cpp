@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "brrr/graph/count.h"
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
 #include "brrr/runtime/cpu_runner.h"
 
 namespace brrr {

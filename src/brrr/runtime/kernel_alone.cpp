@@ -5,11 +5,11 @@
 
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/graph/cuda_call.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/matmul.h"
-#include "brrr/ops/random.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/matmul/matmul.h"
+#include "brrr/ops/random/random.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

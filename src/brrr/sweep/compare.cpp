@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "brrr/graph/call.h"
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
 
 namespace brrr::sweep {
 namespace {

@@ -1,7 +1,7 @@
 #include "brrr/sweep/layouts.h"
 
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
 
 namespace brrr::sweep {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "brrr/graph/call.h"
-#include "brrr/ops/copy.h"
-#include "brrr/ops/creation.h"
+#include "brrr/ops/create/copy.h"
+#include "brrr/ops/create/creation.h"
 #include "brrr/sweep/compare.h"
 #include "brrr/sweep/compiled.h"
 #include "brrr/sweep/gradients.h"

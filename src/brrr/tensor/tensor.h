@@ -86,10 +86,10 @@ class Tensor {
   template <typename T>
   std::vector<T> to_vector() const;
 
-  // x[i]: the i-th slice along the first axis, a view. Defined in ops/views.cpp.
+  // x[i]: the i-th slice along the first axis, a view. Defined in ops/view/views.cpp.
   Tensor operator[](int64_t index) const;
 
-  // Writes into the elements, seen through every view. Defined in ops/copy.cpp.
+  // Writes into the elements, seen through every view. Defined in ops/create/copy.cpp.
   void copy_from(const Tensor& source) const;  // broadcasts and converts
   void fill(double value) const;
 

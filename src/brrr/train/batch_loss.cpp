@@ -1,7 +1,7 @@
 #include "brrr/train/batch_loss.h"
 
-#include "brrr/ops/binary.h"
-#include "brrr/ops/reduce.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/reduce/reduce.h"
 
 namespace brrr {
 

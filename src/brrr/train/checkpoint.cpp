@@ -13,7 +13,7 @@
 #include "brrr/io/atomic_file.h"
 #include "brrr/io/safetensors.h"
 #include "brrr/io/sealed_folder.h"
-#include "brrr/ops/copy.h"
+#include "brrr/ops/create/copy.h"
 
 namespace brrr {
 namespace fs = std::filesystem;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "brrr/base/join_names.h"
-#include "brrr/ops/creation.h"
-#include "brrr/ops/random.h"
+#include "brrr/ops/create/creation.h"
+#include "brrr/ops/random/random.h"
 #include "brrr/train/parts.h"
 
 namespace brrr {

@@ -15,7 +15,7 @@
 #include "brrr/data/batches.h"
 #include "brrr/nn/classifiers.h"
 #include "brrr/nn/models.h"
-#include "brrr/ops/cross_entropy.h"
+#include "brrr/ops/loss/cross_entropy.h"
 #include "brrr/optim/registry.h"
 #include "brrr/runtime/stages.h"
 #include "brrr/train/config.h"

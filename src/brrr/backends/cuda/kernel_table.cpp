@@ -19,7 +19,7 @@
 #include "brrr/kernels/cuda/rows/norm_cuda.h"
 #include "brrr/kernels/cuda/rows/rope_cuda.h"
 #include "brrr/kernels/cuda/rows/softmax_cuda.h"
-#include "brrr/ops/fp8.h"
+#include "brrr/ops/matmul/fp8.h"
 #include "brrr/ops/op_list.h"
 
 namespace brrr {

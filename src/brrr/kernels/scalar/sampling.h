@@ -1,5 +1,5 @@
 // The next token from the logits of a model. Every draw is a pure function of (seed, sample, position), so
-// a text can be made again, and the texts of a batch do not depend on each other. ops/draw_tokens.h draws for
+// a text can be made again, and the texts of a batch do not depend on each other. ops/random/sample_tokens.h draws for
 // many rows where their logits are.
 #pragma once
 

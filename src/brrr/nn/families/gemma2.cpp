@@ -5,8 +5,8 @@
 #include "brrr/nn/attention.h"
 #include "brrr/nn/decoder_blocks.h"
 #include "brrr/nn/feed_forward.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/rms_norm.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/norm/rms_norm.h"
 
 namespace brrr {
 namespace {

@@ -3,8 +3,8 @@
 #include "brrr/nn/attention.h"
 #include "brrr/nn/decoder_blocks.h"
 #include "brrr/nn/feed_forward.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/matmul.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/matmul/matmul.h"
 
 namespace brrr {
 namespace {

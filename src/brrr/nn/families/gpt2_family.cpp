@@ -3,7 +3,7 @@
 
 #include "brrr/nn/families/gpt2.h"
 #include "brrr/nn/huggingface_fields.h"
-#include "brrr/ops/views.h"
+#include "brrr/ops/view/views.h"
 
 namespace brrr {
 namespace {

@@ -5,8 +5,8 @@
 #include "brrr/nn/experts.h"
 #include "brrr/nn/feed_forward.h"
 #include "brrr/nn/latent_attention.h"
-#include "brrr/ops/binary.h"
-#include "brrr/ops/matmul.h"
+#include "brrr/ops/elementwise/binary.h"
+#include "brrr/ops/matmul/matmul.h"
 
 namespace brrr {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "brrr/nn/families/llama.h"
 #include "brrr/nn/huggingface_fields.h"
-#include "brrr/ops/join.h"
+#include "brrr/ops/view/join.h"
 
 namespace brrr {
 namespace {

@@ -1,6 +1,6 @@
 #include "brrr/nn/families/recurrent_lm.h"
 
-#include "brrr/ops/matmul.h"
+#include "brrr/ops/matmul/matmul.h"
 
 namespace brrr {
 namespace {

@@ -1,4 +1,4 @@
-// CUDA kernels of ops/epilogue.h: one call of cuBLASLt each.
+// CUDA kernels of ops/matmul/epilogue.h: one call of cuBLASLt each.
 #pragma once
 
 #include <optional>

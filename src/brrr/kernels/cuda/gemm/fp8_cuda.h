@@ -1,4 +1,4 @@
-// CUDA kernels of ops/fp8.h.
+// CUDA kernels of ops/matmul/fp8.h.
 #pragma once
 
 #include "brrr/graph/cuda_call.h"

@@ -1,4 +1,4 @@
-// The kernel of draw_tokens.cpp.
+// The kernel of sample_tokens.cpp.
 #pragma once
 
 #include "brrr/graph/cuda_call.h"
