@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "brrr/brrr.h"
-#include "brrr/compiler/range_loss.h"
+#include "brrr/compiler/precision/range_loss.h"
 #include "brrr/device/default_device.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/report/claims.h"

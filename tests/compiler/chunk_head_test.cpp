@@ -1,5 +1,5 @@
 // Heads in chunks: which are cut, that the program still means the same, and what memory it takes.
-#include "brrr/compiler/chunk_head.h"
+#include "brrr/compiler/head/chunk_head.h"
 
 #include <gtest/gtest.h>
 

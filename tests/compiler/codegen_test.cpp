@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <set>
 
-#include "brrr/compiler/codegen_cuda.h"
-#include "brrr/compiler/codegen_reduce.h"
+#include "brrr/compiler/codegen/codegen_cuda.h"
+#include "brrr/compiler/codegen/codegen_reduce.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/graph/cuda_call.h"
 #include "brrr/graph/trace.h"

@@ -1,6 +1,6 @@
 // Epilogues of a GPU's products: which kernels they save in a training step, what these kernels cost, and that
 // the program still means the same (its ops run on the cpu as what they are composed of).
-#include "brrr/compiler/epilogues.h"
+#include "brrr/compiler/fuse/epilogues.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "brrr/autodiff/grad.h"
 #include "brrr/compiler/pipeline.h"
-#include "brrr/compiler/simplify.h"
+#include "brrr/compiler/rewrite/simplify.h"
 #include "brrr/graph/interpret.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"

@@ -1,15 +1,14 @@
 // 8-bit products of a GPU: every product of a layer has both factors along k, the passes over memory that are saved, and
 // that the program still means the same (its ops run on the cpu as what they are composed of).
-#include "brrr/compiler/fp8_products.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <map>
 
 #include "brrr/autodiff/grad.h"
+#include "brrr/compiler/fp8/fp8_matmuls.h"
 #include "brrr/compiler/pipeline.h"
-#include "brrr/compiler/range_loss.h"
+#include "brrr/compiler/precision/range_loss.h"
 #include "brrr/device/default_device.h"
 #include "brrr/graph/interpret.h"
 #include "brrr/graph/print.h"

@@ -1,10 +1,10 @@
 // What becomes one kernel, and that it gives the bits of its ops one by one.
-#include "brrr/compiler/fuse.h"
+#include "brrr/compiler/fuse/fuse.h"
 
 #include <gtest/gtest.h>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/codegen/codegen_cuda.h"
 #include "brrr/graph/trace.h"
 #include "brrr/ops/attention/attention.h"
 #include "brrr/ops/create/copy.h"

@@ -21,10 +21,10 @@
 #include <sstream>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/compiler/chunk_head.h"
-#include "brrr/compiler/epilogues.h"
+#include "brrr/compiler/fuse/epilogues.h"
+#include "brrr/compiler/head/chunk_head.h"
 #include "brrr/compiler/pipeline.h"
-#include "brrr/compiler/simplify.h"
+#include "brrr/compiler/rewrite/simplify.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
 #include "brrr/graph/verify.h"

@@ -1,6 +1,6 @@
 // Kernels side by side on a GPU: which are joined, which must not be, and what the joined ones are made of. No
 // GPU is needed to make or to compile them.
-#include "brrr/compiler/group.h"
+#include "brrr/compiler/lower/group.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <limits>
 #include <set>
 
-#include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/codegen/codegen_cuda.h"
+#include "brrr/compiler/lower/verify_plan.h"
 #include "brrr/compiler/pipeline.h"
-#include "brrr/compiler/verify_plan.h"
 #include "brrr/graph/trace.h"
 #include "brrr/napkin/profile.h"
 #include "brrr/ops/create/creation.h"

@@ -1,12 +1,12 @@
 // A loss and its gradient in one op: where they are joined, where they are not, and that it means the same.
-#include "brrr/compiler/join_losses.h"
+#include "brrr/compiler/fuse/join_losses.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/compiler/chunk_head.h"
+#include "brrr/compiler/head/chunk_head.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/graph/interpret.h"
 #include "brrr/graph/trace.h"

@@ -1,10 +1,9 @@
 // Results that lie where they would be copied to: which kernels that saves, where they lie, and what must stay.
-#include "brrr/compiler/landing.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 
+#include "brrr/compiler/lower/copy_elision.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/graph/trace.h"
 #include "brrr/ops/attention/attention.h"

@@ -1,4 +1,4 @@
-#include "brrr/compiler/min_cut.h"
+#include "brrr/compiler/remat/min_cut.h"
 
 #include <gtest/gtest.h>
 

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "brrr/compiler/chunk_head.h"
-#include "brrr/compiler/fuse.h"
-#include "brrr/compiler/precision_table.h"
-#include "brrr/compiler/product_graph.h"
-#include "brrr/compiler/simplify.h"
+#include "brrr/compiler/fuse/fuse.h"
+#include "brrr/compiler/head/chunk_head.h"
+#include "brrr/compiler/precision/precision_table.h"
+#include "brrr/compiler/rewrite/matmul_graph.h"
+#include "brrr/compiler/rewrite/simplify.h"
 #include "brrr/graph/call.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/compiler/precision_table.h"
+#include "brrr/compiler/precision/precision_table.h"
 #include "brrr/ops/control/repeat.h"
 #include "brrr/ops/create/copy.h"
 #include "brrr/ops/create/creation.h"

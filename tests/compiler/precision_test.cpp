@@ -1,5 +1,5 @@
 // The precision pass on small programs: golden graphs, casts, products, overrides, the table.
-#include "brrr/compiler/precision.h"
+#include "brrr/compiler/precision/precision.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/compiler/precision_table.h"
-#include "brrr/compiler/simplify.h"
+#include "brrr/compiler/precision/precision_table.h"
+#include "brrr/compiler/rewrite/simplify.h"
 #include "brrr/graph/call.h"
 #include "brrr/graph/interpret.h"
 #include "brrr/graph/print.h"

@@ -1,5 +1,5 @@
 // Under- and overflows of programs in low precision, counted by hand beside the function that counts them.
-#include "brrr/compiler/range_loss.h"
+#include "brrr/compiler/precision/range_loss.h"
 
 #include <gtest/gtest.h>
 

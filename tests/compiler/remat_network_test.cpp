@@ -1,5 +1,5 @@
 // The minimum cut of remat_network against trying every choice on small random programs.
-#include "brrr/compiler/remat_network.h"
+#include "brrr/compiler/remat/remat_network.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // The pass on small programs: what it makes of them, and that they compute the same.
-#include "brrr/compiler/rematerialize.h"
+#include "brrr/compiler/remat/rematerialize.h"
 
 #include <gtest/gtest.h>
 
-#include "brrr/compiler/peak_holders.h"
-#include "brrr/compiler/remat_rewrite.h"
+#include "brrr/compiler/lower/peak_holders.h"
+#include "brrr/compiler/remat/remat_rewrite.h"
 #include "brrr/graph/interpret.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/verify.h"

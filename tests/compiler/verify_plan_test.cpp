@@ -1,5 +1,5 @@
 // A memory plan with a fault is refused, and the plans that the compiler makes are legal.
-#include "brrr/compiler/verify_plan.h"
+#include "brrr/compiler/lower/verify_plan.h"
 
 #include <gtest/gtest.h>
 

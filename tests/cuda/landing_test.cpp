@@ -1,9 +1,8 @@
 // Attention that writes rows apart, by each of its kernels: the bits of the program that copies.
-#include "brrr/compiler/landing.h"
-
 #include <gtest/gtest.h>
 
 #include "brrr/autodiff/grad.h"
+#include "brrr/compiler/lower/copy_elision.h"
 #include "brrr/ops/attention/attention.h"
 #include "brrr/ops/attention/rope.h"
 #include "brrr/ops/create/copy.h"

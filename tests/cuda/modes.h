@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "brrr/compiler/precision.h"
+#include "brrr/compiler/precision/precision.h"
 #include "brrr/ops/create/copy.h"
 #include "brrr/ops/elementwise/binary.h"
 #include "brrr/ops/elementwise/unary.h"

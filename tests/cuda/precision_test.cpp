@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/compiler/range_loss.h"
+#include "brrr/compiler/precision/range_loss.h"
 #include "brrr/device/default_device.h"
 #include "brrr/ops/create/copy.h"
 #include "brrr/optim/optimizer.h"

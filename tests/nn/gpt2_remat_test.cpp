@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "brrr/autodiff/grad.h"
-#include "brrr/compiler/peak_holders.h"
+#include "brrr/compiler/lower/peak_holders.h"
 #include "brrr/device/ledger.h"
 #include "brrr/nn/families/gpt2.h"
 #include "brrr/ops/create/creation.h"

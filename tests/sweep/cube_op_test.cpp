@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "brrr/brrr.h"
-#include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/codegen/codegen_cuda.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/graph/trace.h"
 #include "brrr/kernels/cpu/elementwise/functor_tiles.h"

@@ -11,7 +11,7 @@
 #include "brrr/cli/device_option.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/rates_option.h"
-#include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/codegen/codegen_cuda.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/verify.h"

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "brrr/base/units.h"
-#include "brrr/compiler/fuse.h"
-#include "brrr/compiler/kernel_list.h"
-#include "brrr/compiler/remat_budget.h"
+#include "brrr/compiler/fuse/fuse.h"
+#include "brrr/compiler/lower/kernel_list.h"
+#include "brrr/compiler/remat/remat_budget.h"
 #include "brrr/compiler/target.h"
 
 namespace brrr {

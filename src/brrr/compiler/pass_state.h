@@ -1,7 +1,7 @@
 // Gives a graph a state that a pass invented.
 #pragma once
 
-#include "brrr/compiler/added_states.h"
+#include "brrr/compiler/rewrite/added_states.h"
 #include "brrr/graph/graph.h"
 
 namespace brrr {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "brrr/base/join_names.h"
-#include "brrr/compiler/verify_plan.h"
+#include "brrr/compiler/lower/verify_plan.h"
 #include "brrr/graph/repeat.h"
 #include "brrr/graph/verify.h"
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "brrr/compiler/backend.h"
-#include "brrr/compiler/chunk_head.h"
-#include "brrr/compiler/epilogues.h"
-#include "brrr/compiler/plan_memory.h"
-#include "brrr/compiler/precision.h"
-#include "brrr/compiler/rematerialize.h"
+#include "brrr/compiler/fuse/epilogues.h"
+#include "brrr/compiler/head/chunk_head.h"
+#include "brrr/compiler/lower/plan_memory.h"
+#include "brrr/compiler/precision/precision.h"
+#include "brrr/compiler/remat/rematerialize.h"
 
 namespace brrr {
 

@@ -1,7 +1,7 @@
 // The passes that every backend lists.
 #include "brrr/compiler/backend.h"
 #include "brrr/compiler/pipeline.h"
-#include "brrr/compiler/simplify.h"
+#include "brrr/compiler/rewrite/simplify.h"
 
 namespace brrr::passes {
 

@@ -31,7 +31,7 @@ struct CudaKernel {
   void (*run)(const CudaCall&) = nullptr;  // null in a build without CUDA
   int64_t (*workspace)(const CudaCall&) =
       nullptr;  // bytes of scratch; operands may have no data yet
-  // Bit i: the kernel writes result i with any strides but the last, which is 1 (compiler/landing.h).
+  // Bit i: the kernel writes result i with any strides but the last, which is 1 (compiler/lower/copy_elision.h).
   uint32_t strided_outputs = 0;
 };
 

@@ -1,5 +1,5 @@
 // How an op takes its float operands in mixed precision: a part of its definition (OpDef::precision), so that an op from
-// outside the tree can say it too. Ops that say nothing go by their kind (compiler/precision_table.h).
+// outside the tree can say it too. Ops that say nothing go by their kind (compiler/precision/precision_table.h).
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "brrr/compiler/rematerialize.h"
+#include "brrr/compiler/remat/rematerialize.h"
 #include "brrr/napkin/model_cost.h"
 
 namespace brrr {

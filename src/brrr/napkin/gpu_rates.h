@@ -4,7 +4,7 @@
 
 #include "brrr/account/hardware.h"
 #include "brrr/account/rates.h"
-#include "brrr/compiler/precision.h"
+#include "brrr/compiler/precision/precision.h"
 
 namespace brrr {
 

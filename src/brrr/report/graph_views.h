@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "brrr/compiler/kernel_list.h"
-#include "brrr/compiler/remat_values.h"
+#include "brrr/compiler/lower/kernel_list.h"
+#include "brrr/compiler/remat/remat_values.h"
 #include "brrr/runtime/predict.h"
 
 namespace brrr {

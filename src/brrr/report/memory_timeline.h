@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "brrr/compiler/arena_timeline.h"
+#include "brrr/compiler/lower/arena_timeline.h"
 
 namespace brrr {
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "brrr/compiler/plan_memory.h"
-#include "brrr/compiler/tile_stream.h"
+#include "brrr/compiler/lower/plan_memory.h"
 #include "brrr/graph/repeat.h"
+#include "brrr/runtime/cpu/tile_stream.h"
 
 namespace brrr {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "brrr/account/rates.h"
-#include "brrr/compiler/kernel_list.h"
+#include "brrr/compiler/lower/kernel_list.h"
 #include "brrr/device/device.h"
 
 namespace brrr {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "brrr/account/rates.h"
-#include "brrr/compiler/kernel_list.h"
+#include "brrr/compiler/lower/kernel_list.h"
 
 namespace brrr {
 

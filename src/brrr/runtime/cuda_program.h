@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "brrr/compiler/codegen_cuda.h"
-#include "brrr/compiler/plan_memory.h"
+#include "brrr/compiler/codegen/codegen_cuda.h"
+#include "brrr/compiler/lower/plan_memory.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/graph/cuda_call.h"
 #include "brrr/graph/repeat.h"

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "brrr/compiler/kernel_list.h"
+#include "brrr/compiler/lower/kernel_list.h"
 #include "brrr/device/device.h"
 
 namespace brrr {

@@ -2,7 +2,7 @@
 // family that brrr calibrate measured, at a place in the grid of that family.
 #pragma once
 
-#include "brrr/compiler/kernel_list.h"
+#include "brrr/compiler/lower/kernel_list.h"
 
 namespace brrr {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "brrr/account/rates.h"
-#include "brrr/compiler/plan_memory.h"
+#include "brrr/compiler/lower/plan_memory.h"
 
 namespace brrr {
 

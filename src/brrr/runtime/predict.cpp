@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/codegen/codegen_cuda.h"
 #include "brrr/graph/repeat.h"
 #include "brrr/runtime/kernel_family.h"
 #include "brrr/runtime/traffic.h"

@@ -12,8 +12,8 @@
 #include <optional>
 
 #include "brrr/account/rates.h"
-#include "brrr/compiler/plan_memory.h"
-#include "brrr/compiler/precision.h"
+#include "brrr/compiler/lower/plan_memory.h"
+#include "brrr/compiler/precision/precision.h"
 
 namespace brrr {
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "brrr/compiler/kernel_list.h"
+#include "brrr/compiler/lower/kernel_list.h"
 #include "brrr/kernels/calls/tensor_cores.h"
 
 namespace brrr {

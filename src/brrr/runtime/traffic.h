@@ -3,7 +3,7 @@
 // a cache, the moments of the optimizer from memory; the distance says which.
 #pragma once
 
-#include "brrr/compiler/plan_memory.h"
+#include "brrr/compiler/lower/plan_memory.h"
 
 namespace brrr {
 

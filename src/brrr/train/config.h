@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "brrr/base/error.h"
-#include "brrr/compiler/precision.h"
-#include "brrr/compiler/rematerialize.h"
+#include "brrr/compiler/precision/precision.h"
+#include "brrr/compiler/remat/rematerialize.h"
 #include "brrr/optim/schedule.h"
 
 namespace brrr {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "brrr/compiler/arena_timeline.h"
+#include "brrr/compiler/lower/arena_timeline.h"
 
 namespace brrr {
 

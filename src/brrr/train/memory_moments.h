@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "brrr/compiler/plan_memory.h"
+#include "brrr/compiler/lower/plan_memory.h"
 #include "brrr/train/run_log.h"
 
 namespace brrr {

@@ -2,7 +2,7 @@
 // elementwise or a sum, and kernels of our own for the rest (kernel_table.cpp).
 #include "brrr/backends/backends.h"
 #include "brrr/backends/cuda/passes.h"
-#include "brrr/compiler/codegen_cuda.h"
+#include "brrr/compiler/codegen/codegen_cuda.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/ledger.h"

@@ -1,10 +1,10 @@
 #include "brrr/backends/cuda/passes.h"
 
-#include "brrr/compiler/epilogues.h"
-#include "brrr/compiler/expand.h"
-#include "brrr/compiler/fp8_products.h"
-#include "brrr/compiler/join_losses.h"
+#include "brrr/compiler/fp8/fp8_matmuls.h"
+#include "brrr/compiler/fuse/epilogues.h"
+#include "brrr/compiler/fuse/join_losses.h"
 #include "brrr/compiler/pipeline.h"
+#include "brrr/compiler/rewrite/expand.h"
 #include "brrr/graph/cuda_call.h"
 
 namespace brrr::passes {

@@ -1,5 +1,5 @@
 // Products with what a matrix library does to their result on its way to memory. Nobody calls these ops: the
-// compiler puts them in place of a product and its neighbours (compiler/epilogues.h). Sums, bias and
+// compiler puts them in place of a product and its neighbours (compiler/fuse/epilogues.h). Sums, bias and
 // functions are computed in f32 and rounded once.
 //
 //   matmul_gelu           z = a b (+ bias): gelu_tanh(z), and z where `keep` says that others read it

@@ -1,5 +1,5 @@
 // 8-bit factors of products, and the products, as a GPU wants them. Nobody calls these ops: the compiler puts them in
-// place of what the precision pass wrote (compiler/fp8_products.h).
+// place of what the precision pass wrote (compiler/fp8/fp8_matmuls.h).
 //
 //   quantize       x and a scale []. Attributes say what it gives, in this order:
 //                    plain   q = x * scale in the 8-bit `dtype`

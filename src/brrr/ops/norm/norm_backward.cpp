@@ -1,6 +1,6 @@
 // The gradients of layer_norm and rms_norm, all inputs in one walk over the rows. Neither has a rule
 // of its own: where gradients of gradients are wanted the compositions are recorded instead. A tensor like x may
-// follow dy: it is added to dx, as the gradient that goes around the norm is (compiler/epilogues.h).
+// follow dy: it is added to dx, as the gradient that goes around the norm is (compiler/fuse/epilogues.h).
 #include "brrr/kernels/cpu/rows/norm_cpu.h"
 #include "brrr/ops/create/copy.h"
 #include "brrr/ops/elementwise/binary.h"
