@@ -19,7 +19,7 @@
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce/reduce.h"
 #include "brrr/ops/view/views.h"
-#include "brrr/runtime/cuda_program.h"
+#include "brrr/runtime/cuda/cuda_program.h"
 #include "brrr/runtime/stages.h"
 #include "support/h200.h"
 #include "support/plain_step.h"

@@ -14,7 +14,7 @@
 #include "brrr/ops/view/views.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
-#include "brrr/runtime/cuda_program.h"
+#include "brrr/runtime/cuda/cuda_program.h"
 #include "cuda/gpu.h"
 
 namespace brrr {

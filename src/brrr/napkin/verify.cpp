@@ -6,7 +6,7 @@
 #include "brrr/device/default_device.h"
 #include "brrr/runtime/calibrate.h"
 #include "brrr/runtime/calibrate_cuda.h"
-#include "brrr/runtime/cuda_program.h"
+#include "brrr/runtime/cuda/cuda_program.h"
 #include "brrr/runtime/stages.h"
 #include "brrr/train/parts.h"
 

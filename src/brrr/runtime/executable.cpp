@@ -5,7 +5,7 @@
 
 #include "brrr/graph/count.h"
 #include "brrr/ops/create/copy.h"
-#include "brrr/runtime/cpu_runner.h"
+#include "brrr/runtime/cpu/cpu_runner.h"
 
 namespace brrr {
 namespace {

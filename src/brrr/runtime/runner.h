@@ -2,8 +2,8 @@
 #pragma once
 
 #include "brrr/compiler/pipeline.h"
-#include "brrr/runtime/bound_program.h"
-#include "brrr/runtime/cuda_slots.h"
+#include "brrr/runtime/cpu/bound_program.h"
+#include "brrr/runtime/cuda/cuda_slots.h"
 
 namespace brrr {
 

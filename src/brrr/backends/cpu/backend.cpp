@@ -1,7 +1,7 @@
 // The CPU: kernels stream tiles through the cache, threads take pieces.
 #include "brrr/backends/backends.h"
 #include "brrr/compiler/pipeline.h"
-#include "brrr/runtime/cpu_runner.h"
+#include "brrr/runtime/cpu/cpu_runner.h"
 
 namespace brrr {
 namespace {

@@ -7,7 +7,7 @@
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/ledger.h"
 #include "brrr/graph/cuda_call.h"
-#include "brrr/runtime/cuda_runner.h"
+#include "brrr/runtime/cuda/cuda_runner.h"
 
 namespace brrr {
 namespace {

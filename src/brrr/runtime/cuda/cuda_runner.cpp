@@ -1,4 +1,4 @@
-#include "brrr/runtime/cuda_runner.h"
+#include "brrr/runtime/cuda/cuda_runner.h"
 
 #include <cstring>
 #include <functional>

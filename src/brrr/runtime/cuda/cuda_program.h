@@ -1,6 +1,6 @@
 // Kernels bound to the memory of a GPU. Steps that follow each other are captured once and replayed as one
 // launch; a repeat is one launch for every iteration, the first of them with what lies before the loop, and nothing waits
-// between them (runtime/cuda_loop.h).
+// between them (runtime/cuda/cuda_loop.h).
 //
 // Addresses are fixed before the first run. A run whose addresses change from call to call (large inputs
 // that are not copied into slots) launches its kernels one by one instead.
@@ -15,7 +15,7 @@
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/graph/cuda_call.h"
 #include "brrr/graph/repeat.h"
-#include "brrr/runtime/bound_program.h"
+#include "brrr/runtime/cpu/bound_program.h"
 #include "brrr/tensor/storage.h"
 
 namespace brrr {

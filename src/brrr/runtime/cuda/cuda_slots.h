@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "brrr/device/cuda/runtime.h"
-#include "brrr/runtime/bound_program.h"
+#include "brrr/runtime/cpu/bound_program.h"
 #include "brrr/tensor/tensor.h"
 
 namespace brrr {

@@ -1,4 +1,4 @@
-#include "brrr/runtime/cpu_runner.h"
+#include "brrr/runtime/cpu/cpu_runner.h"
 
 namespace brrr {
 namespace {

@@ -1,4 +1,4 @@
-#include "brrr/runtime/cuda_loop.h"
+#include "brrr/runtime/cuda/cuda_loop.h"
 
 namespace brrr {
 namespace {

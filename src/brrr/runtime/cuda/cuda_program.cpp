@@ -1,4 +1,4 @@
-#include "brrr/runtime/cuda_program.h"
+#include "brrr/runtime/cuda/cuda_program.h"
 
 #include <algorithm>
 #include <set>
@@ -6,7 +6,7 @@
 #include "brrr/device/cuda/generated.h"
 #include "brrr/graph/count.h"
 #include "brrr/graph/cuda_launch.h"
-#include "brrr/runtime/cuda_loop.h"
+#include "brrr/runtime/cuda/cuda_loop.h"
 
 namespace brrr {
 namespace {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "brrr/compiler/pipeline.h"
-#include "brrr/runtime/cuda_program.h"
-#include "brrr/runtime/cuda_slots.h"
+#include "brrr/runtime/cuda/cuda_program.h"
+#include "brrr/runtime/cuda/cuda_slots.h"
 #include "brrr/runtime/runner.h"
 
 namespace brrr {

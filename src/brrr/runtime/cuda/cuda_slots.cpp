@@ -1,4 +1,4 @@
-#include "brrr/runtime/cuda_slots.h"
+#include "brrr/runtime/cuda/cuda_slots.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "brrr/runtime/bound_program.h"
+#include "brrr/runtime/cpu/bound_program.h"
 
 #include <algorithm>
 #include <chrono>

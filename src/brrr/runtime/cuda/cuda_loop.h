@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "brrr/device/cuda/slices.h"
-#include "brrr/runtime/cuda_program.h"
+#include "brrr/runtime/cuda/cuda_program.h"
 
 namespace brrr {
 
