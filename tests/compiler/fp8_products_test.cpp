@@ -9,6 +9,7 @@
 #include "brrr/compiler/fp8/fp8_matmuls.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/compiler/precision/range_loss.h"
+#include "brrr/cost/tensor_core_use.h"
 #include "brrr/device/default_device.h"
 #include "brrr/graph/interpret.h"
 #include "brrr/graph/print.h"
@@ -23,7 +24,6 @@
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce/reduce.h"
 #include "brrr/runtime/stages.h"
-#include "brrr/runtime/tensor_core_mark.h"
 #include "support/h200.h"
 #include "support/plain_step.h"
 

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "brrr/autodiff/grad.h"
+#include "brrr/cost/tensor_core_use.h"
 #include "brrr/device/default_device.h"
 #include "brrr/graph/call.h"
 #include "brrr/kernels/cuda/gemm/gemm_cuda.h"
@@ -17,7 +18,6 @@
 #include "brrr/ops/view/views.h"
 #include "brrr/optim/optimizer.h"
 #include "brrr/runtime/compile.h"
-#include "brrr/runtime/tensor_core_mark.h"
 #include "cuda/gpu.h"
 #include "cuda/low_precision.h"
 #include "cuda/modes.h"

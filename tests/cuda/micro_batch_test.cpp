@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "brrr/cost/tensor_core_use.h"
 #include "brrr/device/default_device.h"
 #include "brrr/nn/models.h"
 #include "brrr/ops/control/repeat.h"
@@ -15,7 +16,6 @@
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/view/views.h"
 #include "brrr/runtime/compile.h"
-#include "brrr/runtime/tensor_core_mark.h"
 #include "brrr/train/step.h"
 #include "cuda/gpu.h"
 #include "cuda/low_precision.h"

@@ -4,14 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "brrr/cost/calibrate_cuda.h"
+#include "brrr/cost/standalone_kernel.h"
 #include "brrr/napkin/gpu_rates.h"
 #include "brrr/ops/create/copy.h"
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/elementwise/binary.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/report/gpu_step.h"
-#include "brrr/runtime/calibrate_cuda.h"
-#include "brrr/runtime/kernel_alone.h"
 #include "brrr/train/parts.h"
 #include "cuda/gpu.h"
 

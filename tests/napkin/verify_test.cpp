@@ -5,9 +5,9 @@
 
 #include <set>
 
-#include "brrr/runtime/calibrate.h"
-#include "brrr/runtime/calibrate_cases.h"
-#include "brrr/runtime/kernel_family.h"
+#include "brrr/cost/calibrate.h"
+#include "brrr/cost/calibrate_cases.h"
+#include "brrr/cost/kernel_family.h"
 #include "brrr/runtime/stages.h"
 #include "support/synthetic_rates.h"
 

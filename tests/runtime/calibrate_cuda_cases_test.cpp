@@ -1,17 +1,17 @@
 // What a GPU is calibrated on, without one: every case must be a kernel that a prediction finds under the name and
 // at the point at which it is stored.
-#include "brrr/runtime/calibrate_cuda_cases.h"
+#include "brrr/cost/calibrate_cuda_cases.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "brrr/cost/kernel_family.h"
+#include "brrr/cost/predict.h"
+#include "brrr/cost/standalone_kernel.h"
+#include "brrr/cost/tensor_core_use.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/runtime/kernel_alone.h"
-#include "brrr/runtime/kernel_family.h"
-#include "brrr/runtime/predict.h"
-#include "brrr/runtime/tensor_core_mark.h"
 #include "support/synthetic_rates.h"
 
 namespace brrr {

@@ -1,12 +1,12 @@
 // Calibration on small shapes: every family is there, positive, and survives the file.
-#include "brrr/runtime/calibrate.h"
+#include "brrr/cost/calibrate.h"
 
 #include <gtest/gtest.h>
 
+#include "brrr/cost/predict.h"
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/elementwise/binary.h"
 #include "brrr/ops/elementwise/unary.h"
-#include "brrr/runtime/predict.h"
 
 namespace brrr {
 namespace {

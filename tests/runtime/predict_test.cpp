@@ -1,9 +1,11 @@
 // Prices by hand: FLOPs, bytes, distances, regimes and what-ifs with rates of round numbers.
-#include "brrr/runtime/predict.h"
+#include "brrr/cost/predict.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "brrr/cost/kernel_family.h"
+#include "brrr/cost/traffic.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
 #include "brrr/ops/attention/attention.h"
@@ -14,9 +16,7 @@
 #include "brrr/ops/norm/layer_norm.h"
 #include "brrr/ops/reduce/reduce.h"
 #include "brrr/ops/view/views.h"
-#include "brrr/runtime/kernel_family.h"
 #include "brrr/runtime/stages.h"
-#include "brrr/runtime/traffic.h"
 #include "support/error_of.h"
 #include "support/plain_step.h"
 #include "support/synthetic_rates.h"

@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "brrr/cost/predict.h"
 #include "brrr/device/default_device.h"
 #include "brrr/device/ledger.h"
 #include "brrr/graph/print.h"
 #include "brrr/nn/families/gpt2.h"
 #include "brrr/ops/create/creation.h"
-#include "brrr/runtime/predict.h"
 #include "brrr/runtime/stages.h"
 #include "brrr/train/auto_size.h"
 #include "brrr/train/parts.h"

@@ -1,7 +1,7 @@
 // How fast a machine runs each family of kernels: numbers measured at the points of small grids
-// (runtime/calibrate.h), read between the points by interpolation, stored as JSON one file a machine.
+// (cost/calibrate.h), read between the points by interpolation, stored as JSON one file a machine.
 //
-// Families by name; kernels find theirs in runtime/kernel_family.h.
+// Families by name; kernels find theirs in cost/kernel_family.h.
 //   launch, fork_join            s           one kernel call; waking the other threads and waiting for them
 //   peak.f32, peak.bf16, ...     flop/s      the roof of arithmetic: multiply-adds between registers, tensor cores
 //   bandwidth, bandwidth.fused, optimizer  byte/s  by the bytes touched since the data was last used

@@ -10,13 +10,13 @@
 #include "brrr/base/units.h"
 #include "brrr/cli/bench.h"
 #include "brrr/cli/rates_option.h"
+#include "brrr/cost/calibrate.h"
+#include "brrr/cost/predict.h"
 #include "brrr/graph/trace.h"
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/elementwise/unary.h"
 #include "brrr/ops/matmul/matmul.h"
 #include "brrr/report/table.h"
-#include "brrr/runtime/calibrate.h"
-#include "brrr/runtime/predict.h"
 
 namespace brrr::cli {
 namespace {

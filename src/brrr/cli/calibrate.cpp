@@ -1,5 +1,5 @@
 // brrr calibrate: how fast this machine runs each family of kernels, kept for predictions.
-#include "brrr/runtime/calibrate.h"
+#include "brrr/cost/calibrate.h"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,9 @@
 #include "brrr/cli/device_option.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/rates_option.h"
+#include "brrr/cost/calibrate_cuda.h"
 #include "brrr/report/progress.h"
 #include "brrr/report/table.h"
-#include "brrr/runtime/calibrate_cuda.h"
 #include "brrr/runtime/stages.h"
 
 namespace brrr::cli {

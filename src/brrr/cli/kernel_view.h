@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "brrr/runtime/kernel_lines.h"
+#include "brrr/cost/kernel_lines.h"
 
 namespace brrr::cli {
 

@@ -8,11 +8,11 @@
 #include "brrr/cli/device_option.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/rates_option.h"
+#include "brrr/cost/calibrate.h"
+#include "brrr/cost/calibrate_cuda.h"
 #include "brrr/device/gpu_info.h"
 #include "brrr/device/gpu_watch.h"
 #include "brrr/report/profile_report.h"
-#include "brrr/runtime/calibrate.h"
-#include "brrr/runtime/calibrate_cuda.h"
 #include "brrr/runtime/stages.h"
 #include "brrr/train/parts.h"
 

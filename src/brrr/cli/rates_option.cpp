@@ -6,10 +6,10 @@
 #include "brrr/account/hardware.h"
 #include "brrr/account/measure.h"
 #include "brrr/base/thread_pool.h"
+#include "brrr/cost/calibrate.h"
 #include "brrr/device/default_device.h"
 #include "brrr/device/gpu_info.h"
 #include "brrr/napkin/gpu_rates.h"
-#include "brrr/runtime/calibrate.h"
 
 namespace brrr::cli {
 

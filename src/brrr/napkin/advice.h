@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "brrr/runtime/predict.h"
+#include "brrr/cost/predict.h"
 #include "brrr/runtime/stages.h"
 
 namespace brrr {

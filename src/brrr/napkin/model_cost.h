@@ -14,9 +14,9 @@
 
 #include "brrr/account/rates.h"
 #include "brrr/compiler/pipeline.h"
+#include "brrr/cost/predict.h"
 #include "brrr/napkin/step_memory.h"
 #include "brrr/nn/models.h"
-#include "brrr/runtime/predict.h"
 
 namespace brrr {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "brrr/cost/kernel_family.h"
+#include "brrr/cost/predict.h"
+#include "brrr/cost/tensor_core_use.h"
 #include "brrr/runtime/executable.h"
-#include "brrr/runtime/kernel_family.h"
-#include "brrr/runtime/predict.h"
-#include "brrr/runtime/tensor_core_mark.h"
 
 namespace brrr {
 

@@ -2,8 +2,8 @@
 // GPU, and not a model of it.
 #pragma once
 
+#include "brrr/cost/kernel_lines.h"
 #include "brrr/napkin/run_question.h"
-#include "brrr/runtime/kernel_lines.h"
 #include "brrr/train/step_spec.h"
 
 namespace brrr {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "brrr/cost/calibrate.h"
+#include "brrr/cost/calibrate_cuda.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/default_device.h"
-#include "brrr/runtime/calibrate.h"
-#include "brrr/runtime/calibrate_cuda.h"
 #include "brrr/runtime/cuda/cuda_program.h"
 #include "brrr/runtime/stages.h"
 #include "brrr/train/parts.h"

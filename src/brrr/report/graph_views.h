@@ -5,7 +5,7 @@
 
 #include "brrr/compiler/lower/kernel_list.h"
 #include "brrr/compiler/remat/remat_values.h"
-#include "brrr/runtime/predict.h"
+#include "brrr/cost/predict.h"
 
 namespace brrr {
 

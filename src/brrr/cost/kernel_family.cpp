@@ -1,4 +1,4 @@
-#include "brrr/runtime/kernel_family.h"
+#include "brrr/cost/kernel_family.h"
 
 #include <algorithm>
 

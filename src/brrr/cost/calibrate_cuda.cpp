@@ -1,4 +1,4 @@
-#include "brrr/runtime/calibrate_cuda.h"
+#include "brrr/cost/calibrate_cuda.h"
 
 #include <algorithm>
 #include <functional>
@@ -8,6 +8,9 @@
 #include "brrr/account/hardware.h"
 #include "brrr/account/measure_cuda.h"
 #include "brrr/base/error.h"
+#include "brrr/cost/calibrate_cuda_cases.h"
+#include "brrr/cost/kernel_family.h"
+#include "brrr/cost/standalone_kernel.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/default_device.h"
 #include "brrr/device/gpu_info.h"
@@ -15,10 +18,7 @@
 #include "brrr/ops/elementwise/binary.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/ops/reduce/reduce.h"
-#include "brrr/runtime/calibrate_cuda_cases.h"
 #include "brrr/runtime/compile.h"
-#include "brrr/runtime/kernel_alone.h"
-#include "brrr/runtime/kernel_family.h"
 
 namespace brrr {
 namespace {

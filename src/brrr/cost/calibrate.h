@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "brrr/runtime/calibrate_cases.h"
+#include "brrr/cost/calibrate_cases.h"
 
 namespace brrr {
 

@@ -1,10 +1,11 @@
-#include "brrr/runtime/calibrate_cases.h"
+#include "brrr/cost/calibrate_cases.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "brrr/autodiff/grad.h"
+#include "brrr/cost/calibrate_moves.h"
 #include "brrr/ops/attention/attention.h"
 #include "brrr/ops/attention/rope.h"
 #include "brrr/ops/create/copy.h"
@@ -22,7 +23,6 @@
 #include "brrr/ops/random/random.h"
 #include "brrr/ops/reduce/reduce.h"
 #include "brrr/ops/view/views.h"
-#include "brrr/runtime/calibrate_moves.h"
 
 namespace brrr {
 namespace {

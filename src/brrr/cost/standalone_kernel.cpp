@@ -1,4 +1,4 @@
-#include "brrr/runtime/kernel_alone.h"
+#include "brrr/cost/standalone_kernel.h"
 
 #include <algorithm>
 #include <cmath>

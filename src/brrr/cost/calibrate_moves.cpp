@@ -1,4 +1,4 @@
-#include "brrr/runtime/calibrate_moves.h"
+#include "brrr/cost/calibrate_moves.h"
 
 #include <algorithm>
 

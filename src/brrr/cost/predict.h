@@ -1,7 +1,7 @@
 // What a program costs before it runs: FLOPs, bytes and seconds of every kernel, and what bounds it.
 //
 //   compute   = sum over its work of amount / rate of the family
-//   memory    = sum over its operands of bytes / bandwidth at their distance (runtime/traffic.h)
+//   memory    = sum over its operands of bytes / bandwidth at their distance (cost/traffic.h)
 //   overhead  = launch, and fork and join where threads share it
 //   seconds   = overhead + max(compute, memory); products that pack their operands first: the sum
 //   regime    = the largest of the three

@@ -1,9 +1,9 @@
-#include "brrr/runtime/kernel_lines.h"
+#include "brrr/cost/kernel_lines.h"
 
 #include "brrr/base/error.h"
+#include "brrr/cost/predict.h"
 #include "brrr/graph/print.h"
 #include "brrr/graph/repeat.h"
-#include "brrr/runtime/predict.h"
 
 namespace brrr {
 namespace {

@@ -1,5 +1,5 @@
 // Measures how fast a GPU runs what predictions are made of: launches inside a captured program, memory by how long ago
-// it was touched, copies between host and device, and the families of runtime/calibrate_cuda_cases.h. Where programs are
+// it was touched, copies between host and device, and the families of cost/calibrate_cuda_cases.h. Where programs are
 // given, their products and attentions are measured too, each by itself at its own shape.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "brrr/runtime/tensor_core_mark.h"
+#include "brrr/cost/tensor_core_use.h"
 
 namespace brrr {
 namespace {

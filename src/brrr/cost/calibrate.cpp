@@ -1,4 +1,4 @@
-#include "brrr/runtime/calibrate.h"
+#include "brrr/cost/calibrate.h"
 
 #include <fmt/chrono.h>
 
@@ -7,10 +7,10 @@
 #include <ctime>
 
 #include "brrr/account/measure.h"
+#include "brrr/cost/kernel_family.h"
 #include "brrr/kernels/cpu/elementwise/convert_cpu.h"
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/elementwise/unary.h"
-#include "brrr/runtime/kernel_family.h"
 
 namespace brrr {
 namespace {

@@ -1,10 +1,10 @@
-#include "brrr/runtime/calibrate_cuda_cases.h"
+#include "brrr/cost/calibrate_cuda_cases.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "brrr/cost/standalone_kernel.h"
 #include "brrr/ops/op_list.h"
-#include "brrr/runtime/kernel_alone.h"
 
 namespace brrr {
 namespace {

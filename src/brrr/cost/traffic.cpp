@@ -1,4 +1,4 @@
-#include "brrr/runtime/traffic.h"
+#include "brrr/cost/traffic.h"
 
 #include <algorithm>
 #include <map>

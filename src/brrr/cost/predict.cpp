@@ -1,12 +1,12 @@
-#include "brrr/runtime/predict.h"
+#include "brrr/cost/predict.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "brrr/compiler/codegen/codegen_cuda.h"
+#include "brrr/cost/kernel_family.h"
+#include "brrr/cost/traffic.h"
 #include "brrr/graph/repeat.h"
-#include "brrr/runtime/kernel_family.h"
-#include "brrr/runtime/traffic.h"
 
 namespace brrr {
 namespace {
