@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <string>
 
-#include "brrr/account/measure.h"
 #include "brrr/base/thread_pool.h"
+#include "brrr/hardware/measure.h"
 #include "harness.h"
 
 namespace {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "brrr/account/hardware.h"
-#include "brrr/account/measure.h"
-#include "brrr/account/mfu.h"
 #include "brrr/base/thread_pool.h"
 #include "brrr/brrr.h"
+#include "brrr/hardware/hardware.h"
+#include "brrr/hardware/measure.h"
+#include "brrr/hardware/mfu.h"
 #include "brrr/report/claims.h"
 
 using namespace brrr;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "brrr/account/hardware.h"
 #include "brrr/brrr.h"
+#include "brrr/hardware/hardware.h"
 #include "brrr/report/claims.h"
 
 using namespace brrr;

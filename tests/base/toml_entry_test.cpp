@@ -70,10 +70,10 @@ TEST(TomlEntry, TablesComeInTheOrderOfTheFile) {
 }
 
 TEST(EmbeddedText, HasFilesOfTheTreeAndNoOthers) {
-  EXPECT_NE(embedded_text("account/hardware.toml").find("[gpu.h100-sxm]"), std::string_view::npos);
+  EXPECT_NE(embedded_text("hardware/hardware.toml").find("[gpu.h100-sxm]"), std::string_view::npos);
   EXPECT_EQ(
-      error_of([] { embedded_text("account/nothing.toml"); }),
-      "no text file \"account/nothing.toml\" is compiled in; it must be in src/brrr when CMake "
+      error_of([] { embedded_text("hardware/nothing.toml"); }),
+      "no text file \"hardware/nothing.toml\" is compiled in; it must be in src/brrr when CMake "
       "configures");
 }
 

@@ -1,7 +1,7 @@
 // The least a program can do with an installed brrr: make a tensor and read a number out of it, and read the GPU table,
 // which is inside the library and needs its TOML reader.
-#include "brrr/account/hardware.h"
 #include "brrr/brrr.h"
+#include "brrr/hardware/hardware.h"
 
 int main() {
   const brrr::Tensor x = brrr::ones({2, 2});

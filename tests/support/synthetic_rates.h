@@ -1,7 +1,7 @@
 // Rates with round numbers, so that predictions can be worked out by hand.
 #pragma once
 
-#include "brrr/account/rates.h"
+#include "brrr/hardware/rates.h"
 
 namespace brrr {
 

@@ -1,12 +1,12 @@
 // Targets by name and by device.
 #include <charconv>
 
-#include "brrr/account/hardware.h"
 #include "brrr/backends/backends.h"
 #include "brrr/base/error.h"
 #include "brrr/device/cuda/nvrtc.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/gpu_info.h"
+#include "brrr/hardware/hardware.h"
 
 namespace brrr {
 namespace {

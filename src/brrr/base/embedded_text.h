@@ -6,7 +6,7 @@
 
 namespace brrr {
 
-// By its path below src/brrr: "account/hardware.toml". A path that is not there is an error of ours.
+// By its path below src/brrr: "hardware/hardware.toml". A path that is not there is an error of ours.
 std::string_view embedded_text(std::string_view path);
 
 }  // namespace brrr

@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <memory>
 
-#include "brrr/account/measure_cpu.h"
 #include "brrr/base/units.h"
 #include "brrr/cli/bench.h"
 #include "brrr/cli/device_option.h"
 #include "brrr/cli/gpu_clock.h"
+#include "brrr/hardware/measure_cpu.h"
 #include "brrr/ops/create/copy.h"
 #include "brrr/ops/elementwise/unary.h"
 #include "brrr/ops/op_list.h"

@@ -5,12 +5,12 @@
 #include <cstdio>
 #include <memory>
 
-#include "brrr/account/measure.h"
 #include "brrr/base/units.h"
 #include "brrr/cli/bench.h"
 #include "brrr/cli/device_option.h"
 #include "brrr/cli/gpu_clock.h"
 #include "brrr/device/gpu_info.h"
+#include "brrr/hardware/measure.h"
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/elementwise/binary.h"
 #include "brrr/report/plot.h"

@@ -12,12 +12,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "brrr/account/measure_cuda.h"
 #include "brrr/cli/bench.h"
 #include "brrr/cli/device_option.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/gpu_info.h"
 #include "brrr/graph/call.h"
+#include "brrr/hardware/measure_cuda.h"
 #include "brrr/kernels/cuda/gemm/gemm_cuda.h"
 #include "brrr/ops/attention/attention.h"
 #include "brrr/ops/create/copy.h"

@@ -6,13 +6,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "brrr/account/hardware.h"
-#include "brrr/account/measure_cuda.h"
-#include "brrr/account/mfu.h"
 #include "brrr/cli/bench.h"
 #include "brrr/cli/device_option.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/gpu_info.h"
+#include "brrr/hardware/hardware.h"
+#include "brrr/hardware/measure_cuda.h"
+#include "brrr/hardware/mfu.h"
 #include "brrr/report/table.h"
 
 namespace brrr::cli {

@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <memory>
 
-#include "brrr/account/measure.h"
 #include "brrr/base/units.h"
 #include "brrr/cli/bench.h"
 #include "brrr/cli/device_option.h"
 #include "brrr/cli/model_options.h"
+#include "brrr/hardware/measure.h"
 #include "brrr/napkin/profile.h"
 #include "brrr/report/table.h"
 #include "brrr/train/parts.h"

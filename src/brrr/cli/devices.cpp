@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "brrr/account/hardware.h"
-#include "brrr/account/measure.h"
-#include "brrr/account/measure_cuda.h"
 #include "brrr/base/thread_pool.h"
 #include "brrr/cli/commands.h"
 #include "brrr/device/gpu_info.h"
+#include "brrr/hardware/hardware.h"
+#include "brrr/hardware/measure.h"
+#include "brrr/hardware/measure_cuda.h"
 #include "brrr/report/gpu_state.h"
 #include "brrr/report/table.h"
 

@@ -3,12 +3,12 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "brrr/account/hardware.h"
-#include "brrr/account/measure.h"
 #include "brrr/base/thread_pool.h"
 #include "brrr/cost/calibrate.h"
 #include "brrr/device/default_device.h"
 #include "brrr/device/gpu_info.h"
+#include "brrr/hardware/hardware.h"
+#include "brrr/hardware/measure.h"
 #include "brrr/napkin/gpu_rates.h"
 
 namespace brrr::cli {

@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "brrr/account/rates.h"
 #include "brrr/compiler/target.h"
+#include "brrr/hardware/rates.h"
 
 namespace brrr::cli {
 

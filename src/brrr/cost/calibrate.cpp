@@ -6,8 +6,8 @@
 #include <chrono>
 #include <ctime>
 
-#include "brrr/account/measure.h"
 #include "brrr/cost/kernel_family.h"
+#include "brrr/hardware/measure.h"
 #include "brrr/kernels/cpu/elementwise/convert_cpu.h"
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/elementwise/unary.h"

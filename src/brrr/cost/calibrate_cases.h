@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "brrr/account/rates.h"
+#include "brrr/hardware/rates.h"
 #include "brrr/runtime/compile.h"
 
 namespace brrr {

@@ -5,8 +5,6 @@
 #include <map>
 #include <set>
 
-#include "brrr/account/hardware.h"
-#include "brrr/account/measure_cuda.h"
 #include "brrr/base/error.h"
 #include "brrr/cost/calibrate_cuda_cases.h"
 #include "brrr/cost/kernel_family.h"
@@ -14,6 +12,8 @@
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/default_device.h"
 #include "brrr/device/gpu_info.h"
+#include "brrr/hardware/hardware.h"
+#include "brrr/hardware/measure_cuda.h"
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/elementwise/binary.h"
 #include "brrr/ops/op_list.h"

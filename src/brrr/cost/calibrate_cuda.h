@@ -6,9 +6,9 @@
 #include <functional>
 #include <vector>
 
-#include "brrr/account/rates.h"
 #include "brrr/compiler/lower/kernel_list.h"
 #include "brrr/device/device.h"
+#include "brrr/hardware/rates.h"
 
 namespace brrr {
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <string>
 
-#include "brrr/account/rates.h"
 #include "brrr/compiler/lower/kernel_list.h"
+#include "brrr/hardware/rates.h"
 
 namespace brrr {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "brrr/account/rates.h"
 #include "brrr/compiler/lower/plan_memory.h"
+#include "brrr/hardware/rates.h"
 
 namespace brrr {
 

@@ -11,9 +11,9 @@
 
 #include <optional>
 
-#include "brrr/account/rates.h"
 #include "brrr/compiler/lower/plan_memory.h"
 #include "brrr/compiler/precision/precision.h"
+#include "brrr/hardware/rates.h"
 
 namespace brrr {
 

@@ -2,9 +2,9 @@
 // products, attention and copies were seen to reach. Uncalibrated: a prediction from these says so.
 #pragma once
 
-#include "brrr/account/hardware.h"
-#include "brrr/account/rates.h"
 #include "brrr/compiler/precision/precision.h"
+#include "brrr/hardware/hardware.h"
+#include "brrr/hardware/rates.h"
 
 namespace brrr {
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "brrr/account/hardware.h"
+#include "brrr/hardware/hardware.h"
 #include "brrr/nn/models.h"
 
 namespace brrr {

@@ -10,9 +10,9 @@
 #include <functional>
 #include <map>
 
-#include "brrr/account/measure.h"
 #include "brrr/base/error.h"
 #include "brrr/base/thread_pool.h"
+#include "brrr/hardware/measure.h"
 #include "brrr/napkin/ladder_gpu.h"
 #include "brrr/napkin/ladder_kernels.h"
 #include "brrr/ops/create/creation.h"

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "brrr/account/measure.h"
-#include "brrr/account/measure_cuda.h"
 #include "brrr/base/error.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/gpu_info.h"
+#include "brrr/hardware/measure.h"
+#include "brrr/hardware/measure_cuda.h"
 #include "brrr/ops/create/copy.h"
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/matmul/matmul.h"

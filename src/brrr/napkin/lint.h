@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "brrr/account/hardware.h"
+#include "brrr/hardware/hardware.h"
 #include "brrr/nn/models.h"
 
 namespace brrr {

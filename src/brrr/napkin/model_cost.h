@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "brrr/account/rates.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/cost/predict.h"
+#include "brrr/hardware/rates.h"
 #include "brrr/napkin/step_memory.h"
 #include "brrr/nn/models.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "brrr/account/hardware.h"
+#include "brrr/hardware/hardware.h"
 
 namespace brrr {
 

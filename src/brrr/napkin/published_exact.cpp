@@ -1,6 +1,6 @@
 // Published numbers that follow by arithmetic from sizes, counts and speeds of the same source.
-#include "brrr/account/hardware.h"
-#include "brrr/account/mfu.h"
+#include "brrr/hardware/hardware.h"
+#include "brrr/hardware/mfu.h"
 #include "brrr/napkin/conventions.h"
 #include "brrr/napkin/gpu_rates.h"
 #include "brrr/napkin/inference.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "brrr/account/mfu.h"
+#include "brrr/hardware/mfu.h"
 #include "brrr/napkin/model_limits.h"
 #include "brrr/napkin/planned_optimizer.h"
 #include "brrr/napkin/run_question.h"

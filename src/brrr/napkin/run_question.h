@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "brrr/account/hardware.h"
+#include "brrr/hardware/hardware.h"
 #include "brrr/napkin/conventions.h"
 #include "brrr/napkin/gpu_rates.h"
 #include "brrr/napkin/model_cost.h"

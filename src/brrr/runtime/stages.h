@@ -2,7 +2,7 @@
 // `brrr explain` shows, and what predictions are made from.
 #pragma once
 
-#include "brrr/account/rates.h"
+#include "brrr/hardware/rates.h"
 #include "brrr/runtime/executable.h"
 
 namespace brrr {

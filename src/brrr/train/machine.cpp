@@ -11,9 +11,9 @@
 #include <optional>
 #include <string>
 
-#include "brrr/account/measure.h"
 #include "brrr/base/cgroup.h"
 #include "brrr/base/thread_pool.h"
+#include "brrr/hardware/measure.h"
 
 namespace brrr {
 namespace fs = std::filesystem;

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "brrr/account/rates.h"
 #include "brrr/base/units.h"
 #include "brrr/compiler/target.h"
 #include "brrr/cost/kernel_lines.h"
 #include "brrr/cost/predict.h"
+#include "brrr/hardware/rates.h"
 #include "brrr/nn/models.h"
 #include "brrr/train/config.h"
 #include "brrr/train/run_log.h"

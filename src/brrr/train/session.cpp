@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "brrr/account/hardware.h"
 #include "brrr/base/error.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/default_device.h"
+#include "brrr/hardware/hardware.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/train/checkpoint.h"
 #include "brrr/train/corpus_parts.h"

@@ -1,13 +1,13 @@
-#include "brrr/account/hardware.h"
+#include "brrr/hardware/hardware.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "brrr/account/hardware_table.h"
 #include "brrr/base/error.h"
 #include "brrr/base/join_names.h"
 #include "brrr/base/nearest_word.h"
+#include "brrr/hardware/hardware_table.h"
 
 namespace brrr {
 namespace {

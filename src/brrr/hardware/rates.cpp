@@ -1,4 +1,4 @@
-#include "brrr/account/rates.h"
+#include "brrr/hardware/rates.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,12 @@
-#include "brrr/account/measure_cuda.h"
+#include "brrr/hardware/measure_cuda.h"
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "brrr/account/hardware.h"
-#include "brrr/account/measure.h"
 #include "brrr/device/cuda/runtime.h"
+#include "brrr/hardware/hardware.h"
+#include "brrr/hardware/measure.h"
 #include "brrr/kernels/cuda/gemm/gemm_cuda.h"
 #include "brrr/ops/create/copy.h"
 #include "brrr/ops/create/creation.h"

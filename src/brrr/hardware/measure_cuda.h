@@ -18,7 +18,7 @@ inline constexpr std::array kProductKinds = {ProductKind::f32, ProductKind::tf32
 std::string_view product_name(ProductKind kind);  // "f32", "tf32", ...
 DType factor_dtype(ProductKind kind);
 
-// Vendor's dense rate for a kind on a device of account/hardware.h; nothing where it is not listed.
+// Vendor's dense rate for a kind on a device of hardware/hardware.h; nothing where it is not listed.
 std::optional<FlopsPerSecond> promised_product_rate(std::string_view device, ProductKind kind);
 
 struct ProductSize {

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "brrr/account/hardware.h"
-#include "brrr/account/mfu.h"
 #include "brrr/brrr.h"
+#include "brrr/hardware/hardware.h"
+#include "brrr/hardware/mfu.h"
 
 namespace brrr {
 namespace {

@@ -1,4 +1,4 @@
-#include "brrr/account/measure.h"
+#include "brrr/hardware/measure.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
-#include "brrr/account/measure_cpu.h"
 #include "brrr/base/error.h"
 #include "brrr/base/thread_pool.h"
 #include "brrr/device/ledger.h"
+#include "brrr/hardware/measure_cpu.h"
 #include "brrr/tensor/tensor.h"
 
 namespace brrr {

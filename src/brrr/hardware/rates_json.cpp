@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "brrr/account/rates.h"
 #include "brrr/base/error.h"
+#include "brrr/hardware/rates.h"
 
 namespace brrr {
 namespace {

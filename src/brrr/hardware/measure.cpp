@@ -1,4 +1,4 @@
-#include "brrr/account/measure.h"
+#include "brrr/hardware/measure.h"
 
 #include <unistd.h>
 
@@ -8,9 +8,9 @@
 #include <fstream>
 #include <vector>
 
-#include "brrr/account/measure_cpu.h"
 #include "brrr/base/error.h"
 #include "brrr/base/thread_pool.h"
+#include "brrr/hardware/measure_cpu.h"
 #include "brrr/tensor/tensor.h"
 
 namespace brrr {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "brrr/account/measure.h"
+#include "brrr/hardware/measure.h"
 
 namespace brrr {
 

@@ -1,4 +1,4 @@
-#include "brrr/account/hardware.h"
+#include "brrr/hardware/hardware.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "brrr/account/mfu.h"
+#include "brrr/hardware/mfu.h"
 
 namespace brrr {
 namespace {

@@ -1,7 +1,7 @@
 // Loops for the machine's limits, compiled once for each CPU target by Highway's foreach_target.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "brrr/account/measure_cpu.cpp"
-#include "brrr/account/measure_cpu.h"
+#define HWY_TARGET_INCLUDE "brrr/hardware/measure_cpu.cpp"
+#include "brrr/hardware/measure_cpu.h"
 
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"

@@ -1,10 +1,10 @@
 // Devices read from TOML: the built-in table (hardware.toml) and files of users have the same form.
 #include <cstdio>
 
-#include "brrr/account/hardware_table.h"
 #include "brrr/base/embedded_text.h"
 #include "brrr/base/error.h"
 #include "brrr/base/toml_entry.h"
+#include "brrr/hardware/hardware_table.h"
 
 namespace brrr {
 namespace {
@@ -143,7 +143,7 @@ std::vector<GpuSpec> read_gpus(std::string_view text, std::string_view origin) {
 }  // namespace
 
 std::vector<GpuSpec> builtin_gpus() {
-  constexpr std::string_view kTable = "account/hardware.toml";
+  constexpr std::string_view kTable = "hardware/hardware.toml";
   return read_gpus(embedded_text(kTable), kTable);
 }
 

@@ -1,4 +1,4 @@
-#include "brrr/account/mfu.h"
+#include "brrr/hardware/mfu.h"
 
 #include "brrr/base/error.h"
 

@@ -1,5 +1,5 @@
 // Rates: interpolation, and files that are read as if a stranger had written them.
-#include "brrr/account/rates.h"
+#include "brrr/hardware/rates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
