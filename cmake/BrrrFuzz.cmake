@@ -42,7 +42,7 @@ brrr_add_fuzzer(npy_fuzz io/npy_header.cpp base/error.cpp)
 brrr_add_fuzzer(token_file_fuzz data/token_layout.cpp data/shard_format.cpp io/crc32c.cpp
                 io/npy_header.cpp tensor/dtype.cpp base/error.cpp)
 brrr_add_fuzzer(gzip_fuzz io/gzip.cpp base/error.cpp base/units.cpp)
-brrr_add_fuzzer(run_log_fuzz train/run_log_json.cpp base/error.cpp base/units.cpp)
+brrr_add_fuzzer(run_log_fuzz run/run_log_json.cpp base/error.cpp base/units.cpp)
 # Families are read by their own files, which hold the modules as well: the parsers are instrumented, the rest is linked.
 # That builds the whole library, so it is on request.
 option(BRRR_FUZZ_MODELS "Also build model_config_fuzz, which links the whole library" OFF)

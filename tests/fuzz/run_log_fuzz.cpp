@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "brrr/base/error.h"
-#include "brrr/train/run_log.h"
+#include "brrr/run/run_log.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

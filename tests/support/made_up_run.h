@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "brrr/train/run_log.h"
+#include "brrr/run/run_log.h"
 
 namespace brrr {
 

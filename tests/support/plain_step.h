@@ -2,8 +2,8 @@
 // counted is the model's and the update's, and with exactly these options of the compiler.
 #pragma once
 
+#include "brrr/compiler/head/vocab_padding.h"
 #include "brrr/train/parts.h"
-#include "brrr/train/vocab_padding.h"
 
 namespace brrr {
 

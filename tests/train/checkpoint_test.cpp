@@ -1,5 +1,5 @@
 // Checkpoints are there whole or not at all, and what is damaged is passed over by name.
-#include "brrr/train/checkpoint.h"
+#include "brrr/run/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

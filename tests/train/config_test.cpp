@@ -1,5 +1,5 @@
 // Settings by file and by flag: every one goes round, and what is wrong is told with the way out.
-#include "brrr/train/config.h"
+#include "brrr/run/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "brrr/data/stories.h"
-#include "brrr/train/checkpoint.h"
+#include "brrr/run/checkpoint.h"
 #include "brrr/train/session.h"
 #include "brrr/train/trainer.h"
 #include "support/temp_folder.h"

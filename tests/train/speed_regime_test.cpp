@@ -1,4 +1,4 @@
-#include "brrr/train/speed_regime.h"
+#include "brrr/run/speed_regime.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

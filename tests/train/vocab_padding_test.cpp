@@ -1,5 +1,5 @@
 // The vocabulary filled up inside the training program: the same run in every bit, whatever the setting.
-#include "brrr/train/vocab_padding.h"
+#include "brrr/compiler/head/vocab_padding.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

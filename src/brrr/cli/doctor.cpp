@@ -14,8 +14,8 @@
 #include "brrr/report/run_facts.h"
 #include "brrr/report/run_report.h"
 #include "brrr/report/table.h"
-#include "brrr/train/learning_regime.h"
-#include "brrr/train/speed_regime.h"
+#include "brrr/run/learning_regime.h"
+#include "brrr/run/speed_regime.h"
 
 namespace brrr::cli {
 namespace {

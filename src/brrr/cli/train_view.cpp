@@ -9,8 +9,8 @@
 #include "brrr/cli/kernel_view.h"
 #include "brrr/report/run_report.h"
 #include "brrr/report/table.h"
-#include "brrr/train/learning_regime.h"
-#include "brrr/train/speed_regime.h"
+#include "brrr/run/learning_regime.h"
+#include "brrr/run/speed_regime.h"
 
 namespace brrr::cli {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "brrr/nn/models.h"
-#include "brrr/train/config.h"  // kMostLayers
+#include "brrr/run/config.h"  // kMostLayers
 
 namespace brrr {
 

@@ -40,7 +40,7 @@ class LanguageModel : public Module {
 
   // With more `head_rows` than the vocabulary has, the head's product runs on its matrix filled up with
   // zeros to so many rows, and the loss leaves their logits out: the same loss and gradients, with rows of
-  // logits that start where a matrix unit wants them (train/vocab_padding.h).
+  // logits that start where a matrix unit wants them (compiler/head/vocab_padding.h).
   LanguageLoss losses(const Tensor& tokens, const Tensor& targets, const ForwardInputs& inputs = {},
                       const CrossEntropyOptions& options = {}, int64_t head_rows = 0) const;
   Tensor loss(const Tensor& tokens, const Tensor& targets, const ForwardInputs& inputs = {},

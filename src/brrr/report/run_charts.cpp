@@ -7,7 +7,7 @@
 #include <set>
 
 #include "brrr/base/error.h"
-#include "brrr/train/learning_curves.h"
+#include "brrr/run/learning_curves.h"
 
 namespace brrr {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "brrr/train/learning_regime.h"
-#include "brrr/train/run_log.h"
+#include "brrr/run/learning_regime.h"
+#include "brrr/run/run_log.h"
 
 namespace brrr {
 

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "brrr/base/error.h"
-#include "brrr/train/learning_regime.h"
-#include "brrr/train/speed_regime.h"
+#include "brrr/run/learning_regime.h"
+#include "brrr/run/speed_regime.h"
 
 namespace brrr {
 namespace {

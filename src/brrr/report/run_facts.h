@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "brrr/report/run_charts.h"
-#include "brrr/train/run_log.h"
+#include "brrr/run/run_log.h"
 
 namespace brrr {
 

@@ -12,7 +12,7 @@
 #include "brrr/io/atomic_file.h"
 #include "brrr/report/html.h"
 #include "brrr/report/run_facts.h"
-#include "brrr/train/speed_regime.h"
+#include "brrr/run/speed_regime.h"
 
 namespace brrr {
 namespace {

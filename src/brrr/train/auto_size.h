@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "brrr/nn/models.h"
-#include "brrr/train/config.h"
+#include "brrr/run/config.h"
 #include "brrr/train/machine.h"
 
 namespace brrr {

@@ -11,8 +11,8 @@
 
 #include "brrr/base/units.h"
 #include "brrr/data/batches.h"
+#include "brrr/run/config.h"
 #include "brrr/text/tokenizer.h"
-#include "brrr/train/config.h"
 
 namespace brrr {
 

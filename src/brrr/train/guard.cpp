@@ -7,7 +7,7 @@
 
 #include "brrr/io/atomic_file.h"
 #include "brrr/io/safetensors.h"
-#include "brrr/train/checkpoint.h"
+#include "brrr/run/checkpoint.h"
 
 namespace brrr {
 namespace {

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <string>
 
-#include "brrr/train/config.h"
+#include "brrr/run/config.h"
 #include "brrr/train/step.h"
 
 namespace brrr {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "brrr/compiler/lower/plan_memory.h"
-#include "brrr/train/run_log.h"
+#include "brrr/run/run_log.h"
 
 namespace brrr {
 

@@ -1,8 +1,8 @@
 #include "brrr/train/parts.h"
 
 #include "brrr/base/error.h"
+#include "brrr/compiler/head/vocab_padding.h"
 #include "brrr/nn/experts.h"
-#include "brrr/train/vocab_padding.h"
 
 namespace brrr {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "brrr/device/default_device.h"
-#include "brrr/train/config.h"
+#include "brrr/run/config.h"
 #include "brrr/train/step.h"
 #include "brrr/train/step_spec.h"
 

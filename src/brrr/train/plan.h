@@ -12,8 +12,8 @@
 #include "brrr/cost/predict.h"
 #include "brrr/hardware/rates.h"
 #include "brrr/nn/models.h"
-#include "brrr/train/config.h"
-#include "brrr/train/run_log.h"
+#include "brrr/run/config.h"
+#include "brrr/run/run_log.h"
 
 namespace brrr {
 

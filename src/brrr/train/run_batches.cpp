@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "brrr/compiler/head/vocab_padding.h"
 #include "brrr/device/default_device.h"
 #include "brrr/train/parts.h"
-#include "brrr/train/vocab_padding.h"
 
 namespace brrr {
 namespace {

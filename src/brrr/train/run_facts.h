@@ -1,10 +1,10 @@
 // run.json from what is known before the first step.
 #pragma once
 
+#include "brrr/run/run_log.h"
 #include "brrr/train/auto_size.h"
 #include "brrr/train/corpus.h"
 #include "brrr/train/plan.h"
-#include "brrr/train/run_log.h"
 
 namespace brrr {
 

@@ -1,6 +1,6 @@
 #include "brrr/train/saved_tensors.h"
 
-#include "brrr/train/checkpoint.h"
+#include "brrr/run/checkpoint.h"
 
 namespace brrr {
 namespace {

@@ -7,7 +7,7 @@
 #include "brrr/device/default_device.h"
 #include "brrr/hardware/hardware.h"
 #include "brrr/io/atomic_file.h"
-#include "brrr/train/checkpoint.h"
+#include "brrr/run/checkpoint.h"
 #include "brrr/train/corpus_parts.h"
 #include "brrr/train/room.h"
 #include "brrr/train/state.h"

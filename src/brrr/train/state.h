@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "brrr/kernels/cuda/gemm/gemm_choices.h"
-#include "brrr/train/config.h"
+#include "brrr/run/config.h"
 #include "brrr/train/guard.h"
 
 namespace brrr {

@@ -17,8 +17,8 @@
 #include "brrr/nn/models.h"
 #include "brrr/ops/loss/cross_entropy.h"
 #include "brrr/optim/registry.h"
+#include "brrr/run/config.h"
 #include "brrr/runtime/stages.h"
-#include "brrr/train/config.h"
 
 namespace brrr {
 

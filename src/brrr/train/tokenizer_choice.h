@@ -7,8 +7,8 @@
 #include <string>
 
 #include "brrr/base/units.h"
+#include "brrr/run/config.h"
 #include "brrr/text/tokenizer.h"
-#include "brrr/train/config.h"
 
 namespace brrr {
 

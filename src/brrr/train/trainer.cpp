@@ -10,8 +10,9 @@
 #include "brrr/device/ledger.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/kernels/cuda/gemm/gemm_cuda.h"
+#include "brrr/run/checkpoint.h"
+#include "brrr/run/tensorboard.h"
 #include "brrr/text/tokenizer_file.h"
-#include "brrr/train/checkpoint.h"
 #include "brrr/train/parts.h"
 #include "brrr/train/run_batches.h"
 #include "brrr/train/run_facts.h"
@@ -19,7 +20,6 @@
 #include "brrr/train/saved_tensors.h"
 #include "brrr/train/state.h"
 #include "brrr/train/step_queue.h"
-#include "brrr/train/tensorboard.h"
 
 namespace brrr {
 namespace fs = std::filesystem;

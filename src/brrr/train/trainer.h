@@ -9,10 +9,10 @@
 #include <optional>
 #include <string>
 
+#include "brrr/run/run_log.h"
 #include "brrr/train/auto_size.h"
 #include "brrr/train/corpus.h"
 #include "brrr/train/plan.h"
-#include "brrr/train/run_log.h"
 
 namespace brrr {
 

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "brrr/train/learning_curves.h"
-#include "brrr/train/run_log.h"
+#include "brrr/run/learning_curves.h"
+#include "brrr/run/run_log.h"
 
 namespace brrr {
 

@@ -1,4 +1,4 @@
-#include "brrr/train/checkpoint.h"
+#include "brrr/run/checkpoint.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "brrr/train/tensorboard.h"
+#include "brrr/run/tensorboard.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

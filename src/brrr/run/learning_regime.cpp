@@ -1,4 +1,4 @@
-#include "brrr/train/learning_regime.h"
+#include "brrr/run/learning_regime.h"
 
 #include <fmt/format.h>
 

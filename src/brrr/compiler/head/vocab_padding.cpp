@@ -1,4 +1,4 @@
-#include "brrr/train/vocab_padding.h"
+#include "brrr/compiler/head/vocab_padding.h"
 
 #include <charconv>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "brrr/train/run_log.h"
+#include "brrr/run/run_log.h"
 
 namespace brrr {
 

@@ -2,7 +2,7 @@
 // writing and the command line all walk it, so a setting is one line here and one member in config.h.
 #pragma once
 
-#include "brrr/train/config.h"
+#include "brrr/run/config.h"
 
 namespace brrr {
 

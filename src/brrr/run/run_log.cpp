@@ -1,4 +1,4 @@
-#include "brrr/train/run_log.h"
+#include "brrr/run/run_log.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

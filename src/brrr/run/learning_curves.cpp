@@ -1,4 +1,4 @@
-#include "brrr/train/learning_curves.h"
+#include "brrr/run/learning_curves.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,8 +6,8 @@
 
 #include "brrr/base/error.h"
 #include "brrr/base/join_names.h"
-#include "brrr/train/config.h"
-#include "brrr/train/config_settings.h"
+#include "brrr/run/config.h"
+#include "brrr/run/config_settings.h"
 
 namespace brrr {
 namespace {

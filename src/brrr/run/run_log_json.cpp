@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/base/error.h"
-#include "brrr/train/run_log.h"
+#include "brrr/run/run_log.h"
 
 namespace brrr {
 namespace {

@@ -1,4 +1,4 @@
-#include "brrr/train/config.h"
+#include "brrr/run/config.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,10 +6,10 @@
 
 #include "brrr/base/error.h"
 #include "brrr/base/nearest_word.h"
+#include "brrr/compiler/head/vocab_padding.h"
 #include "brrr/nn/model_family.h"
 #include "brrr/optim/registry.h"
-#include "brrr/train/config_settings.h"
-#include "brrr/train/vocab_padding.h"
+#include "brrr/run/config_settings.h"
 
 namespace brrr {
 namespace {
