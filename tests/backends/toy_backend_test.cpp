@@ -13,7 +13,7 @@
 #include "brrr/ops/random/random.h"
 #include "brrr/runtime/compile.h"
 #include "brrr/runtime/runner.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 #include "brrr/train/step_spec.h"
 
 namespace brrr {

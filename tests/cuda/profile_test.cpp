@@ -12,7 +12,7 @@
 #include "brrr/ops/elementwise/binary.h"
 #include "brrr/ops/op_list.h"
 #include "brrr/report/gpu_step.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 #include "cuda/gpu.h"
 
 namespace brrr {

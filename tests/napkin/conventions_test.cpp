@@ -12,7 +12,7 @@
 #include "brrr/napkin/lint.h"
 #include "brrr/napkin/model_cost.h"
 #include "brrr/napkin/model_source.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 #include "support/error_of.h"
 #include "support/temp_folder.h"
 

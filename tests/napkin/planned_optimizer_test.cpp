@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "brrr/napkin/run_question.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 #include "support/error_of.h"
 
 namespace brrr {

@@ -11,7 +11,7 @@
 #include "brrr/ops/random/random.h"
 #include "brrr/report/profile_report.h"
 #include "brrr/runtime/stages.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 #include "support/synthetic_rates.h"
 
 namespace brrr {

@@ -6,7 +6,7 @@
 #include "brrr/napkin/step_memory.h"
 #include "brrr/optim/muon.h"
 #include "brrr/runtime/stages.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 #include "support/error_of.h"
 
 namespace brrr {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "brrr/compiler/head/vocab_padding.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 
 namespace brrr {
 

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "brrr/train/memory_fit.h"
 #include "brrr/train/plan.h"
-#include "brrr/train/room.h"
 #include "brrr/train/tokenizer_choice.h"
 #include "support/error_of.h"
 #include "support/thread_count.h"

@@ -1,9 +1,8 @@
 // Optimizers by configuration: each setting reaches the rule that it is for.
-#include "brrr/train/parts.h"
-
 #include <gtest/gtest.h>
 
 #include "brrr/ops/create/creation.h"
+#include "brrr/train/setup.h"
 
 namespace brrr {
 namespace {

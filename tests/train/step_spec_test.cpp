@@ -12,7 +12,7 @@
 #include "brrr/ops/create/creation.h"
 #include "brrr/runtime/stages.h"
 #include "brrr/train/auto_size.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 #include "support/error_of.h"
 #include "support/synthetic_rates.h"
 

@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "brrr/base/thread_pool.h"
-#include "brrr/train/parts.h"
 #include "brrr/train/run_batches.h"
+#include "brrr/train/setup.h"
 #include "brrr/train/state.h"
 #include "support/error_of.h"
 #include "train/small_run.h"

@@ -14,7 +14,7 @@
 #include "brrr/hardware/measure.h"
 #include "brrr/napkin/profile.h"
 #include "brrr/report/table.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 
 namespace brrr::cli {
 namespace {

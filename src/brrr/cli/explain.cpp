@@ -19,7 +19,7 @@
 #include "brrr/report/memory_timeline.h"
 #include "brrr/report/table.h"
 #include "brrr/runtime/stages.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 
 namespace brrr::cli {
 namespace {

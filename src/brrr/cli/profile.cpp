@@ -14,7 +14,7 @@
 #include "brrr/device/gpu_watch.h"
 #include "brrr/report/profile_report.h"
 #include "brrr/runtime/stages.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 
 namespace brrr::cli {
 namespace {

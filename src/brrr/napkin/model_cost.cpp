@@ -6,7 +6,7 @@
 
 #include "brrr/napkin/model_limits.h"
 #include "brrr/runtime/stages.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 
 namespace brrr {
 namespace {

@@ -12,7 +12,7 @@
 #include "brrr/base/units.h"
 #include "brrr/infer/huggingface.h"
 #include "brrr/napkin/model_limits.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 
 namespace brrr {
 namespace {

@@ -8,7 +8,7 @@
 #include "brrr/device/default_device.h"
 #include "brrr/runtime/cuda/cuda_program.h"
 #include "brrr/runtime/stages.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 
 namespace brrr {
 namespace {

@@ -14,7 +14,7 @@
 #include "brrr/data/stories.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/text/tokenizer_file.h"
-#include "brrr/train/corpus_parts.h"
+#include "brrr/train/corpus_sources.h"
 
 namespace brrr {
 namespace fs = std::filesystem;

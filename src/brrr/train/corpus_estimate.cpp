@@ -4,7 +4,7 @@
 
 #include "brrr/data/stories.h"
 #include "brrr/io/mapped_file.h"
-#include "brrr/train/corpus_parts.h"
+#include "brrr/train/corpus_sources.h"
 
 namespace brrr {
 namespace fs = std::filesystem;

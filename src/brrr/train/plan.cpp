@@ -11,7 +11,7 @@
 #include "brrr/graph/trace.h"
 #include "brrr/runtime/stages.h"
 #include "brrr/train/memory_moments.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 
 namespace brrr {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "brrr/compiler/head/vocab_padding.h"
 #include "brrr/device/default_device.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 
 namespace brrr {
 namespace {

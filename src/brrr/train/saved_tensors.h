@@ -5,7 +5,7 @@
 // compiled step keeps for itself (scales of low precision).
 #pragma once
 
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 
 namespace brrr {
 

@@ -8,8 +8,8 @@
 #include "brrr/hardware/hardware.h"
 #include "brrr/io/atomic_file.h"
 #include "brrr/run/checkpoint.h"
-#include "brrr/train/corpus_parts.h"
-#include "brrr/train/room.h"
+#include "brrr/train/corpus_sources.h"
+#include "brrr/train/memory_fit.h"
 #include "brrr/train/state.h"
 
 namespace brrr {

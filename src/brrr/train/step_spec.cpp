@@ -5,7 +5,7 @@
 #include "brrr/base/join_names.h"
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/random/random.h"
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 
 namespace brrr {
 namespace {

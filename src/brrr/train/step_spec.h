@@ -3,7 +3,7 @@
 // that a run would have:
 //
 //   const StepSpec spec = named_step("gpt2-124m", {.batch = 64, .seq = 1024});
-//   TrainingParts parts = make_parts(spec);                       // train/parts.h
+//   TrainingParts parts = make_parts(spec);                       // train/setup.h
 //   const PlannedProgram program = plan_step(on_paper(spec));     // without memory
 #pragma once
 

@@ -3,7 +3,7 @@
 
 #include "brrr/base/error.h"
 #include "brrr/text/tokenizer_file.h"
-#include "brrr/train/corpus_parts.h"
+#include "brrr/train/corpus_sources.h"
 
 namespace brrr {
 namespace fs = std::filesystem;

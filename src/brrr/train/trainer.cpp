@@ -13,11 +13,11 @@
 #include "brrr/run/checkpoint.h"
 #include "brrr/run/tensorboard.h"
 #include "brrr/text/tokenizer_file.h"
-#include "brrr/train/parts.h"
 #include "brrr/train/run_batches.h"
 #include "brrr/train/run_facts.h"
 #include "brrr/train/sampler.h"
 #include "brrr/train/saved_tensors.h"
+#include "brrr/train/setup.h"
 #include "brrr/train/state.h"
 #include "brrr/train/step_queue.h"
 

@@ -1,4 +1,4 @@
-#include "brrr/train/parts.h"
+#include "brrr/train/setup.h"
 
 #include "brrr/base/error.h"
 #include "brrr/compiler/head/vocab_padding.h"

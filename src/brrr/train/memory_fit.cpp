@@ -1,4 +1,4 @@
-#include "brrr/train/room.h"
+#include "brrr/train/memory_fit.h"
 
 #include <fmt/format.h>
 
