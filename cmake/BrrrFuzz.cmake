@@ -50,6 +50,6 @@ if(BRRR_FUZZ_MODELS)
   file(GLOB family_sources RELATIVE "${PROJECT_SOURCE_DIR}/src/brrr" CONFIGURE_DEPENDS
        "${PROJECT_SOURCE_DIR}/src/brrr/nn/families/*.cpp")
   brrr_add_fuzzer(model_config_fuzz infer/huggingface_config.cpp nn/huggingface_fields.cpp
-                  ${family_sources} napkin/model_limits.cpp)
+                  ${family_sources} plan/model/model_limits.cpp)
   target_link_libraries(model_config_fuzz PRIVATE brrr::brrr)
 endif()

@@ -17,6 +17,6 @@ while read -r name; do
     missing=$((missing + 1))
   fi
 done < <(grep -oE '`[a-z_0-9]+(/[a-zA-Z_0-9.]+)+/?`|`[a-z_]+/`' ARCHITECTURE.md | tr -d '`' | sort -u;
-         sed -n '/^```/,/^```/p' ARCHITECTURE.md | grep -oE '\b(graph|compiler|runtime|hardware|cost|napkin)/[a-z_0-9]+' | sort -u)
+         sed -n '/^```/,/^```/p' ARCHITECTURE.md | grep -oE '\b(graph|compiler|runtime|hardware|cost|plan)/[a-z_0-9]+' | sort -u)
 [[ $missing -eq 0 ]] || exit 1
 echo "check_architecture: every file that it names is there"

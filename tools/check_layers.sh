@@ -10,7 +10,7 @@ set -euo pipefail
 
 # From the ground up. A new folder gets its place here (and its paragraph in ARCHITECTURE.md).
 layers="base device tensor graph kernels ops autodiff hardware compiler runtime cost backends sweep nn optim io text
-        data run infer train napkin report cli"
+        data run infer train plan report cli"
 
 # Prints "file:line: what is wrong" for each fault, and fails when there was one.
 check() {

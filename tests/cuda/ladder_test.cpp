@@ -1,8 +1,6 @@
 // Every rung of the ladder on a GPU computes the product: a fast wrong kernel would be no rung.
 #include <cmath>
 
-#include "brrr/napkin/ladder_gpu.h"
-#include "brrr/napkin/ladder_kernels_cuda.h"
 #include "brrr/ops/create/copy.h"
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/elementwise/binary.h"
@@ -10,6 +8,8 @@
 #include "brrr/ops/matmul/matmul.h"
 #include "brrr/ops/random/random.h"
 #include "brrr/ops/reduce/reduce.h"
+#include "brrr/plan/ladder/ladder_gpu.h"
+#include "brrr/plan/ladder/ladder_kernels_cuda.h"
 #include "cuda/gpu.h"
 
 namespace brrr {

@@ -1,16 +1,16 @@
 // Profiles on a GPU: times of kernels, copies and gaps, and kernels that are timed by themselves.
-#include "brrr/napkin/profile.h"
+#include "brrr/plan/profile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "brrr/cost/calibrate_cuda.h"
 #include "brrr/cost/standalone_kernel.h"
-#include "brrr/napkin/gpu_rates.h"
 #include "brrr/ops/create/copy.h"
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/elementwise/binary.h"
 #include "brrr/ops/op_list.h"
+#include "brrr/plan/gpu_rates.h"
 #include "brrr/report/gpu_step.h"
 #include "brrr/train/setup.h"
 #include "cuda/gpu.h"

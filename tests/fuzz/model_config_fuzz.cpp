@@ -7,7 +7,7 @@
 
 #include "brrr/base/error.h"
 #include "brrr/infer/huggingface.h"
-#include "brrr/napkin/model_limits.h"
+#include "brrr/plan/model/model_limits.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

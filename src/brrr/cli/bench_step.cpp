@@ -12,7 +12,7 @@
 #include "brrr/cli/device_option.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/hardware/measure.h"
-#include "brrr/napkin/profile.h"
+#include "brrr/plan/profile.h"
 #include "brrr/report/table.h"
 #include "brrr/train/setup.h"
 

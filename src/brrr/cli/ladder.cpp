@@ -1,5 +1,5 @@
 // brrr ladder: from one interpreted FLOP to the whole machine.
-#include "brrr/napkin/ladder.h"
+#include "brrr/plan/ladder/ladder.h"
 
 #include <fmt/format.h>
 

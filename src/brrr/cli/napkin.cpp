@@ -8,7 +8,7 @@
 
 #include "brrr/cli/commands.h"
 #include "brrr/cli/model_options.h"
-#include "brrr/napkin/model_limits.h"
+#include "brrr/plan/model/model_limits.h"
 #include "brrr/report/terminal.h"
 
 namespace brrr::cli {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "brrr/napkin/model_source.h"
-#include "brrr/napkin/run_question.h"
+#include "brrr/plan/cluster/run_question.h"
+#include "brrr/plan/model/model_source.h"
 #include "brrr/report/table.h"
 
 namespace brrr::cli {

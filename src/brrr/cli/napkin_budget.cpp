@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/cli/napkin.h"
-#include "brrr/napkin/budget.h"
+#include "brrr/plan/budget.h"
 
 namespace brrr::cli {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "brrr/cli/exit_codes.h"
 #include "brrr/cli/napkin.h"
-#include "brrr/napkin/published.h"
+#include "brrr/plan/published/published.h"
 #include "brrr/report/terminal.h"
 
 namespace brrr::cli {

@@ -11,8 +11,8 @@
 #include "brrr/base/units.h"
 #include "brrr/cli/napkin.h"
 #include "brrr/cli/run_options.h"
-#include "brrr/napkin/fit.h"
-#include "brrr/napkin/fit_space.h"
+#include "brrr/plan/fit/fit.h"
+#include "brrr/plan/fit/fit_space.h"
 
 namespace brrr::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/napkin.h"
-#include "brrr/napkin/op_cost.h"
+#include "brrr/plan/op_cost.h"
 
 namespace brrr::cli {
 namespace {

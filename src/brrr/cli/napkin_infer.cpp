@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "brrr/cli/napkin.h"
-#include "brrr/napkin/inference.h"
-#include "brrr/napkin/model_limits.h"
+#include "brrr/plan/inference.h"
+#include "brrr/plan/model/model_limits.h"
 
 namespace brrr::cli {
 namespace {

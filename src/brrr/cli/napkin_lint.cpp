@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/cli/napkin.h"
-#include "brrr/napkin/lint.h"
-#include "brrr/napkin/model_limits.h"
+#include "brrr/plan/lint.h"
+#include "brrr/plan/model/model_limits.h"
 
 namespace brrr::cli {
 namespace {

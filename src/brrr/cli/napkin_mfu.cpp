@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "brrr/cli/napkin.h"
-#include "brrr/napkin/gpu_rates.h"
-#include "brrr/napkin/model_limits.h"
+#include "brrr/plan/gpu_rates.h"
+#include "brrr/plan/model/model_limits.h"
 
 namespace brrr::cli {
 namespace {

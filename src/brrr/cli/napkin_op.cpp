@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/cli/napkin.h"
-#include "brrr/napkin/op_cost.h"
+#include "brrr/plan/op_cost.h"
 
 namespace brrr::cli {
 namespace {

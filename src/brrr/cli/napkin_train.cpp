@@ -9,7 +9,7 @@
 #include "brrr/cli/kernel_view.h"
 #include "brrr/cli/napkin.h"
 #include "brrr/cli/run_options.h"
-#include "brrr/napkin/run_kernels.h"
+#include "brrr/plan/cluster/run_kernels.h"
 
 namespace brrr::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "brrr/cli/model_options.h"
 #include "brrr/cli/napkin.h"
 #include "brrr/cli/rates_option.h"
-#include "brrr/napkin/verify.h"
+#include "brrr/plan/verify.h"
 
 namespace brrr::cli {
 namespace {

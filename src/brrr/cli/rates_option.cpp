@@ -9,7 +9,7 @@
 #include "brrr/device/gpu_info.h"
 #include "brrr/hardware/hardware.h"
 #include "brrr/hardware/measure.h"
-#include "brrr/napkin/gpu_rates.h"
+#include "brrr/plan/gpu_rates.h"
 
 namespace brrr::cli {
 

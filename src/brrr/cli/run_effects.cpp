@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "brrr/cli/run_options.h"
-#include "brrr/napkin/model_limits.h"
+#include "brrr/plan/model/model_limits.h"
 
 namespace brrr::cli {
 namespace {

@@ -1,6 +1,6 @@
 #include "brrr/cli/run_options.h"
 
-#include "brrr/napkin/planned_optimizer.h"
+#include "brrr/plan/cluster/planned_optimizer.h"
 
 namespace brrr::cli {
 

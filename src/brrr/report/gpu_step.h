@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "brrr/napkin/profile.h"
+#include "brrr/plan/profile.h"
 
 namespace brrr {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "brrr/napkin/profile.h"
+#include "brrr/plan/profile.h"
 #include "brrr/report/table.h"
 
 namespace brrr {

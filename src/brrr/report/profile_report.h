@@ -5,8 +5,8 @@
 #include <string>
 
 #include "brrr/device/gpu_watch.h"
-#include "brrr/napkin/advice.h"
-#include "brrr/napkin/profile.h"
+#include "brrr/plan/advice.h"
+#include "brrr/plan/profile.h"
 
 namespace brrr {
 
