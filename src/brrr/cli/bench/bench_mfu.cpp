@@ -6,7 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "brrr/cli/bench.h"
+#include "brrr/cli/bench/bench.h"
 #include "brrr/cli/device_option.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/gpu_info.h"

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/base/units.h"
-#include "brrr/cli/napkin.h"
-#include "brrr/cli/run_options.h"
+#include "brrr/cli/napkin/napkin.h"
+#include "brrr/cli/napkin/run_options.h"
 #include "brrr/plan/fit/fit.h"
 #include "brrr/plan/fit/fit_space.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "brrr/cli/run_options.h"
+#include "brrr/cli/napkin/run_options.h"
 #include "brrr/plan/model/model_limits.h"
 
 namespace brrr::cli {

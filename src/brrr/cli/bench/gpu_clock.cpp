@@ -1,4 +1,4 @@
-#include "brrr/cli/gpu_clock.h"
+#include "brrr/cli/bench/gpu_clock.h"
 
 #include <algorithm>
 #include <vector>

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "brrr/cli/bench_kernels.h"
+#include "brrr/cli/bench/bench_kernels.h"
 #include "brrr/graph/call.h"
 #include "brrr/ops/create/copy.h"
 #include "brrr/ops/create/creation.h"

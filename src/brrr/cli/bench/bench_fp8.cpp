@@ -1,5 +1,5 @@
 // The 8-bit kernels of a layer of GPT-2 124M with 64 x 1024 tokens: its operands, and the three products of training.
-#include "brrr/cli/bench_kernels.h"
+#include "brrr/cli/bench/bench_kernels.h"
 #include "brrr/graph/call.h"
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/matmul/fp8.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "brrr/cli/napkin.h"
+#include "brrr/cli/napkin/napkin.h"
 #include "brrr/plan/gpu_rates.h"
 #include "brrr/plan/model/model_limits.h"
 

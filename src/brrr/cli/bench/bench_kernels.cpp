@@ -1,6 +1,6 @@
 // brrr bench kernels: hand-written and generated kernels of a GPU, each at a size that fills it, beside the
 // bandwidth of a copy and the rate of a product.
-#include "brrr/cli/bench_kernels.h"
+#include "brrr/cli/bench/bench_kernels.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "brrr/cli/bench.h"
+#include "brrr/cli/bench/bench.h"
 #include "brrr/cli/device_option.h"
 #include "brrr/device/cuda/runtime.h"
 #include "brrr/device/gpu_info.h"

@@ -8,7 +8,7 @@
 #include "brrr/cli/device_option.h"
 #include "brrr/cli/exit_codes.h"
 #include "brrr/cli/model_options.h"
-#include "brrr/cli/napkin.h"
+#include "brrr/cli/napkin/napkin.h"
 #include "brrr/cli/rates_option.h"
 #include "brrr/plan/verify.h"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/cli/model_options.h"
-#include "brrr/cli/napkin.h"
+#include "brrr/cli/napkin/napkin.h"
 #include "brrr/plan/op_cost.h"
 
 namespace brrr::cli {

@@ -1,5 +1,5 @@
 // brrr napkin: plans of runs, checked against published ones and against this machine.
-#include "brrr/cli/napkin.h"
+#include "brrr/cli/napkin/napkin.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // brrr bench: experiments that show a machine's regimes.
-#include "brrr/cli/bench.h"
+#include "brrr/cli/bench/bench.h"
 
 #include <algorithm>
 #include <chrono>

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "brrr/base/units.h"
-#include "brrr/cli/bench.h"
+#include "brrr/cli/bench/bench.h"
+#include "brrr/cli/bench/gpu_clock.h"
 #include "brrr/cli/device_option.h"
-#include "brrr/cli/gpu_clock.h"
 #include "brrr/device/gpu_info.h"
 #include "brrr/hardware/measure.h"
 #include "brrr/ops/create/creation.h"

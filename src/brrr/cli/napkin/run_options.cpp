@@ -1,4 +1,4 @@
-#include "brrr/cli/run_options.h"
+#include "brrr/cli/napkin/run_options.h"
 
 #include "brrr/plan/cluster/planned_optimizer.h"
 

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "brrr/cli/kernel_view.h"
-#include "brrr/cli/napkin.h"
-#include "brrr/cli/run_options.h"
+#include "brrr/cli/napkin/napkin.h"
+#include "brrr/cli/napkin/run_options.h"
 #include "brrr/plan/cluster/run_kernels.h"
 
 namespace brrr::cli {

@@ -12,7 +12,7 @@
 #include "brrr/base/units.h"
 #include "brrr/cli/commands.h"
 #include "brrr/cli/model_options.h"
-#include "brrr/cli/napkin.h"
+#include "brrr/cli/napkin/napkin.h"
 #include "brrr/report/svg_bars.h"
 #include "brrr/report/table.h"
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "brrr/cli/napkin.h"
+#include "brrr/cli/napkin/napkin.h"
 
 namespace brrr::cli {
 

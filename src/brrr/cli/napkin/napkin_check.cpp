@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "brrr/cli/exit_codes.h"
-#include "brrr/cli/napkin.h"
+#include "brrr/cli/napkin/napkin.h"
 #include "brrr/plan/published/published.h"
 #include "brrr/report/terminal.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "brrr/base/units.h"
-#include "brrr/cli/bench.h"
+#include "brrr/cli/bench/bench.h"
 #include "brrr/cli/rates_option.h"
 #include "brrr/cost/calibrate.h"
 #include "brrr/cost/predict.h"

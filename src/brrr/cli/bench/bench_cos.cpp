@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "brrr/base/units.h"
-#include "brrr/cli/bench.h"
+#include "brrr/cli/bench/bench.h"
+#include "brrr/cli/bench/gpu_clock.h"
 #include "brrr/cli/device_option.h"
-#include "brrr/cli/gpu_clock.h"
 #include "brrr/hardware/measure_cpu.h"
 #include "brrr/ops/create/copy.h"
 #include "brrr/ops/elementwise/unary.h"

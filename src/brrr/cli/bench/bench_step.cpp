@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "brrr/base/units.h"
-#include "brrr/cli/bench.h"
+#include "brrr/cli/bench/bench.h"
 #include "brrr/cli/device_option.h"
 #include "brrr/cli/model_options.h"
 #include "brrr/hardware/measure.h"
