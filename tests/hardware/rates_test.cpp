@@ -65,7 +65,21 @@ TEST(Rates, ReadsBackWhatItWrote) {
   EXPECT_EQ(read.threads, 3);
   EXPECT_TRUE(read.calibrated);
   EXPECT_EQ(read.grid("layer_norm").values, (std::vector<double>{1.5e9, 2.25e9}));
-  EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "sub"), {}), 1)
+      << "nothing is left next to it";
+}
+
+TEST(Rates, SayHowMuchOfThemWasMeasured) {
+  Rates rates = sample();
+  EXPECT_EQ(rates.kind(), RatesKind::full);
+  rates.quick = true;
+  EXPECT_EQ(parse_rates(to_json(rates), "rates.json").kind(), RatesKind::quick);
+  EXPECT_EQ(to_text(rates.kind()), "quick");
+  nlohmann::json file = nlohmann::json::parse(to_json(sample()));
+  file.erase("quick");  // as files were before
+  EXPECT_EQ(parse_rates(file.dump(), "rates.json").kind(), RatesKind::full);
+  rates.calibrated = false;
+  EXPECT_EQ(rates.kind(), RatesKind::assumed);
 }
 
 // A valid file with one thing changed.

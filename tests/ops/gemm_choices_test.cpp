@@ -125,6 +125,16 @@ TEST(GemmChoices, ARunHasWhatItUsedAndNotAllThatIsKnown) {
   EXPECT_NE(choices.text().find("a = "), std::string::npos);
 }
 
+TEST(GemmChoices, ARunDoesNotHaveWhatACalibrationBeforeItUsed) {
+  GemmChoices choices;
+  choices.pin("a = " + to_text(algorithm(1)) + "\n");
+  choices.add("b", algorithm(2));
+  choices.forget_uses();
+  EXPECT_EQ(choices.used_text(), "a = " + to_text(algorithm(1)) + "\n");
+  EXPECT_EQ(choices.find("b"), algorithm(2)) << "it is still known";
+  EXPECT_NE(choices.used_text().find("b = "), std::string::npos);
+}
+
 TEST(GemmChoices, TextComesBackAndDamageIsNamed) {
   GemmChoices choices, copy;
   choices.add("m4096 n768 k768 a:bf16r768+0@16", algorithm(9));

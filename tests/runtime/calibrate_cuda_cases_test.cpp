@@ -25,9 +25,9 @@ std::string family_of(const FamilyWork& work) {
   return work.arithmetic.empty() ? first : join_text(first, ".", work.arithmetic);
 }
 
-TEST(CudaFamilies, AreFoundWhereTheyAreStored) {
-  std::set<std::string> names;
-  for (const CudaFamily& family : cuda_families(65536)) {
+void expect_found_where_stored(const std::vector<CudaFamily>& families,
+                               std::set<std::string>& names) {
+  for (const CudaFamily& family : families) {
     EXPECT_TRUE(names.insert(family.name).second) << family.name << " is there twice";
     for (size_t i = 0; i < family.grid.points(); ++i) {
       const std::vector<double> point = family.point(i);
@@ -43,12 +43,38 @@ TEST(CudaFamilies, AreFoundWhereTheyAreStored) {
       EXPECT_NE(kernel.op->infer, nullptr);
     }
   }
+}
+
+TEST(CudaFamilies, AreFoundWhereTheyAreStored) {
+  std::set<std::string> names;
+  expect_found_where_stored(cuda_families(65536), names);
   for (const char* name :
        {"matmul.nn", "matmul.nt.bf16", "matmul.tn.fp8", "matmul.nt.tf32", "matmul.nn.f16",
         "matmul_gelu.bf16", "matmul_sums.bf16", "attention.bf16", "attention_backward.f16",
         "attention", "layer_norm_backward.bf16", "rms_norm", "cross_entropy.bf16",
         "embedding_grad"})
     EXPECT_THAT(names, Contains(std::string(name)));
+}
+
+// Each case waits 10 ms for the clock to settle, and products choose their algorithm first.
+TEST(CudaFamilies, OfAQuickCalibrationAreFewAndBeginWithProducts) {
+  const std::vector<CudaFamily> families = quick_cuda_families();
+  std::set<std::string> names;
+  expect_found_where_stored(families, names);
+  EXPECT_EQ(families.front().name, "matmul.nn") << "without it there are no rates";
+  for (const char* name : {"matmul.tn.bf16", "attention_backward.bf16", "layer_norm.bf16",
+                           "cross_entropy_backward", "embedding_grad.bf16"})
+    EXPECT_THAT(names, Contains(std::string(name)));
+  size_t cases = 0;
+  for (const CudaFamily& family : families) {
+    cases += family.grid.points();
+    for (size_t i = 0; i < family.grid.points(); ++i) {
+      const Kernel kernel = family.make(family.point(i));
+      EXPECT_LT(kernel.cost.bytes_read + kernel.cost.bytes_written, int64_t{512} << 20)
+          << family.name;
+    }
+  }
+  EXPECT_LE(cases, 60U);
 }
 
 TEST(CudaFamilies, PointsRunWithTheLastAxisFastest) {

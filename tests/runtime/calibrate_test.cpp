@@ -47,6 +47,16 @@ TEST(Calibrate, MeasuresEveryFamily) {
   EXPECT_EQ(to_json(parse_rates(to_json(rates), "text")), to_json(rates));
 }
 
+TEST(Calibrate, MeasuresOneRoundHoweverLittleTimeThereIs) {
+  int rounds = 0;
+  const Rates rates = calibrate(
+      {.rounds = 3, .size = CalibrationSize::small, .most_seconds = 0, .on_round = [&](int) {
+         ++rounds;
+       }});
+  EXPECT_EQ(rounds, 1);
+  EXPECT_EQ(rates.kind(), RatesKind::full);
+}
+
 TEST(RunTimed, GivesTheSameResultsAndATimeForEveryKernel) {
   auto f = compile([](const Tensor& x) { return exp(x) * 2.0; }, {.without = {"fuse"}});
   const Tensor x = full({3000}, 0.5);

@@ -1,13 +1,21 @@
 // Runs the program brrr as a person or a script would.
 #pragma once
 
+#include <stdlib.h>  // NOLINT: setenv is POSIX
 #include <sys/wait.h>
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 
 namespace brrr {
+
+// What the program measures of this machine goes next to the tests, not into the cache of whoever runs them.
+inline const bool kHasOwnCache = [] {
+  const auto cache = std::filesystem::path(BRRR_PROGRAM).parent_path() / "tests" / "cache";
+  return setenv("XDG_CACHE_HOME", cache.c_str(), 1) == 0;
+}();
 
 struct Outcome {
   int status;

@@ -10,8 +10,8 @@
 #include "brrr/base/units.h"
 #include "brrr/cli/commands.h"
 #include "brrr/cli/device_option.h"
+#include "brrr/cli/machine_rates.h"
 #include "brrr/cli/model_options.h"
-#include "brrr/cli/rates_option.h"
 #include "brrr/cost/calibrate_cuda.h"
 #include "brrr/report/progress.h"
 #include "brrr/report/table.h"
@@ -126,7 +126,9 @@ void add_calibrate(CLI::App& app) {
           "by itself");
   add_device_option(*command, options->device);
   command->footer(
-      "Leave the machine alone meanwhile (about 20 s; on a GPU a minute).\nExamples:\n"
+      "Leave the machine alone meanwhile (about 20 s; on a GPU a minute). Where nobody "
+      "calibrated,\n"
+      "`brrr train` measures coarser rates in 2 s, which these replace.\nExamples:\n"
       "  brrr calibrate\n"
       "  brrr calibrate --device cuda --model gpt2-124m --batch 64 --seq 1024 --precision bf16\n"
       "  brrr calibrate --out rates.json && brrr profile --model char-gpt --rates rates.json");

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "brrr/base/error.h"
 #include "brrr/device/cuda/nvrtc.h"
 #include "brrr/graph/cuda_launch.h"
 #include "brrr/report/terminal.h"
@@ -12,7 +13,7 @@ namespace brrr::cli {
 namespace {
 
 std::string_view variable(const char* name) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here sets the environment, and no thread runs yet
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing in the program sets the environment
   const char* value = std::getenv(name);
   return value ? value : std::string_view();
 }
@@ -25,6 +26,13 @@ void read_environment() {
   // A text that is not a number reads as 0, and 0 columns are not believed.
   const std::string columns(variable("COLUMNS"));
   set_terminal_columns(std::strtol(columns.c_str(), nullptr, 10));
+}
+
+std::string cache_folder() {
+  if (const std::string_view cache = variable("XDG_CACHE_HOME"); !cache.empty())
+    return join_text(cache, "/brrr");
+  const std::string_view home = variable("HOME");
+  return home.empty() ? "" : join_text(home, "/.cache/brrr");
 }
 
 }  // namespace brrr::cli

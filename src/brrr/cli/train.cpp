@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "brrr/base/thread_pool.h"
 #include "brrr/cli/commands.h"
@@ -75,16 +76,22 @@ void run_train(const Arguments& arguments) {
   if (!arguments.algorithms.empty())
     gemm_choices().pin(read_file(arguments.algorithms), arguments.algorithms);
   const std::filesystem::path folder = folder_of(arguments);
-  RunRequest request{.config = config_of(arguments, folder),
-                     .folder = folder,
-                     .target = target,
-                     .rates = [&] { return find_rates_quickly(arguments.rates, target); },
-                     .resume = arguments.resume};
+  TrainView view({.folder = folder, .json = arguments.json, .kernels = arguments.kernels});
+  RunRequest request{
+      .config = config_of(arguments, folder),
+      .folder = folder,
+      .target = target,
+      .rates =
+          [&, rates = std::optional<Rates>()]() mutable {  // measured once, asked for twice
+            if (!rates)
+              rates = find_or_measure_rates(arguments.rates, target, view.measure_notes());
+            return *rates;
+          },
+      .resume = arguments.resume};
   // Tensor cores multiply bf16 many times faster than f32.
   const bool is_open = !arguments.resume && arguments.config.empty() &&
                        arguments.given.find("train.precision") == arguments.given.end();
   if (is_open && target.has_tensor_cores()) request.config.train.precision = Precision::bf16_mixed;
-  TrainView view({.folder = folder, .json = arguments.json, .kernels = arguments.kernels});
   if (arguments.dry_run) {
     view.show_plan(plan_run(request));
     return;

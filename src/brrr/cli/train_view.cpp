@@ -36,6 +36,10 @@ nlohmann::json data_json(const CorpusFacts& data) {
           {"sources", sources}};
 }
 
+nlohmann::json rates_json(const TrainPlan& plan) {
+  return {{"kind", to_text(plan.rates_kind)}, {"source", plan.rates_source}};
+}
+
 nlohmann::json plan_json(const PlannedRun& planned, bool with_kernels) {
   const TrainPlan& plan = planned.plan;
   const auto steps = static_cast<double>(resolved(planned.run.config.train.steps));
@@ -52,7 +56,8 @@ nlohmann::json plan_json(const PlannedRun& planned, bool with_kernels) {
                          {"lack", planned.lack},
                          {"step_seconds", plan.step_seconds},
                          {"seconds", plan.step_seconds * steps},
-                         {"calibrated", plan.calibrated},
+                         {"calibrated", plan.rates_kind != RatesKind::assumed},
+                         {"rates", rates_json(plan)},
                          {"flops_per_token", plan.model_flops_per_token.value()},
                          {"speed_regime", plan.speed_regime},
                          {"reasons", planned.run.reasons},
@@ -80,6 +85,20 @@ void TrainView::say(const std::string& text) {
   std::fflush(stdout);
 }
 
+// A script that reads JSON from stdout still learns what went wrong.
+void TrainView::warn(const std::string& text) {
+  if (options_.json) {
+    fmt::print(stderr, "brrr: {}\n", text);
+  } else {
+    say(text);
+  }
+}
+
+MeasureNotes TrainView::measure_notes() {
+  return {.progress = [this](const std::string& text) { say(text); },
+          .warning = [this](const std::string& text) { warn(text); }};
+}
+
 void TrainView::show_plan(const PlannedRun& planned) const {
   if (options_.json) {
     std::puts(plan_json(planned, options_.kernels).dump(1).c_str());
@@ -98,7 +117,7 @@ void TrainView::show_plan(const PlannedRun& planned) const {
             available_disk(options_.folder));
   table.row("time", Seconds(plan.step_seconds * steps),
             fmt::format("{} a step{}", to_text(Seconds(plan.step_seconds)),
-                        plan.calibrated ? "" : ", uncalibrated"),
+                        plan.rates_kind == RatesKind::assumed ? ", uncalibrated" : ""),
             "");
   const CorpusFacts& data = planned.data;
   fmt::print("target {}\ndata   {}, {}{} training tokens\nmodel  {}\n", plan.target.name,
@@ -111,6 +130,7 @@ void TrainView::show_plan(const PlannedRun& planned) const {
 }
 
 void TrainView::show_start(const PlannedRun& planned) {
+  plan_ = planned.plan;
   const CorpusFacts& data = planned.data;
   say(fmt::format("data       {}: {} tokens to train on, {} held out", data.words,
                   with_commas(data.train_tokens), with_commas(data.validation_tokens)));
@@ -129,11 +149,8 @@ void TrainView::show_start(const PlannedRun& planned) {
 
 TrainObserver TrainView::observer() {
   TrainObserver observer;
-  if (options_.json) {
-    observer.on_note = [](const std::string& text) { fmt::print(stderr, "brrr: {}\n", text); };
-    return observer;
-  }
-  observer.on_note = [this](const std::string& text) { say(text); };
+  observer.on_note = [this](const std::string& text) { warn(text); };
+  if (options_.json) return observer;
   observer.on_sample = [this](int64_t step, const std::string& text) {
     say(fmt::format("\nat step {} it writes:\n  {}\n", step, text));
   };
@@ -177,6 +194,8 @@ void TrainView::show_end(const TrainOutcome& outcome, const TextWriter& write) {
                                 {"steps", outcome.step},
                                 {"loss", outcome.loss},
                                 {"seconds", outcome.seconds},
+                                {"predicted_step_seconds", plan_.step_seconds},
+                                {"rates", rates_json(plan_)},
                                 {"checkpoint", outcome.checkpoint.string()},
                                 {"report", (options_.folder / "report.html").string()}};
     std::puts(report.dump(1).c_str());

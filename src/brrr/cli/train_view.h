@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "brrr/cli/machine_rates.h"
 #include "brrr/report/progress.h"
 #include "brrr/train/session.h"
 #include "brrr/train/trainer.h"
@@ -22,6 +23,7 @@ class TrainView {
  public:
   explicit TrainView(const TrainViewOptions& options) : options_(options) {}
 
+  MeasureNotes measure_notes();
   void show_plan(const PlannedRun& planned) const;
   void show_start(const PlannedRun& planned);
   TrainObserver observer();
@@ -31,11 +33,13 @@ class TrainView {
 
  private:
   void say(const std::string& text);
+  void warn(const std::string& text);
   void show_summary(const TrainOutcome& outcome);
   void show_texts(const TextWriter& write);
 
   TrainViewOptions options_;
   std::unique_ptr<Progress> progress_;
+  TrainPlan plan_;  // of the run that was started
 };
 
 }  // namespace brrr::cli

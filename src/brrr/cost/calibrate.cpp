@@ -155,10 +155,13 @@ struct Calibrator::State {
   static constexpr int kTinyKernels = 256;
 
   explicit State(CalibrationSize size)
-      : list(make_calibration_list(size)), visits(list.cases.size()) {
+      : is_quick(size == CalibrationSize::quick),
+        list(make_calibration_list(size)),
+        visits(list.cases.size()) {
     for (CalibrationCase& item : list.cases) visit_once(item);  // compiled, and its pages present
   }
 
+  const bool is_quick;
   CalibrationList list;
   std::vector<std::vector<Visit>> visits;  // by case
   std::vector<TilePrimitive> primitives = tile_primitives();
@@ -231,7 +234,9 @@ Rates Calibrator::rates() const {
   Rates rates{.machine = join_text(cpu_name(), ", ", threads, " threads"),
               .threads = threads,
               .calibrated = true,
-              .source = join_text("measured ", now_text(), ", ", s.rounds, " rounds"),
+              .quick = s.is_quick,
+              .source = join_text(s.is_quick ? "measured quickly " : "measured ", now_text(), ", ",
+                                  s.rounds, s.rounds == 1 ? " round" : " rounds"),
               .packs_operands = true,
               .grids = s.list.grids};
   rates.grids["peak.f32"] = constant_rate("flop/s", s.peak);
@@ -259,10 +264,15 @@ Rates Calibrator::rates() const {
 
 Rates calibrate(const CalibrateOptions& options) {
   check(options.rounds >= 1, "calibrate: ", options.rounds, " rounds; use at least one");
+  const Clock::time_point start = Clock::now();
   Calibrator calibrator(options.size);
+  double last_round = 0;
   for (int i = 0; i < options.rounds; ++i) {
+    const double before = seconds_since(start);
+    if (i > 0 && before + last_round > options.most_seconds) break;
     if (options.on_round) options.on_round(i);
     calibrator.round();
+    last_round = seconds_since(start) - before;
   }
   return calibrator.rates();
 }

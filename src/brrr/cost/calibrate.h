@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 
 #include "brrr/cost/calibrate_cases.h"
@@ -29,6 +30,8 @@ class Calibrator {
 struct CalibrateOptions {
   int rounds = 7;
   CalibrationSize size = CalibrationSize::full;
+  // No round begins that would end later than this, judged by the last one; the first always runs.
+  double most_seconds = std::numeric_limits<double>::infinity();
   std::function<void(int round)> on_round = {};  // before each
 };
 Rates calibrate(const CalibrateOptions& options = {});

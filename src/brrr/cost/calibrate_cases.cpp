@@ -56,6 +56,17 @@ Sizes sizes_of(CalibrationSize size) {
             .distance = {1 << 16, 1 << 20},
             .optimizer = {1 << 18},
             .table_rows = 64};
+  // Nobody asked for this one, so it may not fill a small container: working sets end at 64 MiB.
+  if (size == CalibrationSize::quick)
+    return {.m = {8, 64, 256, 1024},
+            .nk = {32, 128, 512},
+            .keys = {32, 128, 512},
+            .head_dim = {16, 64},
+            .elements = {8192, 262144},
+            .row = {32, 256, 2048},
+            .distance = {1 << 16, 1 << 19, 1 << 22, 1 << 24, 1 << 26},
+            .optimizer = {1 << 20, 1 << 24, 1 << 26},
+            .table_rows = 256};
   const double memory = memory_distance();
   return {.m = {1, 8, 64, 256, 1024},
           .nk = {8, 64, 256, 1024},

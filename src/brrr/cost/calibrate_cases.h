@@ -32,7 +32,8 @@ struct CalibrationList {
 
 enum class CalibrationSize : uint8_t {
   full,
-  small  // the same families on coarse grids of small sizes: for tests
+  quick,  // the same families on coarse grids, within a second on an idle machine
+  small   // on coarser grids of small sizes: for tests
 };
 CalibrationList make_calibration_list(CalibrationSize size);
 

@@ -1,6 +1,7 @@
 #include "brrr/cost/calibrate_cuda.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <set>
@@ -56,9 +57,9 @@ class GpuCalibration {
       : device_(device),
         stream_(cuda::stream(device.index)),
         options_(options),
-        families_(cuda_families(most_tokens(device.index))),
+        families_(is_quick() ? quick_cuda_families() : cuda_families(most_tokens(device.index))),
         kernels_(own_kernels()) {
-    cases_ = 1 + kBandwidthPoints + static_cast<int>(kernels_.size());
+    cases_ = 1 + bandwidth_points() + static_cast<int>(kernels_.size());
     for (const CudaFamily& family : families_) cases_ += static_cast<int>(family.grid.points());
   }
 
@@ -81,15 +82,23 @@ class GpuCalibration {
     rates.grids["bandwidth"] = rates.grids["optimizer"] = bandwidth;
     for (auto& [family, grid] : measured) rates.grids[family] = std::move(grid);
     add_arithmetics(rates);
-    add_transfers(rates);
+    if (!is_quick()) add_transfers(rates);
     measure_kernels(rates);
     rates.calibrated = true;
+    rates.quick = is_quick();
     rates.source = source_text();
+    cuda::return_kept_blocks(device_.index);  // who plans a run next counts what is free
     return rates;
   }
 
  private:
-  static constexpr int kBandwidthPoints = 6;
+  bool is_quick() const { return options_.size != CalibrationSize::full; }
+  // Copies of 1 MiB, and of four times as much each further one; a small GPU has room for 64 MiB.
+  int bandwidth_points() const { return is_quick() ? 4 : 6; }
+  bool is_late() const {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+    return spent.count() > options_.most_seconds;
+  }
 
   void count_case() {
     if (options_.on_case) options_.on_case(++case_, cases_);
@@ -123,7 +132,7 @@ class GpuCalibration {
   RateGrid measure_bandwidth() {
     RateGrid grid{.unit = "byte/s", .axes = {{.name = "distance", .points = {}}}, .values = {}};
     int64_t bytes = int64_t{1} << 20;
-    for (int i = 0; i < kBandwidthPoints; ++i, bytes *= 4) {
+    for (int i = 0; i < bandwidth_points(); ++i, bytes *= 4) {
       const Kernel copy = make_kernel(copy_op, {operand(DType::f32, Shape{bytes / 4})}, {});
       const std::optional<double> once = time_alone(copy, 0);
       check(once.has_value(), "calibrate: ", machine_name(), " has no room for a copy of ",
@@ -149,6 +158,10 @@ class GpuCalibration {
 
   std::optional<RateGrid> measure_family(const CudaFamily& family) {
     RateGrid grid = family.grid;
+    if (is_late() && &family != &families_.front()) {
+      left_out_.push_back(family.name);
+      return {};
+    }
     for (size_t i = 0; i < grid.points(); ++i) {
       const Kernel kernel = family.make(family.point(i));
       const std::optional<double> once = time_alone(kernel, family.ids_below);
@@ -237,18 +250,21 @@ class GpuCalibration {
   }
 
   std::string source_text() const {
-    std::string text = "measured by `brrr calibrate --device cuda`";
+    std::string text =
+        is_quick() ? "measured quickly" : "measured by `brrr calibrate --device cuda`";
     if (!kernels_.empty())
       text += join_text("; products and attention of ", options_.programs_name,
                         " each by itself at its own shape");
     const std::set<std::string> left_out(left_out_.begin(), left_out_.end());
     for (const std::string& name : left_out)
-      text += join_text(
-          name == *left_out.begin() ? "; not measured, for want of memory or of a kernel: " : ", ",
-          name);
+      text += join_text(name == *left_out.begin()
+                            ? "; not measured, for want of memory, of time or of a kernel: "
+                            : ", ",
+                        name);
     return text;
   }
 
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const Device device_;
   const cuda::Stream stream_;
   const CalibrateCudaOptions& options_;

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "brrr/compiler/lower/kernel_list.h"
+#include "brrr/cost/calibrate_cases.h"
 #include "brrr/device/device.h"
 #include "brrr/hardware/rates.h"
 
@@ -17,6 +19,9 @@ struct CalibrateCudaOptions {
   std::function<void(int case_number, int cases)> on_case = {};  // before each
   std::vector<const KernelList*> programs = {};
   std::string programs_name = {};  // for people: "gpt2-124m, batch 64, seq 1024"
+  CalibrationSize size = CalibrationSize::full;
+  // Families whose turn comes later than this are left out; the first, products of f32, is always measured.
+  double most_seconds = std::numeric_limits<double>::infinity();
 };
 Rates calibrate_cuda(Device device, const CalibrateCudaOptions& options = {});
 

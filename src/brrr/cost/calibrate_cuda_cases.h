@@ -24,5 +24,7 @@ struct CudaFamily {
 
 // `most_tokens` rows at most in products, rows and attention: what memory allows.
 std::vector<CudaFamily> cuda_families(int64_t most_tokens);
+// The families that a small model spends its time in, on coarse grids, the most important first.
+std::vector<CudaFamily> quick_cuda_families();
 
 }  // namespace brrr

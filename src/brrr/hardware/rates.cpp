@@ -54,6 +54,15 @@ double RateGrid::at(std::span<const double> where) const {
 
 double RateGrid::largest() const { return *std::max_element(values.begin(), values.end()); }
 
+std::string_view to_text(RatesKind kind) {
+  switch (kind) {
+    case RatesKind::assumed: return "assumed";
+    case RatesKind::quick: return "quick";
+    case RatesKind::full: return "full";
+  }
+  return "";
+}
+
 const RateGrid* Rates::find(std::string_view family) const {
   const auto found = grids.find(family);
   return found == grids.end() ? nullptr : &found->second;

@@ -16,6 +16,7 @@
 //   kernel.OP operands           s           one product or attention of a model, measured by itself
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -42,18 +43,30 @@ struct RateGrid {
   size_t points() const;  // how many values the axes ask for
 };
 
+// How much of a set of rates was measured.
+enum class RatesKind : uint8_t {
+  assumed,  // from a hardware table or from peaks
+  quick,    // every family, in two seconds on coarse grids
+  full      // every family, by `brrr calibrate`
+};
+std::string_view to_text(RatesKind kind);  // "assumed", "quick", "full"
+
 struct Rates {
   static constexpr int kVersion = 1;
 
   std::string machine;  // "Intel(R) Xeon(R) Processor, 2 threads"
   int threads = 1;
   bool calibrated = false;  // false: from a hardware table or from peaks; predictions say so
+  bool quick = false;       // calibrated on coarse grids
   std::string source;       // when and how, for people
   // Products copy their operands into panels before they multiply, as those of the CPU do: the time of
   // their bytes comes on top of that of their arithmetic instead of hiding behind it.
   bool packs_operands = false;
   std::map<std::string, RateGrid, std::less<>> grids;
 
+  RatesKind kind() const {
+    return !calibrated ? RatesKind::assumed : quick ? RatesKind::quick : RatesKind::full;
+  }
   const RateGrid* find(std::string_view family) const;
   // The grid of a family that every set of rates has (launch, bandwidth, ...).
   const RateGrid& grid(std::string_view family) const;
@@ -76,7 +89,7 @@ Rates rates_from_peaks(std::string machine, const PlainRates& peaks);
 // but a complete file of this version.
 std::string to_json(const Rates& rates);
 Rates parse_rates(std::string_view text, std::string_view origin);
-// Written beside its place and renamed, so that a reader never sees half a file.
+// Written next to its place and renamed, so that a reader never sees half a file, whoever else writes it too.
 void save_rates(const Rates& rates, const std::string& path);
 Rates load_rates(const std::string& path);
 

@@ -1,4 +1,6 @@
 // Rates as a file: written whole or not at all, and read as if a stranger had written it.
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -107,10 +109,15 @@ size_t axes_of(std::string_view family) {
 std::string to_json(const Rates& rates) {
   json grids = json::object();
   for (const auto& [name, grid] : rates.grids) grids[name] = grid_json(grid);
-  const json file{{"format", "brrr rates"},         {"version", Rates::kVersion},
-                  {"machine", rates.machine},       {"threads", rates.threads},
-                  {"calibrated", rates.calibrated}, {"packs_operands", rates.packs_operands},
-                  {"source", rates.source},         {"grids", grids}};
+  const json file{{"format", "brrr rates"},
+                  {"version", Rates::kVersion},
+                  {"machine", rates.machine},
+                  {"threads", rates.threads},
+                  {"calibrated", rates.calibrated},
+                  {"quick", rates.quick},
+                  {"source", rates.source},
+                  {"packs_operands", rates.packs_operands},
+                  {"grids", grids}};
   return file.dump(1) + "\n";
 }
 
@@ -128,6 +135,8 @@ Rates parse_rates(std::string_view text, std::string_view origin) {
   reader.require(threads >= 1 && threads <= 4096, "\"threads\" is ", threads);
   rates.threads = static_cast<int>(threads);
   rates.calibrated = reader.flag(file, "calibrated");
+  // Files of before there were quick rates lack the field: they are full.
+  rates.quick = file.contains("quick") && reader.flag(file, "quick");
   rates.packs_operands = reader.flag(file, "packs_operands");
   const json& grids = reader.field(file, "grids");
   reader.require(grids.is_object(), "\"grids\" is not an object");
@@ -145,13 +154,18 @@ void save_rates(const Rates& rates, const std::string& path) {
   const std::filesystem::path target(path);
   std::error_code error;
   if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
-  const std::string beside = path + ".new";
+  // Two programs may measure the same machine at the same time.
+  const std::string beside = join_text(path, ".new", getpid());
   std::ofstream file(beside, std::ios::binary);
   file << to_json(rates);
   file.close();
-  check(file.good(), "cannot write ", beside, "; is the folder there and writable?");
-  std::filesystem::rename(beside, target, error);
-  check(!error, "cannot rename ", beside, " to ", path, ": ", error.message());
+  const bool is_written = file.good();
+  if (is_written) std::filesystem::rename(beside, target, error);
+  if (is_written && !error) return;
+  std::error_code ignored;
+  std::filesystem::remove(beside, ignored);
+  check(is_written, "cannot write ", beside, "; is the folder there and writable?");
+  fail("cannot rename ", beside, " to ", path, ": ", error.message());
 }
 
 Rates load_rates(const std::string& path) {

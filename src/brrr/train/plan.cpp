@@ -122,7 +122,8 @@ TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, con
   plan.model_flops_per_token = forward_flops(*parts.model, micro) * 3.0 /
                                static_cast<double>(resolved(config.train.batch) * context);
   plan.step_seconds = prediction.seconds();
-  plan.calibrated = prediction.calibrated;
+  plan.rates_kind = rates.kind();
+  plan.rates_source = rates.source;
   plan.memory_bandwidth = BytesPerSecond(far_bandwidth(rates));
   plan.kernels = facts_of(program.kernels, prediction);
   plan.launches = kernel_lines(program.kernels, program.plan, rates);

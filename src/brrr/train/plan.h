@@ -28,8 +28,9 @@ struct TrainPlan {
   Flops
       model_flops_per_token;  // of products and attention, forward and backward, causal pairs only
   double step_seconds = 0;    // predicted
-  bool calibrated = false;
-  BytesPerSecond memory_bandwidth;  // of the rates that it was predicted by
+  RatesKind rates_kind = RatesKind::assumed;  // of the rates that it was predicted by
+  std::string rates_source;                   // theirs
+  BytesPerSecond memory_bandwidth;            // theirs
   double compute_share = 0, bandwidth_share = 0, overhead_share = 0;  // of step_seconds
   std::vector<KernelFact> kernels;                                    // the longest first
   std::vector<KernelLine> launches;                                   // all, in launch order

@@ -60,6 +60,11 @@ std::string GemmChoices::lines_of(bool used_only) const {
 std::string GemmChoices::text() const { return lines_of(false); }
 std::string GemmChoices::used_text() const { return lines_of(true); }
 
+void GemmChoices::forget_uses() {
+  std::lock_guard lock(mutex_);
+  for (auto& [product, choice] : choices_) choice.is_used = choice.is_pinned;
+}
+
 void GemmChoices::take(std::string_view lines, bool are_pinned, const std::string& origin) {
   std::vector<std::pair<std::string, GemmAlgorithm>> taken;
   std::istringstream stream{std::string(lines)};

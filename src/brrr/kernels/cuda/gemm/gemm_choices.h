@@ -35,6 +35,8 @@ class GemmChoices {
   // Lines "product = algorithm", sorted.
   std::string text() const;       // all
   std::string used_text() const;  // what this process has asked for: the choices of its run
+  // What was asked for so far is not part of the run: a calibration before it asked. Pinned choices remain.
+  void forget_uses();
 
   // The choices of a run: no file changes them. Throws Error, before any is taken and naming `origin`, on a line of
   // another form.
