@@ -15,8 +15,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-Graph trace_step(const Gpt2& model, AdamW& optimizer) {
-  Tracer tracer;
+graph::Graph trace_step(const Gpt2& model, AdamW& optimizer) {
+  graph::Tracer tracer;
   const TensorType ids{.shape = {4, 64}, .dtype = DType::i64};
   const Tensor tokens = tracer.add_input(ids, Device::cpu(), "tokens"),
                targets = tracer.add_input(ids, Device::cpu(), "targets"),
@@ -37,12 +37,13 @@ void compile_step(benchmark::State& state, const Gpt2Config& config) {
   int64_t nodes = 0, kernels = 0;
   for (auto _ : state) {
     const auto start = std::chrono::steady_clock::now();
-    Graph graph = trace_step(model, optimizer);
+    graph::Graph graph = trace_step(model, optimizer);
     seconds["tracing"] += seconds_since(start);
     nodes = static_cast<int64_t>(graph.nodes.size());
-    const CompiledProgram program = run_pipeline(std::move(graph), {}, thread_pool());
+    const compiler::CompiledProgram program =
+        compiler::run_pipeline(std::move(graph), {}, thread_pool());
     kernels = static_cast<int64_t>(program.kernels.list.kernels.size());
-    for (const PassRecord& pass : program.passes) {
+    for (const compiler::PassRecord& pass : program.passes) {
       if (pass.name != "trace") seconds[std::string(pass.name)] += pass.seconds;
       seconds["verify"] += pass.verify_seconds;
     }

@@ -10,8 +10,9 @@ void add_cos(const char* name) {
   constexpr int64_t kElements = int64_t{1} << 22;
   bench::add_case(name, "bytes", 8.0 * kElements, []() -> std::function<void()> {
     const Tensor x = bench::random_tensor({kElements}, "x");
-    auto fused = std::make_shared<CompiledFunction>(
-        [](std::span<const Tensor> in) { return Tensors{cos(cos(in[0]))}; }, PipelineOptions{});
+    auto fused = std::make_shared<runtime::CompiledFunction>(
+        [](std::span<const Tensor> in) { return Tensors{cos(cos(in[0]))}; },
+        compiler::PipelineOptions{});
     return [x, fused] { benchmark::DoNotOptimize(fused->run({{x}})); };
   });
 }

@@ -15,14 +15,14 @@ void per_kernel(benchmark::State& state, int64_t kernels) {
 }
 
 void empty_step(benchmark::State& state) {
-  auto step = compile([] {});
+  auto step = runtime::compile([] {});
   step();
   for (auto _ : state) step();
 }
 BENCHMARK(empty_step);
 
 void empty_step_with_input(benchmark::State& state) {
-  auto step = compile([](const Tensor&) {});
+  auto step = runtime::compile([](const Tensor&) {});
   const Tensor x = ones({4});
   step(x);
   for (auto _ : state) step(x);
@@ -30,7 +30,7 @@ void empty_step_with_input(benchmark::State& state) {
 BENCHMARK(empty_step_with_input);
 
 void returns_a_number(benchmark::State& state) {
-  auto step = compile([](const Tensor& x) { return x + x; });
+  auto step = runtime::compile([](const Tensor& x) { return x + x; });
   const Tensor x = ones({4});
   for (auto _ : state) benchmark::DoNotOptimize(step(x));
 }
@@ -39,7 +39,7 @@ BENCHMARK(returns_a_number);
 // Kernels of 16 elements, each by itself: hardly any arithmetic.
 template <typename Op>
 void chain(benchmark::State& state, const Op& op) {
-  auto step = compile(
+  auto step = runtime::compile(
       [&](const Tensor& x) {
         Tensor y = x;
         for (int i = 0; i < kKernels; ++i) y = op(y, x);
@@ -75,7 +75,7 @@ BENCHMARK(chain_of_row_sums);
 
 // Fused kernels that cannot join: every one is followed by a product.
 void chain_of_fused(benchmark::State& state) {
-  auto step = compile([&](const Tensor& x) {
+  auto step = runtime::compile([&](const Tensor& x) {
     Tensor y = x;
     for (int i = 0; i < kKernels / 2; ++i) y = matmul(exp(y * 0.5) - x, x);
     return y;
@@ -92,7 +92,7 @@ BENCHMARK(chain_of_fused);
 void writes_450_states(benchmark::State& state) {
   std::vector<Tensor> states;
   for (int i = 0; i < 450; ++i) states.push_back(ones({4}));
-  auto step = compile([&](const Tensor& x) {
+  auto step = runtime::compile([&](const Tensor& x) {
     for (const Tensor& w : states) w.copy_from(w + x);
   });
   const Tensor x = ones({4});
@@ -103,7 +103,7 @@ void writes_450_states(benchmark::State& state) {
 BENCHMARK(writes_450_states);
 
 void repeat_of_64_iterations(benchmark::State& state) {
-  auto step = compile([](const Tensor& x, const Tensor& n) {
+  auto step = runtime::compile([](const Tensor& x, const Tensor& n) {
     return repeat(n, {x}, [](const Tensor& row) { return row; })[0];
   });
   const Tensor x = ones({64, 16}), n = full({}, 64, {.dtype = DType::i64});

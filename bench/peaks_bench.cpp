@@ -16,10 +16,10 @@ constexpr Bytes kCachePerThread = 1_MiB;  // half of a 2 MiB L2: what else runs 
 
 // A shared machine only ever makes things slower, so of several measurements the best counts.
 template <typename Measure>
-MemoryRates best_of(int times, Measure measure) {
-  MemoryRates best = measure();
+hardware::MemoryRates best_of(int times, Measure measure) {
+  hardware::MemoryRates best = measure();
   for (int i = 1; i < times; ++i) {
-    const MemoryRates next = measure();
+    const hardware::MemoryRates next = measure();
     best.read = std::max(best.read, next.read);
     best.write = std::max(best.write, next.write);
     best.copy = std::max(best.copy, next.copy);
@@ -27,7 +27,7 @@ MemoryRates best_of(int times, Measure measure) {
   return best;
 }
 
-void print_rates(const char* name, const MemoryRates& rates, const char* end) {
+void print_rates(const char* name, const hardware::MemoryRates& rates, const char* end) {
   std::printf(
       "   \"%s\": {\"read_bytes_per_second\": %.4g, \"write_bytes_per_second\": %.4g, "
       "\"copy_bytes_per_second\": %.4g, \"array_bytes\": %lld}%s\n",
@@ -39,10 +39,13 @@ void print_limits(int threads, const char* end) {
   set_num_threads(threads);
   std::printf("  {\n   \"threads\": %d,\n", threads);
   std::printf("   \"f32_flops_per_second\": %.4g,\n   \"f64_flops_per_second\": %.4g,\n",
-              measure_peak(DType::f32).value(), measure_peak(DType::f64).value());
-  print_rates("l2", best_of(3, [] { return measure_cache(kCachePerThread); }), ",");
-  print_rates("memory", best_of(2, [] { return measure_memory(Stores::ordinary); }), ",");
-  print_rates("memory_streaming", best_of(2, [] { return measure_memory(Stores::streaming); }), "");
+              hardware::measure_peak(DType::f32).value(),
+              hardware::measure_peak(DType::f64).value());
+  print_rates("l2", best_of(3, [] { return hardware::measure_cache(kCachePerThread); }), ",");
+  print_rates("memory",
+              best_of(2, [] { return hardware::measure_memory(hardware::Stores::ordinary); }), ",");
+  print_rates("memory_streaming",
+              best_of(2, [] { return hardware::measure_memory(hardware::Stores::streaming); }), "");
   std::printf("  }%s\n", end);
 }
 
@@ -50,7 +53,7 @@ void print_limits(int threads, const char* end) {
 
 int main() {
   std::printf("{\n \"benchmark\": \"peaks_bench\",\n \"cpu\": \"%s\",\n \"compiler\": \"%s\",\n",
-              cpu_name().c_str(), bench::compiler().c_str());
+              hardware::cpu_name().c_str(), bench::compiler().c_str());
   std::puts(" \"limits\": [");
   print_limits(1, ",");
   print_limits(bench::kThreads, "");

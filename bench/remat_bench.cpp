@@ -28,7 +28,7 @@ double since(std::chrono::steady_clock::time_point start) {
 struct Variant {
   std::string name;
   std::function<float()> run;  // returns the loss
-  const Executable* program;
+  const runtime::Executable* program;
   std::vector<double> seconds;
   float loss = 0;
 
@@ -49,15 +49,17 @@ void measure(std::vector<Variant>& variants, int rounds) {
   }
 }
 
-int64_t kept_bytes(const Executable& program) {
+int64_t kept_bytes(const runtime::Executable& program) {
   int64_t total = 0;
-  for (const KeptValue& kept : kept_values(program.graph())) total += kept.bytes;
+  for (const compiler::KeptValue& kept : compiler::kept_values(program.graph()))
+    total += kept.bytes;
   return total;
 }
 
 // The first variant is what the others are compared with, round by round.
 std::string table_of(const std::vector<Variant>& variants, const char* title) {
-  Table table({"", "moved", "kept", "arena", "kernels", "ms", "times the first", "loss"}, title);
+  report::Table table({"", "moved", "kept", "arena", "kernels", "ms", "times the first", "loss"},
+                      title);
   for (const Variant& variant : variants) {
     std::vector<double> ratios;
     for (size_t i = 0; i < variant.seconds.size(); ++i)
@@ -92,9 +94,9 @@ struct Chain {
   }
   // The gradient of the loss depends on its value, as behind a real model. The mark is for the policy
   // `full` alone.
-  Tensors step(RematPolicy policy) const {
+  Tensors step(compiler::RematPolicy policy) const {
     const auto run = [this](const Tensor& given) { return forward(given); };
-    const Tensor y = policy == RematPolicy::full ? checkpoint(run, x) : run(x);
+    const Tensor y = policy == compiler::RematPolicy::full ? checkpoint(run, x) : run(x);
     const Tensor loss = log(mean(square(y)));
     Tensors results{loss};
     for (const Tensor& g : grad(loss, leaves)) results.push_back(sum(g));
@@ -104,18 +106,18 @@ struct Chain {
 
 void run_chain() {
   const Chain chain;
-  const auto make = [&](const char* name, RematPolicy policy) {
-    auto compiled = std::make_shared<CompiledFunction>(
+  const auto make = [&](const char* name, compiler::RematPolicy policy) {
+    auto compiled = std::make_shared<runtime::CompiledFunction>(
         [&chain, policy](std::span<const Tensor>) { return chain.step(policy); },
-        PipelineOptions{.remat = {.policy = policy}});
+        compiler::PipelineOptions{.remat = {.policy = policy}});
     return Variant{.name = name,
                    .run = [compiled] { return compiled->run({})[0].item<float>(); },
                    .program = &compiled->executable({}),
                    .seconds = {}};
   };
-  std::vector<Variant> variants{make("keep all", RematPolicy::none),
-                                make("min-cut", RematPolicy::budget),
-                                make("recompute all", RematPolicy::full)};
+  std::vector<Variant> variants{make("keep all", compiler::RematPolicy::none),
+                                make("min-cut", compiler::RematPolicy::budget),
+                                make("recompute all", compiler::RematPolicy::full)};
   for (Variant& variant : variants) variant.loss = variant.run();
   measure(variants, 15);
   std::fputs(
@@ -157,13 +159,13 @@ struct Training {
   }
 };
 
-Variant make_variant(Training& training, const char* name, const RematOptions& remat) {
-  auto compiled = std::make_shared<CompiledFunction>(
+Variant make_variant(Training& training, const char* name, const compiler::RematOptions& remat) {
+  auto compiled = std::make_shared<runtime::CompiledFunction>(
       [&training](std::span<const Tensor> batch) { return training.step(batch); },
-      PipelineOptions{.remat = remat});
+      compiler::PipelineOptions{.remat = remat});
   const Tensor batch[] = {training.tokens, training.targets};
   const auto start = std::chrono::steady_clock::now();
-  const Executable& program = compiled->executable(batch);
+  const runtime::Executable& program = compiled->executable(batch);
   std::printf("%s: compiled in %.2f s\n", name, since(start));
   return {.name = name,
           .run =
@@ -176,9 +178,9 @@ Variant make_variant(Training& training, const char* name, const RematOptions& r
 }
 
 // All that crosses, but for the logits, which are at the peak whether kept or made again.
-int64_t activation_bytes(const Executable& program) {
+int64_t activation_bytes(const runtime::Executable& program) {
   int64_t total = 0;
-  for (const KeptValue& kept : kept_values(program.graph())) {
+  for (const compiler::KeptValue& kept : compiler::kept_values(program.graph())) {
     const Shape& shape = program.graph().type(kept.value).shape;
     if (shape.empty() || shape[shape.size() - 1] != kVocab) total += kept.bytes;
   }
@@ -188,8 +190,8 @@ int64_t activation_bytes(const Executable& program) {
 void run_gpt(int64_t layers, int rounds, bool clips) {
   Training training(layers, clips);
   std::vector<Variant> variants;
-  variants.push_back(make_variant(training, "keep all", {.policy = RematPolicy::none}));
-  const Executable& all = *variants[0].program;
+  variants.push_back(make_variant(training, "keep all", {.policy = compiler::RematPolicy::none}));
+  const runtime::Executable& all = *variants[0].program;
   const int64_t activations = activation_bytes(all);
   const int64_t budget = all.plan().arena_bytes - activations * 2 / 5;
   std::printf("activations (logits excluded) %s; arena %s; budget %s\n",
@@ -198,8 +200,9 @@ void run_gpt(int64_t layers, int rounds, bool clips) {
   variants.push_back(make_variant(training, "no budget", {}));
   variants.push_back(
       make_variant(training, "60 % of activations", {.memory_budget = Bytes(budget)}));
-  variants.push_back(make_variant(training, "selective", {.policy = RematPolicy::selective}));
-  variants.push_back(make_variant(training, "full", {.policy = RematPolicy::full}));
+  variants.push_back(
+      make_variant(training, "selective", {.policy = compiler::RematPolicy::selective}));
+  variants.push_back(make_variant(training, "full", {.policy = compiler::RematPolicy::full}));
   for (Variant& variant : variants) {  // the loss of the second step: it has seen the gradients
     training.reset();
     variant.run();

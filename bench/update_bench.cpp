@@ -15,12 +15,12 @@ void add_update(const char* name, int64_t elements) {
         const Tensor weight = bench::random_tensor({elements}, "w"),
                      gradient = bench::random_tensor({elements}, "g");
         auto optimizer = std::make_shared<AdamW>(std::vector<NamedTensor>{{"weight", weight}});
-        auto step = std::make_shared<CompiledFunction>(
+        auto step = std::make_shared<runtime::CompiledFunction>(
             [optimizer](std::span<const Tensor> in) {
               optimizer->update({in.begin(), in.end()}, 1e-4);
               return Tensors{};
             },
-            PipelineOptions{});
+            compiler::PipelineOptions{});
         return [gradient, step] { step->run({{gradient}}); };
       });
 }
@@ -31,12 +31,12 @@ void add_traffic(const char* name, int64_t elements) {
                     const std::vector<Tensor> states{bench::random_tensor({elements}, "w"),
                                                      zeros({elements}), zeros({elements})};
                     const Tensor gradient = bench::random_tensor({elements}, "g");
-                    auto step = std::make_shared<CompiledFunction>(
+                    auto step = std::make_shared<runtime::CompiledFunction>(
                         [states](std::span<const Tensor> in) {
                           for (const Tensor& x : states) x.copy_from(x + in[0]);
                           return Tensors{};
                         },
-                        PipelineOptions{});
+                        compiler::PipelineOptions{});
                     return [gradient, step] { step->run({{gradient}}); };
                   });
 }

@@ -29,7 +29,7 @@ bool formula_is_the_op(Random& random) {
   // Causal: a position must not read what comes after it, so those scores become minus infinity.
   const Tensor scores = matmul(q, transpose(k)) / std::sqrt(8.0);
   const Tensor causal = matmul(softmax(scores + triu(full({5, 5}, -1e30), 1)), v);
-  Claims claims("The formula beside the op, which never makes the matrix of weights");
+  report::Claims claims("The formula beside the op, which never makes the matrix of weights");
   const auto compare = [&](const std::string& what, const Tensor& by_hand, const Tensor& by_op) {
     const double difference = max(abs(by_hand - by_op)).item<double>();
     claims.holds(what, fmt::format("largest difference {:.1e}", difference), difference < 1e-5);
@@ -87,7 +87,7 @@ double train(const Reverser& model, int64_t steps, Random& random) {
     return loss;
   });
   double loss = 0;
-  Progress progress(steps);
+  report::Progress progress(steps);
   for (int64_t n = 0; n < steps; ++n) {
     loss = step(randint({64, kLength}, random.stream("data"), 0, kVocab)).item<double>();
     if (progress.is_due(n + 1)) progress.update(n + 1, fmt::format("loss {:.4f}", loss));

@@ -53,7 +53,7 @@ std::vector<double> train(const LanguageModel& model, const Tensor& text, int64_
     return loss;
   });
   std::vector<double> losses;
-  Progress progress(steps);
+  report::Progress progress(steps);
   for (int64_t n = 0; n < steps; ++n) {
     losses.push_back(step(draw_rows(text, random.stream("data")), full({}, static_cast<double>(n)))
                          .item<double>());
@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
     }
     fmt::print(
         "{}on unseen stories {:.3f} nats a character, as unsure as between {:.1f} characters\n",
-        line_plot(losses, {.height = 8, .title = "loss"}), loss, std::exp(loss));
+        report::line_plot(losses, {.height = 8, .title = "loss"}), loss, std::exp(loss));
     fmt::print("\n  {}\n\n", write_on(model, "Once upon a time", 200, random));
   }
   // Guessing costs log 128 = 4.85; letters by their frequency about 2.9.

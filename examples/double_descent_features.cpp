@@ -131,9 +131,10 @@ int main(int argc, char** argv) {
     problems.push_back(draw_problem(random.stream("data")));
 
   std::vector<Point> points;
-  Table table({"features p", "p / n", "training error", "test error", "norm of weights"},
-              fmt::format("{} samples, {} inputs, noise {}; medians over {} problems{}", kSamples,
-                          kInputs, kNoise, problems.size(), full_size ? "" : " (--full: 25)"));
+  report::Table table(
+      {"features p", "p / n", "training error", "test error", "norm of weights"},
+      fmt::format("{} samples, {} inputs, noise {}; medians over {} problems{}", kSamples, kInputs,
+                  kNoise, problems.size(), full_size ? "" : " (--full: 25)"));
   for (int64_t count : {10,  20,  30,  40,  50,  60,  70,  80,  90,   95,  100,
                         105, 110, 120, 140, 170, 200, 300, 500, 1000, 2000}) {
     points.push_back(measure(count, problems));
@@ -144,7 +145,7 @@ int main(int argc, char** argv) {
   }
   fmt::print("{}\n", table.text());
 
-  SvgCurve test{"test error", {}}, weight_norm{"norm of weights", {}};
+  report::SvgCurve test{"test error", {}}, weight_norm{"norm of weights", {}};
   std::vector<double> errors;
   const Point* peak = &points[0];
   for (const Point& p : points) {
@@ -153,22 +154,22 @@ int main(int argc, char** argv) {
     errors.push_back(p.test_error);
     if (p.test_error > peak->test_error) peak = &p;
   }
-  fmt::print("{}\n", line_plot(errors, {.height = 10,
-                                        .title = "test error by features, as in the table",
-                                        .log_y = true,
-                                        .x_label = "features p",
-                                        .x_ends = {"10", "2000"}}));
+  fmt::print("{}\n", report::line_plot(errors, {.height = 10,
+                                                .title = "test error by features, as in the table",
+                                                .log_y = true,
+                                                .x_label = "features p",
+                                                .x_ends = {"10", "2000"}}));
   write_file_atomically(
       "double_descent_features.svg",
-      svg_plot({test, weight_norm}, {.title = "Random features: the peak is at p = n",
-                                     .x_label = "features p",
-                                     .y_label = "test error, norm of weights",
-                                     .log_x = true,
-                                     .log_y = true,
-                                     .marks = {{kSamples, "p = n"}}}));
+      report::svg_plot({test, weight_norm}, {.title = "Random features: the peak is at p = n",
+                                             .x_label = "features p",
+                                             .y_label = "test error, norm of weights",
+                                             .log_x = true,
+                                             .log_y = true,
+                                             .marks = {{kSamples, "p = n"}}}));
   fmt::print("drawn: double_descent_features.svg\n\n");
 
-  Claims claims("What the curve must show, and what gradient descent finds");
+  report::Claims claims("What the curve must show, and what gradient descent finds");
   claims.equal("the peak of the test error is at p = n", peak->features, kSamples);
   claims.holds("beyond it the error falls below half of the peak",
                fmt::format("{:.3f} after {:.3f}", points.back().test_error, peak->test_error),

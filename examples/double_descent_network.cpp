@@ -82,12 +82,12 @@ int main(int argc, char** argv) {
   std::vector<Problem> problems;
   for (int i = 0; i < repetitions; ++i) problems.push_back(draw_problem(random.stream("data")));
 
-  Table table(
+  report::Table table(
       {"hidden", "parameters", "wrong, training", "wrong, test", "test loss",
        "norm / sqrt(hidden)"},
       fmt::format("{} samples, {:.0f} % of their labels wrong; means over {} problems{}", kSamples,
                   100 * kWrongLabels, repetitions, full_size ? "" : " (--full: 8)"));
-  SvgCurve loss_curve{"test loss", {}}, error_curve{"wrong on test data", {}},
+  report::SvgCurve loss_curve{"test loss", {}}, error_curve{"wrong on test data", {}},
       norm_curve{"norm / sqrt(hidden)", {}};
   std::vector<double> losses;
   for (int64_t width : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512}) {
@@ -111,24 +111,24 @@ int main(int argc, char** argv) {
     losses.push_back(mean.test_loss);
   }
   fmt::print("{}\n{}\n", table.text(),
-             line_plot(losses, {.height = 10,
-                                .title = "test loss by size, as in the table",
-                                .x_label = "parameters",
-                                .x_ends = {"11", "5,121"}}));
+             report::line_plot(losses, {.height = 10,
+                                        .title = "test loss by size, as in the table",
+                                        .x_label = "parameters",
+                                        .x_ends = {"11", "5,121"}}));
   write_file_atomically("double_descent_network.svg",
-                        svg_plot({loss_curve, error_curve, norm_curve},
-                                 {.title = "A network on noisy labels",
-                                  .x_label = "parameters",
-                                  .y_label = "loss, part wrong, norm",
-                                  .log_x = true,
-                                  .log_y = true,
-                                  .marks = {{kSamples, "parameters = samples"}}}));
+                        report::svg_plot({loss_curve, error_curve, norm_curve},
+                                         {.title = "A network on noisy labels",
+                                          .x_label = "parameters",
+                                          .y_label = "loss, part wrong, norm",
+                                          .log_x = true,
+                                          .log_y = true,
+                                          .marks = {{kSamples, "parameters = samples"}}}));
   fmt::print("drawn: double_descent_network.svg\n\n");
 
   const size_t peak =
       static_cast<size_t>(std::max_element(losses.begin(), losses.end()) - losses.begin());
   const double at_peak = loss_curve.points[peak].first;
-  Claims claims("What the curve must show");
+  report::Claims claims("What the curve must show");
   claims.holds("the peak is where parameters are about as many as samples",
                fmt::format("{:.0f} parameters, {} samples", at_peak, kSamples),
                at_peak > kSamples / 3.0 && at_peak < kSamples * 3.0);

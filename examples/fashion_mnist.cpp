@@ -65,7 +65,7 @@ void train(const Layer& net, const Images& images, const Training& training, Ran
     optimizer.update(grad(loss, optimizer.parameters()), schedule.at(number));
     return loss;
   });
-  Progress progress(steps);
+  report::Progress progress(steps);
   Tensor order;
   for (int64_t n = 0; n < steps; ++n) {
     const int64_t place = n % steps_per_epoch;
@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
              full_size ? "" : " (--full takes all)");
 
   Random random(1);
-  Table table({"network", "parameters", "epochs", "right on test images"});
+  report::Table table({"network", "parameters", "epochs", "right on test images"});
   // What is promised of the whole; of a tenth, that something was learnt (guessing gives 10 %).
   const auto run = [&](const std::string& name, const Layer& net, const Training& training,
                        double promised) {

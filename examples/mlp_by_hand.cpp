@@ -101,8 +101,8 @@ int main() {
   const Result scalars = by_scalars(layer), matrices = by_matrices(layer),
                autograd = by_autograd(layer);
 
-  Table table({"", "by scalars", "as matrices", "by autograd", "largest difference"},
-              "One layer of tanh(X W + b) under a squared error, three ways");
+  report::Table table({"", "by scalars", "as matrices", "by autograd", "largest difference"},
+                      "One layer of tanh(X W + b) under a squared error, three ways");
   double worst = 0;
   const auto compare = [&](std::string_view name, const auto& a, const auto& b, const auto& c) {
     const double difference = std::max(largest_difference(a, b), largest_difference(a, c));

@@ -46,9 +46,9 @@ struct Outcome {
   std::string name;
   std::vector<double> losses;
   double unseen_loss = 0;
-  RangeLosses lost;           // summed over the steps that were looked at
-  int64_t skipped_steps = 0;  // by the loss scale
-  int64_t bad_steps = 0;      // with a loss that is no number
+  compiler::RangeLosses lost;  // summed over the steps that were looked at
+  int64_t skipped_steps = 0;   // by the loss scale
+  int64_t bad_steps = 0;       // with a loss that is no number
   double bytes_per_parameter = 0;
 };
 
@@ -73,8 +73,8 @@ double unseen_loss(const Gpt2& trained, const Tensor& text, const Sizes& sizes) 
   return loss;
 }
 
-double loss_scale_of(const Graph& graph) {
-  for (const StateSlot& state : graph.states) {
+double loss_scale_of(const graph::Graph& graph) {
+  for (const graph::StateSlot& state : graph.states) {
     if (state.name == "loss_scale") return state.tensor.item<double>();
   }
   return 1;
@@ -101,7 +101,7 @@ Outcome train(const Mode& mode, const Tensor& text, const Tensor& unseen, const 
       },
       {.precision = mode.precision});
   Outcome outcome{.name = mode.name};
-  Progress progress(sizes.steps);
+  report::Progress progress(sizes.steps);
   double scale = 0;
   for (int64_t n = 0; n < sizes.steps; ++n) {
     const Tensor inputs[] = {draw_rows(text, sizes, random.stream("data")),
@@ -109,7 +109,7 @@ Outcome train(const Mode& mode, const Tensor& text, const Tensor& unseen, const 
     const Executable& program = step.function().executable(inputs);
     if (n == 0) scale = loss_scale_of(program.graph());
     if (is_looked_at(n, sizes)) {
-      const RangeLosses lost = count_range_losses(program.graph(), inputs);
+      const compiler::RangeLosses lost = compiler::count_range_losses(program.graph(), inputs);
       outcome.lost.forward += lost.forward;
       outcome.lost.backward += lost.backward;
       outcome.lost.update += lost.update;
@@ -129,9 +129,9 @@ Outcome train(const Mode& mode, const Tensor& text, const Tensor& unseen, const 
 }
 
 // Means over 20 steps: single batches differ more than precisions do.
-SvgCurve smooth_curve(const Outcome& outcome) {
+report::SvgCurve smooth_curve(const Outcome& outcome) {
   constexpr size_t kMean = 20;
-  SvgCurve curve{outcome.name, {}};
+  report::SvgCurve curve{outcome.name, {}};
   for (size_t first = 0; first + kMean <= outcome.losses.size(); first += kMean) {
     double sum = 0;
     for (size_t i = first; i < first + kMean; ++i) sum += outcome.losses[i];
@@ -145,9 +145,9 @@ std::string share(int64_t part, int64_t all) {
 }
 
 std::string results_table(const std::vector<Outcome>& outcomes) {
-  Table table({"precision", "unseen loss", "against f32", "bytes a parameter",
-               "underflows, forward", "backward", "overflows", "skipped steps"},
-              "Under- and overflows: of the values stored in 16 or 8 bits, in three steps");
+  report::Table table({"precision", "unseen loss", "against f32", "bytes a parameter",
+                       "underflows, forward", "backward", "overflows", "skipped steps"},
+                      "Under- and overflows: of the values stored in 16 or 8 bits, in three steps");
   for (const Outcome& o : outcomes)
     table.row(o.name, fmt::format("{:.4f}", o.unseen_loss),
               fmt::format("{:+.2f} %", 100 * (o.unseen_loss / outcomes[0].unseen_loss - 1)),
@@ -160,7 +160,8 @@ std::string results_table(const std::vector<Outcome>& outcomes) {
 
 // What must hold for any sizes; what the lecture warns of and depends on them is told and not demanded.
 struct Findings {
-  Claims must{"What must hold"}, warnings{"Warnings, and whether they came true in this run"};
+  report::Claims must{"What must hold"},
+      warnings{"Warnings, and whether they came true in this run"};
 };
 
 Findings look_into(const std::vector<Outcome>& all) {
@@ -168,7 +169,7 @@ Findings look_into(const std::vector<Outcome>& all) {
                 &unscaled = all[5], &fp8 = all[6];
   const auto above = [&](const Outcome& o) { return o.unseen_loss / f32.unseen_loss - 1; };
   const auto percent = [&](const Outcome& o) { return fmt::format("{:+.2f} %", 100 * above(o)); };
-  const auto rate = [](const RangeLoss& lost) {
+  const auto rate = [](const compiler::RangeLoss& lost) {
     return lost.stored == 0 ? 0.0 : static_cast<double>(lost.underflows) / lost.stored;
   };
   const double lost_unscaled = rate(unscaled.lost.backward),
@@ -234,23 +235,24 @@ int main(int argc, char** argv) {
   const Tensor text = story_characters(5000, StorySplit::train),
                unseen = story_characters(100, StorySplit::validation);
   std::vector<Outcome> outcomes;
-  std::vector<SvgCurve> curves;
+  std::vector<report::SvgCurve> curves;
   std::vector<std::string> plots;
   for (const Mode& mode : modes()) {
     outcomes.push_back(train(mode, text, unseen, sizes));
     curves.push_back(smooth_curve(outcomes.back()));
     plots.push_back(
-        line_plot(outcomes.back().losses,
-                  {.width = 34, .height = 6, .title = mode.name, .y_range = {{0.8, 5.0}}}));
+        report::line_plot(outcomes.back().losses,
+                          {.width = 34, .height = 6, .title = mode.name, .y_range = {{0.8, 5.0}}}));
   }
   for (size_t i = 0; i < plots.size(); i += 2)
-    fmt::print("{}\n", side_by_side({plots.begin() + static_cast<ptrdiff_t>(i),
-                                     plots.begin() +
-                                         static_cast<ptrdiff_t>(std::min(i + 2, plots.size()))}));
+    fmt::print("{}\n", report::side_by_side({plots.begin() + static_cast<ptrdiff_t>(i),
+                                             plots.begin() + static_cast<ptrdiff_t>(
+                                                                 std::min(i + 2, plots.size()))}));
   fmt::print("{}\n", results_table(outcomes));
-  write_file_atomically("precision.svg", svg_plot(curves, {.title = "One model, seven precisions",
-                                                           .x_label = "step",
-                                                           .y_label = "loss"}));
+  write_file_atomically(
+      "precision.svg",
+      report::svg_plot(
+          curves, {.title = "One model, seven precisions", .x_label = "step", .y_label = "loss"}));
   fmt::print("drawn: precision.svg\n\n");
   const Findings findings = look_into(outcomes);
   fmt::print("{}\n{}", findings.must.text(), findings.warnings.text());

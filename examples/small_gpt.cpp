@@ -30,7 +30,7 @@ std::vector<double> train(const Gpt2& model, const Tensor& text, const Sizes& si
     return loss;
   });
   std::vector<double> losses;
-  Progress progress(sizes.steps);
+  report::Progress progress(sizes.steps);
   for (int64_t n = 0; n < sizes.steps; ++n) {
     const Tensor rows = draw_rows(text, sizes, random.stream("data"));
     losses.push_back(step(rows, full({}, static_cast<double>(n))).item<double>());
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 20; ++i)
     loss += loss_of(model, draw_rows(unseen, sizes, random.stream("test"))).item<double>() / 20;
   fmt::print("{}on unseen stories {:.3f} nats a character\n\n",
-             line_plot(losses, {.height = 10, .title = "loss"}), loss);
+             report::line_plot(losses, {.height = 10, .title = "loss"}), loss);
   const std::string written = write_on(model, "Once upon a time", full_size ? 600 : 150, random);
   const StoryVerdict verdict = parse_story(written);
   fmt::print(

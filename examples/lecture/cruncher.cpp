@@ -122,7 +122,8 @@ Tensor loss_of(const Cruncher& model, const Batch& batch) {
 
 bool show_parameters(Random& random) {
   const Cruncher model(64, 2, random.stream("init"));
-  Table table({"parameter", "shape", "elements", "bytes"}, "The Cruncher with dim 64 and 2 layers");
+  report::Table table({"parameter", "shape", "elements", "bytes"},
+                      "The Cruncher with dim 64 and 2 layers");
   std::vector<int64_t> sizes;
   for (const auto& [name, parameter] : model.named_parameters()) {
     table.row(name, to_text(parameter.shape()), with_commas(parameter.numel()), parameter.bytes());
@@ -171,7 +172,7 @@ bool show_costs(Random& random) {
   loss.backward();
   const int64_t backward_flops = backward.contractions().flops;
 
-  Claims bytes("Memory of a step: B 2, D 4, L 2, AdaGrad, f32; formula beside the ledger");
+  report::Claims bytes("Memory of a step: B 2, D 4, L 2, AdaGrad, f32; formula beside the ledger");
   bytes.equal("parameters    4 (D D L + D)", parameters.change(), Bytes(4 * kParameters));
   bytes.equal("activations   4 B D L", hidden_bytes, Bytes(4 * B * D * L));
   bytes.equal("gradients     4 (D D L + D)", gradients.change(), Bytes(4 * kParameters));
@@ -189,7 +190,7 @@ bool show_costs(Random& random) {
   batch.x.require_grad();
   CostCounter full;
   loss_of(model, batch).backward();
-  Claims flops("FLOPs of its matrix products; formula beside the count");
+  report::Claims flops("FLOPs of its matrix products; formula beside the count");
   flops.equal("forward                   2 B parameters", forward_flops, 2 * B * kParameters);
   flops.equal("backward                  4 B parameters - 2 B D D", backward_flops,
               4 * B * kParameters - 2 * B * D * D);
@@ -218,7 +219,7 @@ std::vector<double> train(const Cruncher& model, const Tensor& true_w, const Set
                           Random& random) {
   AdaGrad optimizer(model, settings.learning_rate);
   std::vector<double> losses;
-  Progress progress(settings.steps);
+  report::Progress progress(settings.steps);
   for (int64_t step = 0; step < settings.steps; ++step) {
     const Tensor loss = loss_of(model, draw_batch(settings.batch, true_w, random.stream("data")));
     loss.backward();
@@ -249,14 +250,14 @@ void show_weights(const Cruncher& model, const Tensor& true_w) {
     true_row.push_back(fmt::format("{:g}", truth[i]));
     learned_row.push_back(fmt::format("{:.1f}", std::abs(learned[i]) < 0.05 ? 0 : learned[i]));
   }
-  Table table(header);
+  report::Table table(header);
   table.add_row(true_row).add_row(learned_row);
   fmt::print("{}", table.text());
   if (std::ssize(truth) > kShown) fmt::print("  and {} more\n", std::ssize(truth) - kShown);
 }
 
 void show_memory() {
-  Table table({"memory", "peak"});
+  report::Table table({"memory", "peak"});
   for (int c = 0; c < kCategories; ++c) {
     const auto category = static_cast<Category>(c);
     if (ledger().peak(category) > 0_B) table.row(category_name(category), ledger().peak(category));
@@ -290,7 +291,7 @@ bool run_training(const Settings& settings, Random& random) {
       settings.learning_rate);
   ledger().reset_peak();
   const std::vector<double> losses = train(model, true_w, settings, random);
-  fmt::print("\n{}\n", line_plot(losses, {.title = "  mean squared error", .log_y = true}));
+  fmt::print("\n{}\n", report::line_plot(losses, {.title = "  mean squared error", .log_y = true}));
   show_weights(model, true_w);
   show_memory();
   if (did_learn(losses)) return true;

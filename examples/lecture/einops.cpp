@@ -21,7 +21,7 @@ bool product() {
   const Tensor old_way = matmul(x, transpose(y, -2, -1));
   const Tensor z = einsum("batch seq1 hidden, batch seq2 hidden -> batch seq1 seq2", {x, y});
   const Tensor any_batch = einsum("... seq1 hidden, ... seq2 hidden -> ... seq1 seq2", {x, y});
-  Claims claims("einsum: a product with its axes named");
+  report::Claims claims("einsum: a product with its axes named");
   claims.equal("matmul(x, transpose(y, -2, -1))", to_text(old_way.shape()), "[2, 3, 3]");
   claims.equal("batch seq1 hidden, batch seq2 hidden -> batch seq1 seq2", to_text(z.shape()),
                "[2, 3, 3]");
@@ -41,7 +41,7 @@ bool reduction() {
   const Tensor x = ones({2, 3, 4});  // batch seq hidden
   const Tensor old_way = mean(x, {-1});
   const Tensor y = reduce(x, "... hidden -> ...", Reduce::sum);
-  Claims claims("reduce: the axis that goes is the one that is missing on the right");
+  report::Claims claims("reduce: the axis that goes is the one that is missing on the right");
   claims.equal("mean(x, {-1})", to_text(old_way.shape()), "[2, 3]");
   claims.holds("  every element is 1", "", all_are(old_way, 1));
   claims.equal("... hidden -> ..., sum", to_text(y.shape()), "[2, 3]");
@@ -56,7 +56,7 @@ bool heads() {
   const Tensor split = rearrange(x, "... (heads hidden1) -> ... heads hidden1", {{"heads", 2}});
   const Tensor mixed = einsum("... hidden1, hidden1 hidden2 -> ... hidden2", {split, w});
   const Tensor merged = rearrange(mixed, "... heads hidden2 -> ... (heads hidden2)");
-  Claims claims("rearrange: one axis is two, worked on, and one again");
+  report::Claims claims("rearrange: one axis is two, worked on, and one again");
   claims.equal("... (heads hidden1) -> ... heads hidden1", to_text(split.shape()), "[2, 3, 2, 4]");
   claims.holds("  is a view", "", shares_storage(x, split));
   claims.equal("... hidden1, hidden1 hidden2 -> ... hidden2", to_text(mixed.shape()),
@@ -78,7 +78,7 @@ bool signatures() {
       checked([](Shaped<"batch seq hidden"> x, Shaped<"hidden out"> w) -> Shaped<"batch seq out"> {
         return matmul(x, w);
       });
-  Claims claims("Shapes in signatures");
+  report::Claims claims("Shapes in signatures");
   claims.equal("(2, 3, 4) @ (4, 5)", to_text(project(ones({2, 3, 4}), ones({4, 5})).shape()),
                "[2, 3, 5]");
   std::string refusal = "(it was not refused)";

@@ -18,7 +18,7 @@ bool small_example() {
   const Tensor prediction = matmul(x, w);
   const Tensor loss = 0.5 * square(prediction - 5);
   loss.backward();
-  Claims claims("loss = 0.5 (x . w - 5)^2 with x = [1, 2, 3], w = [1, 1, 1]");
+  report::Claims claims("loss = 0.5 (x . w - 5)^2 with x = [1, 2, 3], w = [1, 1, 1]");
   claims.near("prediction", prediction.item<double>(), 6, 0);
   claims.near("loss", loss.item<double>(), 0.5, 0);
   for (int i = 0; i < 3; ++i)
@@ -64,7 +64,7 @@ bool count_flops(const std::string& name, const Sizes& s, Device device) {
   const int64_t BDD = s.B * s.D * s.D, BDK = s.B * s.D * s.K, parameters = s.D * s.D + s.D * s.K;
   const StepFlops full = two_layers(s, device, InputGrad::yes),
                   real = two_layers(s, device, InputGrad::no);
-  Claims claims(fmt::format("Two layers, {}: B {}, D {}, K {}", name, s.B, s.D, s.K));
+  report::Claims claims(fmt::format("Two layers, {}: B {}, D {}, K {}", name, s.B, s.D, s.K));
   claims.equal("forward: 2BDD + 2BDK", full.forward, 2 * BDD + 2 * BDK);
   claims.equal("backward with x.grad: 4BDD + 4BDK", full.backward, 4 * BDD + 4 * BDK);
   claims.equal("together: 6 x B x parameters", full.forward + full.backward, 6 * s.B * parameters);
@@ -84,7 +84,7 @@ bool lecture_numbers() {
   const StepFlops cpu = two_layers(small, Device::null(), InputGrad::yes);
   const StepFlops gpu = two_layers(large, Device::null(), InputGrad::yes);
   const StepFlops gpu_real = two_layers(large, Device::null(), InputGrad::no);
-  Claims claims("The lecture's numbers");
+  report::Claims claims("The lecture's numbers");
   claims.equal("small, forward", cpu.forward, 167'772'160);
   claims.equal("small, backward with x.grad", cpu.backward, 335'544'320);
   claims.near("large, forward", Flops(gpu.forward), Flops(4.398047e13), 1e-6);

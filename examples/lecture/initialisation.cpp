@@ -22,8 +22,8 @@ bool scale(Random& random) {
   const Tensor w = normal({kIn, kOut}, random.stream("init"));
   const Tensor plain = matmul(x, w);
   const Tensor scaled = matmul(x, w / std::sqrt(static_cast<double>(kIn)));
-  Claims claims(fmt::format("x [{}, {}] @ w [{}, {}], all standard normal: std of the outputs",
-                            kRows, kIn, kIn, kOut));
+  report::Claims claims(fmt::format(
+      "x [{}, {}] @ w [{}, {}], all standard normal: std of the outputs", kRows, kIn, kIn, kOut));
   claims.near("w: sqrt(16384), within 5 %", std_of(plain), 128, 0.05);
   claims.near("w / sqrt(d_in), within 5 %", std_of(scaled), 1, 0.05);
   fmt::print("{}\n", claims.text());
@@ -49,8 +49,8 @@ bool truncation(Random& random) {
         truncated_normal(shape, random.stream("init"), {.std = sigma, .bounds = bounds}), sigma);
   };
   const Weights in_sigmas = draw(SigmaBounds{-3, 3}), absolute = draw(AbsoluteBounds{-3, 3});
-  Table table({"truncated normal with std 1/128", "bounds in sigmas", "std / sigma",
-               "largest / sigma", "beyond 3"});
+  report::Table table({"truncated normal with std 1/128", "bounds in sigmas", "std / sigma",
+                       "largest / sigma", "beyond 3"});
   const auto row = [&](std::string_view name, std::string_view bounds, const Weights& w) {
     table.row(name, bounds, fmt::format("{:.4f}", w.std), fmt::format("{:.4f}", w.largest),
               fmt::format("{:.4f} %", 100 * w.beyond));
@@ -59,7 +59,7 @@ bool truncation(Random& random) {
   row("SigmaBounds{-3, 3}, what was meant", "±3", in_sigmas);
   fmt::print("{}\n", table.text());
 
-  Claims claims("So");
+  report::Claims claims("So");
   claims.near("absolute bounds of 3, in sigmas", 3 / sigma, 384, 1e-12);
   claims.holds("absolute bounds cut nothing: some weights are beyond 3 sigma",
                fmt::format("{:.2f} sigma", absolute.largest), absolute.largest > 3);
@@ -81,7 +81,7 @@ bool seeds() {
   first.stream("dropout").next();
   const Tensor a = normal({4}, first.stream("init")), b = normal({4}, second.stream("init"));
   const Tensor c = normal({4}, second.stream("data"));
-  Claims claims("Seeds");
+  report::Claims claims("Seeds");
   claims.holds("same seed, same stream: same numbers", "", max(abs(a - b)).item<double>() == 0);
   claims.holds("same seed, another stream: others", "", max(abs(a - c)).item<double>() > 0);
   fmt::print("{}", claims.text());

@@ -16,7 +16,7 @@ void make_tensors() {
   Random random(0);
   Tensor x = empty({2, 3});
   x.copy_from(truncated_normal(x.shape(), random.stream("init"), {.bounds = SigmaBounds{-2, 2}}));
-  Table table({"made by", "gives"}, "Ways to make a tensor (f32 unless said)");
+  report::Table table({"made by", "gives"}, "Ways to make a tensor (f32 unless said)");
   table.row("tensor({{1, 2, 3}, {4, 5, 6}})", tensor({{1, 2, 3}, {4, 5, 6}}));
   table.row("zeros({2, 2})", zeros({2, 2}));
   table.row("ones({2, 2})", ones({2, 2}));
@@ -29,7 +29,7 @@ void make_tensors() {
 bool weigh_tensors() {
   const Tensor x = zeros({4, 8});
   const Tensor gpt3_ffn = empty({12288 * 4, 12288}, DType::f32, Device::null());
-  Claims claims("Bytes are elements times bytes per element");
+  report::Claims claims("Bytes are elements times bytes per element");
   claims.equal("elements of zeros({4, 8})", x.numel(), 32);
   claims.equal("bytes of one f32", bit_size(x.dtype()) / 8, 4);
   claims.equal("zeros({4, 8}) in all", x.bytes(), 128_B);
@@ -45,8 +45,9 @@ bool weigh_tensors() {
 std::string number(double value) { return fmt::format("{:.5g}", value); }
 
 bool show_dtypes() {
-  Table table({"dtype", "bytes", "largest", "smallest normal", "spacing at 1", "1e-8 becomes"},
-              "Float dtypes: exponent bits give range, mantissa bits give resolution");
+  report::Table table(
+      {"dtype", "bytes", "largest", "smallest normal", "spacing at 1", "1e-8 becomes"},
+      "Float dtypes: exponent bits give range, mantissa bits give resolution");
   for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
     const FloatLimits limits = finfo(dtype);
     table.row(dtype, bit_size(dtype) / 8, number(limits.max), number(limits.tiny),
@@ -54,7 +55,7 @@ bool show_dtypes() {
   }
   fmt::print("{}\n", table.text());
 
-  Claims claims("What the lecture says about them");
+  report::Claims claims("What the lecture says about them");
   claims.near("f32 largest", finfo(DType::f32).max, 3.4028e38, 1e-4);
   claims.near("f32 smallest normal", finfo(DType::f32).tiny, 1.1755e-38, 1e-4);
   claims.near("f32 spacing at 1", finfo(DType::f32).eps, 1.1921e-7, 1e-4);
@@ -78,7 +79,7 @@ bool count_live_bytes() {
   const Bytes before = ledger(device).live();
   const Tensor moved = to(zeros({32, 32}), device);
   const Tensor made = zeros({32, 32}, {.device = device});
-  Claims claims("Live bytes of a device");
+  report::Claims claims("Live bytes of a device");
   claims.equal("one 32 x 32 moved there and one made there", ledger(device).live() - before,
                Bytes(2 * 32 * 32 * 4));
   fmt::print("{}\n", claims.text());
@@ -88,8 +89,8 @@ bool count_live_bytes() {
 // f32 AdamW holds the parameter, its gradient and two moments: 4 + 4 + (4 + 4) bytes.
 bool largest_model() {
   constexpr int64_t kBytesPerParameter = 4 + 4 + (4 + 4);
-  const Bytes memory = device_memory("H100").size * 8;
-  Claims claims("The largest model that 8 H100s can train with AdamW, done naively");
+  const Bytes memory = hardware::device_memory("H100").size * 8;
+  report::Claims claims("The largest model that 8 H100s can train with AdamW, done naively");
   claims.equal("bytes per parameter: 4 + 4 + (4 + 4)", kBytesPerParameter, 16);
   claims.equal("parameters in 8 x 80 GB", memory.value() / kBytesPerParameter, 40'000'000'000);
   fmt::print("{}", claims.text());

@@ -20,7 +20,7 @@ std::string values(const Tensor& x) {
 
 bool strides() {
   const Tensor x = reshape(arange(16), {4, 4});
-  Claims claims("Where element (1, 2) of a 4 x 4 tensor is");
+  report::Claims claims("Where element (1, 2) of a 4 x 4 tensor is");
   claims.equal("strides", to_text(x.strides()), "[4, 1]");
   claims.equal("position 1 * 4 + 2 * 1", 1 * x.strides()[0] + 2 * x.strides()[1], 6);
   claims.equal("element there", x[1][2].item<int64_t>(), 6);
@@ -41,9 +41,9 @@ bool views() {
                       {"transpose(x)", transpose(x), "1 4 2 5 3 6"}};
   const Bytes before = ledger().live();
   CostCounter counter;
-  Table table(
+  report::Table table(
       {"view of [[1, 2, 3], [4, 5, 6]]", "values", "shape", "strides", "offset", "same storage"});
-  Claims claims("Views are free");
+  report::Claims claims("Views are free");
   for (const View& row : all) {
     table.row(row.text, values(row.y), to_text(row.y.shape()), to_text(row.y.strides()),
               row.y.offset(), shares_storage(x, row.y));
@@ -71,7 +71,7 @@ bool copies() {
   } catch (const Error& error) {
     refusal = error.what();
   }
-  Claims claims("A transpose has no view as {2, 3}: it must be copied");
+  report::Claims claims("A transpose has no view as {2, 3}: it must be copied");
   claims.holds("transpose(x) is contiguous", y.is_contiguous() ? "yes" : "no", !y.is_contiguous());
   claims.holds("view(y, {2, 3}) is refused for its strides", "",
                refusal.find("stride") != std::string::npos);
@@ -89,7 +89,7 @@ bool copies() {
 
 bool elementwise() {
   const Tensor x = tensor({1, 4, 9});
-  Claims claims("Elementwise on [1, 4, 9]");
+  report::Claims claims("Elementwise on [1, 4, 9]");
   claims.equal("pow(x, 2)", values(pow(x, 2)), "1 16 81");
   claims.equal("sqrt(x)", values(sqrt(x)), "1 2 3");
   claims.equal("rsqrt(x)", values(rsqrt(x)), "1 0.5 0.333333");
@@ -103,7 +103,7 @@ bool elementwise() {
 }
 
 bool products() {
-  Claims claims("Products: one tensor of tokens, each with its features");
+  report::Claims claims("Products: one tensor of tokens, each with its features");
   claims.equal("(16, 32) @ (32, 2)", to_text(matmul(ones({16, 32}), ones({32, 2})).shape()),
                "[16, 2]");
   const Tensor batched = matmul(ones({4, 8, 16, 32}), ones({32, 2}));

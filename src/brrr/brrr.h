@@ -1,4 +1,5 @@
-// Everything a program needs: #include "brrr/brrr.h".
+// Everything a program needs: #include "brrr/brrr.h". Tensors, ops, modules and optimizers are in namespace brrr; what
+// drives them has a namespace per folder, and what a program calls of that is named here.
 #pragma once
 
 #include "brrr/autodiff/checkpoint.h"
@@ -76,3 +77,37 @@
 #include "brrr/text/train_bpe.h"
 #include "brrr/train/session.h"
 #include "brrr/train/trainer.h"
+
+namespace brrr {
+
+using compiler::LossScaling;
+using compiler::MatmulPrecision;
+using compiler::PipelineOptions;
+using compiler::Precision;
+using compiler::PrecisionOptions;
+using compiler::RematOptions;
+using compiler::RematPolicy;
+using graph::interpret;
+using graph::parse_graph;
+using graph::Scope;
+using graph::Tracer;
+using infer::Evaluation;
+using infer::Evaluator;
+using infer::GenerateOptions;
+using infer::Generation;
+using infer::Generator;
+using infer::load_model;
+using infer::LoadedModel;
+using infer::LoadModelOptions;
+using run::TrainConfig;
+using runtime::compile;
+using runtime::Compiled;
+using runtime::Executable;
+using train::prepare_run;
+using train::PreparedRun;
+using train::RunRequest;
+using train::Trainer;
+using train::TrainerOptions;
+using train::TrainOutcome;
+
+}  // namespace brrr

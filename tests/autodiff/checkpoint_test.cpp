@@ -160,9 +160,10 @@ TEST(Checkpoint, WithoutGradientsItIsACall) {
 
 // Compiled: keys are inputs, blocks are segments, and the pass keeps nothing inside them.
 std::vector<std::vector<float>> compiled_step(Model& model, bool with_checkpoints,
-                                              const RematOptions& remat, int64_t* arena_bytes) {
+                                              const compiler::RematOptions& remat,
+                                              int64_t* arena_bytes) {
   const Tensor key = key_tensor({.seed = 3});
-  auto step = compile(
+  auto step = runtime::compile(
       [&](const Tensor& x, const Tensor& dropout_key) {
         Tensor h = x;
         for (const auto& block : model.blocks) {
@@ -188,10 +189,11 @@ std::vector<std::vector<float>> compiled_step(Model& model, bool with_checkpoint
 TEST(Checkpoint, CompiledHasTheSameBitsInFewerBytes) {
   Model model;
   int64_t all = 0, marked = 0, ignored = 0, layers = 0;
-  const auto expected = compiled_step(model, false, {.policy = RematPolicy::none}, &all);
+  const auto expected = compiled_step(model, false, {.policy = compiler::RematPolicy::none}, &all);
   EXPECT_EQ(compiled_step(model, true, {}, &marked), expected);
-  EXPECT_EQ(compiled_step(model, true, {.policy = RematPolicy::none}, &ignored), expected);
-  EXPECT_EQ(compiled_step(model, true, {.policy = RematPolicy::full}, &layers), expected);
+  EXPECT_EQ(compiled_step(model, true, {.policy = compiler::RematPolicy::none}, &ignored),
+            expected);
+  EXPECT_EQ(compiled_step(model, true, {.policy = compiler::RematPolicy::full}, &layers), expected);
   EXPECT_EQ(ignored, all);
   EXPECT_LE(marked, all - 2 * 32 * 64 * 4);
   EXPECT_LE(layers, all - 2 * 32 * 64 * 4);
@@ -199,9 +201,9 @@ TEST(Checkpoint, CompiledHasTheSameBitsInFewerBytes) {
 
 // s is written while the forward part runs; the second run of exp(x + s) must see it as it was.
 TEST(Checkpoint, CompiledSeesStatesAsTheyWere) {
-  const auto run = [](const RematOptions& remat) {
+  const auto run = [](const compiler::RematOptions& remat) {
     const Tensor s = full({8}, 0.5);
-    auto step = compile(
+    auto step = runtime::compile(
         [&](const Tensor& x) -> std::vector<Tensor> {
           x.require_grad();
           const Tensor h = checkpoint([&](const Tensor& given) { return sin(exp(given + s)); }, x);
@@ -217,10 +219,10 @@ TEST(Checkpoint, CompiledSeesStatesAsTheyWere) {
     values.push_back(s.to_vector<float>());
     return values;
   };
-  const auto expected = run({.policy = RematPolicy::none});
+  const auto expected = run({.policy = compiler::RematPolicy::none});
   EXPECT_EQ(expected.back(), std::vector<float>(8, 3.5F));
   EXPECT_EQ(run({}), expected);
-  EXPECT_EQ(run({.policy = RematPolicy::full}), expected);
+  EXPECT_EQ(run({.policy = compiler::RematPolicy::full}), expected);
 }
 
 }  // namespace

@@ -19,60 +19,64 @@
 namespace brrr {
 namespace {
 
-class ToyRunner final : public Runner {
+class ToyRunner final : public runtime::Runner {
  public:
-  explicit ToyRunner(const CompiledProgram& program) : program_(program) {}
-  Tensors run(std::span<const Tensor> inputs, KernelTimes*) override {
+  explicit ToyRunner(const compiler::CompiledProgram& program) : program_(program) {}
+  Tensors run(std::span<const Tensor> inputs, runtime::KernelTimes*) override {
     Tensors results;
-    for (const Tensor& x : interpret(program_.graph, inputs).outputs) results.push_back(x);
+    for (const Tensor& x : graph::interpret(program_.graph, inputs).outputs) results.push_back(x);
     return results;
   }
-  void count_last_run() const override { count_run(program_.kernels.list); }
+  void count_last_run() const override { runtime::count_run(program_.kernels.list); }
 
  private:
-  const CompiledProgram& program_;
+  const compiler::CompiledProgram& program_;
 };
 
-const Backend& toy_backend() {
-  static const GraphPass kPasses[] = {passes::precision(), passes::simplify()};
-  static const Backend kToy{
+const compiler::Backend& toy_backend() {
+  static const compiler::GraphPass kPasses[] = {compiler::passes::precision(),
+                                                compiler::passes::simplify()};
+  static const compiler::Backend kToy{
       .name = "toy",
       .passes = kPasses,
-      .fuse_options = [](const Target&) { return FuseOptions{.enabled = false}; },
-      .lower_options = [](const Target&) { return LowerOptions{}; },
-      .select = [](KernelList&, const Target&, ThreadPool&) {},  // no kernel needs scratch
+      .fuse_options =
+          [](const compiler::Target&) { return compiler::FuseOptions{.enabled = false}; },
+      .lower_options = [](const compiler::Target&) { return compiler::LowerOptions{}; },
+      .select = [](compiler::KernelList&, const compiler::Target&,
+                   ThreadPool&) {},  // no kernel needs scratch
       .alignment = 128,
-      .bind = [](const CompiledProgram& program, std::byte*, Device) -> std::unique_ptr<Runner> {
-        return std::make_unique<ToyRunner>(program);
-      }};
+      .bind = [](const compiler::CompiledProgram& program, std::byte*, Device)
+          -> std::unique_ptr<runtime::Runner> { return std::make_unique<ToyRunner>(program); }};
   return kToy;
 }
 
-const Target kToy{.name = "toy", .backend = &toy_backend(), .index = std::nullopt};
+const compiler::Target kToy{.name = "toy", .backend = &toy_backend(), .index = std::nullopt};
 
 TEST(ToyBackend, CompilesAndCountsTheTrainingStepOfGpt2) {
-  StepSpec spec = on_paper(named_step("gpt2-124m", {.batch = 2, .seq = 64, .layers = 2}));
-  TrainingParts parts = make_parts(spec);
-  PipelineOptions options;
+  train::StepSpec spec =
+      train::on_paper(train::named_step("gpt2-124m", {.batch = 2, .seq = 64, .layers = 2}));
+  train::TrainingParts parts = train::make_parts(spec);
+  compiler::PipelineOptions options;
   options.device = Device::null();
   options.target = kToy;
-  Executable toy(parts.step->trace(make_batch(spec)), options);
-  const auto views = std::count_if(toy.graph().nodes.begin(), toy.graph().nodes.end(),
-                                   [](const Node& node) { return node.op->view != nullptr; });
+  runtime::Executable toy(parts.step->trace(train::make_batch(spec)), options);
+  const auto views =
+      std::count_if(toy.graph().nodes.begin(), toy.graph().nodes.end(),
+                    [](const graph::Node& node) { return node.op->view != nullptr; });
   // States that are written in place may need a copy at the end; nothing is fused.
   EXPECT_GE(toy.kernels().kernels.size(), toy.graph().nodes.size() - static_cast<size_t>(views));
-  options.target = cpu_target();
+  options.target = compiler::cpu_target();
   options.without = {"fuse", "chunk_head", "rematerialize"};
   EXPECT_EQ(toy.cost().flops,
-            Executable(parts.step->trace(make_batch(spec)), options).cost().flops);
+            runtime::Executable(parts.step->trace(train::make_batch(spec)), options).cost().flops);
 }
 
 TEST(ToyBackend, RunsWhatItCompiles) {
-  PipelineOptions options;
+  compiler::PipelineOptions options;
   options.target = kToy;
   const auto f = [](const Tensor& x, const Tensor& w) { return relu(matmul(x, w)) + 1.0; };
   const Tensor x = normal({3, 4}, RandomKey{.seed = 1}), w = normal({4, 5}, RandomKey{.seed = 2});
-  EXPECT_EQ(compile(f, options)(x, w).to_vector<float>(), f(x, w).to_vector<float>());
+  EXPECT_EQ(runtime::compile(f, options)(x, w).to_vector<float>(), f(x, w).to_vector<float>());
 }
 
 }  // namespace

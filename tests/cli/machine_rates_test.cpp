@@ -47,21 +47,21 @@ class MachineRates : public testing::Test {
   }
 
   static std::string machine(int threads) {
-    return join_text(cpu_name(), ", ", threads, " threads");
+    return join_text(hardware::cpu_name(), ", ", threads, " threads");
   }
   std::string stored_at(int threads = 1) const {
-    std::string name = join_text(cpu_name(), " ", threads, " threads");
+    std::string name = join_text(hardware::cpu_name(), " ", threads, " threads");
     for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
     return (folder_ / "cache" / "brrr" / join_text("rates-", name, ".json")).string();
   }
   // Rates that no measurement gives.
-  static Rates made_up(RatesKind kind, int threads = 1) {
-    Rates rates = rates_from_peaks(
+  static hardware::Rates made_up(hardware::RatesKind kind, int threads = 1) {
+    hardware::Rates rates = hardware::rates_from_peaks(
         machine(threads),
         {.flops_per_second = 1e9, .bytes_per_second = 1e9, .launch_seconds = 1e-6});
     rates.threads = threads;
     rates.calibrated = true;
-    rates.quick = kind == RatesKind::quick;
+    rates.quick = kind == hardware::RatesKind::quick;
     rates.source = "made up";
     return rates;
   }
@@ -75,8 +75,8 @@ TEST_F(MachineRates, AreMeasuredOnceAndStored) {
   const Outcome first = plan();
   EXPECT_EQ(first.status, 0) << first.output;
   EXPECT_THAT(first.output, AllOf(HasSubstr(kMeasuring), Not(HasSubstr("uncalibrated"))));
-  const Rates stored = load_rates(stored_at());
-  EXPECT_EQ(stored.kind(), RatesKind::quick);
+  const hardware::Rates stored = hardware::load_rates(stored_at());
+  EXPECT_EQ(stored.kind(), hardware::RatesKind::quick);
   EXPECT_EQ(stored.machine, machine(1));
   EXPECT_EQ(stored.threads, 1);
 
@@ -93,24 +93,24 @@ TEST_F(MachineRates, AreMeasuredOnceAndStored) {
 }
 
 TEST_F(MachineRates, BelongToANumberOfThreads) {
-  save_rates(made_up(RatesKind::quick), stored_at());
+  hardware::save_rates(made_up(hardware::RatesKind::quick), stored_at());
   EXPECT_EQ(plan_json()["rates"]["source"], "made up");
   EXPECT_THAT(plan(2).output, HasSubstr(kMeasuring));
-  EXPECT_EQ(load_rates(stored_at(2)).threads, 2);
-  EXPECT_EQ(load_rates(stored_at()).source, "made up");
+  EXPECT_EQ(hardware::load_rates(stored_at(2)).threads, 2);
+  EXPECT_EQ(hardware::load_rates(stored_at()).source, "made up");
 }
 
 TEST_F(MachineRates, OfAnotherMachineAreNotUsed) {
-  Rates foreign = made_up(RatesKind::quick);
+  hardware::Rates foreign = made_up(hardware::RatesKind::quick);
   foreign.machine = "a faster one, 1 threads";
-  save_rates(foreign, stored_at());
+  hardware::save_rates(foreign, stored_at());
   EXPECT_THAT(plan().output,
               AllOf(HasSubstr(join_text("stored rates are not used: ", stored_at(),
                                         ": holds rates of \"a faster one, 1 threads\", and this "
                                         "machine is \"",
                                         machine(1), "\"")),
                     HasSubstr(kMeasuring)));
-  EXPECT_EQ(load_rates(stored_at()).machine, machine(1));
+  EXPECT_EQ(hardware::load_rates(stored_at()).machine, machine(1));
 }
 
 TEST_F(MachineRates, ThatCannotBeStoredAreUsedAllTheSame) {
@@ -129,33 +129,33 @@ TEST_F(MachineRates, ThatCannotBeStoredAreUsedAllTheSame) {
 }
 
 TEST_F(MachineRates, ThatAreDamagedAreMeasuredAgain) {
-  save_rates(made_up(RatesKind::quick), stored_at());
+  hardware::save_rates(made_up(hardware::RatesKind::quick), stored_at());
   fs::resize_file(stored_at(), 100);
   EXPECT_THAT(plan().output, AllOf(HasSubstr(join_text("stored rates are not used: ", stored_at(),
                                                        ": is not JSON, or was cut off")),
                                    HasSubstr(kMeasuring)));
-  EXPECT_EQ(load_rates(stored_at()).kind(), RatesKind::quick);
+  EXPECT_EQ(hardware::load_rates(stored_at()).kind(), hardware::RatesKind::quick);
 }
 
 TEST_F(MachineRates, InFullAreNotReplacedByQuickOnes) {
-  save_rates(made_up(RatesKind::full), stored_at());
+  hardware::save_rates(made_up(hardware::RatesKind::full), stored_at());
   const std::string bytes = read_file(stored_at());
   EXPECT_EQ(plan_json()["rates"]["kind"], "full");
   EXPECT_EQ(read_file(stored_at()), bytes);
 
-  Rates foreign = made_up(RatesKind::full);
+  hardware::Rates foreign = made_up(hardware::RatesKind::full);
   foreign.machine = "a faster one, 1 threads";
-  save_rates(foreign, stored_at());
+  hardware::save_rates(foreign, stored_at());
   EXPECT_THAT(plan().output,
               AllOf(HasSubstr(kMeasuring), HasSubstr(stored_at() + " holds full rates")));
-  EXPECT_EQ(load_rates(stored_at()).machine, foreign.machine);
+  EXPECT_EQ(hardware::load_rates(stored_at()).machine, foreign.machine);
 }
 
 TEST_F(MachineRates, OfCalibrateReplaceQuickOnes) {
   const int threads = thread_pool().threads();
-  save_rates(made_up(RatesKind::quick, threads), stored_at(threads));
+  hardware::save_rates(made_up(hardware::RatesKind::quick, threads), stored_at(threads));
   EXPECT_EQ(run("calibrate --device cpu --rounds 1").status, 0);
-  EXPECT_EQ(load_rates(stored_at(threads)).kind(), RatesKind::full);
+  EXPECT_EQ(hardware::load_rates(stored_at(threads)).kind(), hardware::RatesKind::full);
 }
 
 TEST_F(MachineRates, OfTheHardwareTableAreAssumed) {

@@ -310,7 +310,7 @@ TEST(NapkinProgram, FitsTheTerminal) {
       EXPECT_EQ(result.status, 0) << result.output;
       std::istringstream lines(result.output);
       for (std::string line; std::getline(lines, line);)
-        EXPECT_LE(display_width(line), columns) << command << "\n" << line;
+        EXPECT_LE(report::display_width(line), columns) << command << "\n" << line;
     }
   }
 }

@@ -35,20 +35,20 @@ namespace brrr {
 namespace {
 
 // As many rows as the least that a chunk may have.
-ChunkHeadOptions chunks_of(int64_t rows) {
+compiler::ChunkHeadOptions chunks_of(int64_t rows) {
   return {.chunk_bytes = 0, .min_rows = rows, .row_multiple = 1};
 }
 
-int count_ops(const Graph& graph, const OpDef& op) {
+int count_ops(const graph::Graph& graph, const OpDef& op) {
   return static_cast<int>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                                        [&](const Node& node) { return node.op == &op; }));
+                                        [&](const graph::Node& node) { return node.op == &op; }));
 }
 
 // The most elements that a value with this many columns has.
-int64_t largest_with(const Graph& graph, int64_t columns) {
+int64_t largest_with(const graph::Graph& graph, int64_t columns) {
   int64_t largest = 0;
-  for (const Node& node : graph.nodes) {
-    for (ValueId id : node.outputs) {
+  for (const graph::Node& node : graph.nodes) {
+    for (graph::ValueId id : node.outputs) {
       const Shape& shape = graph.type(id).shape;
       const bool is_wide = shape.size() >= 2 && shape.back() == columns;
       if (is_wide) largest = std::max(largest, numel(shape));
@@ -58,9 +58,9 @@ int64_t largest_with(const Graph& graph, int64_t columns) {
 }
 
 // All results of a run, and the graph that made them.
-std::vector<std::vector<float>> results_of(CompiledFunction& function,
-                                           std::span<const Tensor> inputs, Graph& graph) {
-  Executable& program = function.executable(inputs);
+std::vector<std::vector<float>> results_of(runtime::CompiledFunction& function,
+                                           std::span<const Tensor> inputs, graph::Graph& graph) {
+  runtime::Executable& program = function.executable(inputs);
   graph = program.graph();
   std::vector<std::vector<float>> results;
   for (const Tensor& x : program.run(inputs)) results.push_back(x.to_vector<float>());
@@ -71,20 +71,20 @@ std::vector<std::vector<float>> results_of(CompiledFunction& function,
 
 TEST(ChunkRows, AreAllWhereLogitsAreSmall) {
   constexpr int64_t kRowBytes = 2 * 50304;
-  EXPECT_EQ(chunk_rows(10240, kRowBytes, {}), 10240);  // 0.96 GiB
-  EXPECT_EQ(chunk_rows(64 * 12, 4 * 50257, {}), 64 * 12);
-  EXPECT_EQ(chunk_rows(7000, 1 << 20, {}), 7000);  // two chunks would have too few rows
-  EXPECT_EQ(chunk_rows(0, kRowBytes, {}), 0);
+  EXPECT_EQ(compiler::chunk_rows(10240, kRowBytes, {}), 10240);  // 0.96 GiB
+  EXPECT_EQ(compiler::chunk_rows(64 * 12, 4 * 50257, {}), 64 * 12);
+  EXPECT_EQ(compiler::chunk_rows(7000, 1 << 20, {}), 7000);  // two chunks would have too few rows
+  EXPECT_EQ(compiler::chunk_rows(0, kRowBytes, {}), 0);
 }
 
 TEST(ChunkRows, AreEqualPartsWhereThereAreSome) {
-  EXPECT_EQ(chunk_rows(64 * 1024, 2 * 50304, {}), 8192);  // GPT-2 124M, 0.77 GiB each
-  EXPECT_EQ(chunk_rows(32 * 1024, 2 * 50304, {}), 8192);
-  EXPECT_EQ(chunk_rows(16 * 1024, 4 * 128256, {}), 4096);  // 2 GiB, but no fewer rows
+  EXPECT_EQ(compiler::chunk_rows(64 * 1024, 2 * 50304, {}), 8192);  // GPT-2 124M, 0.77 GiB each
+  EXPECT_EQ(compiler::chunk_rows(32 * 1024, 2 * 50304, {}), 8192);
+  EXPECT_EQ(compiler::chunk_rows(16 * 1024, 4 * 128256, {}), 4096);  // 2 GiB, but no fewer rows
 }
 
 TEST(ChunkRows, AreWholeTilesAndFitOtherwise) {
-  const int64_t rows = chunk_rows(50000, 2 * 50304, {});
+  const int64_t rows = compiler::chunk_rows(50000, 2 * 50304, {});
   EXPECT_EQ(rows, 10112);  // five chunks
   EXPECT_EQ(rows % 128, 0);
   EXPECT_LE(rows * 2 * 50304, int64_t{1} << 30);
@@ -94,9 +94,9 @@ TEST(ChunkRows, AreWholeTilesAndFitOtherwise) {
 TEST(ChunkRows, OfAChunkAreAllOfIt) {
   for (const int64_t row_bytes : {1000, 100608, 513024, 10000000}) {
     for (int64_t rows = 1; rows < 1 << 20; rows = rows * 5 / 4 + 1) {
-      const int64_t chunk = chunk_rows(rows, row_bytes, {});
+      const int64_t chunk = compiler::chunk_rows(rows, row_bytes, {});
       ASSERT_GT(chunk, 0);
-      EXPECT_EQ(chunk_rows(chunk, row_bytes, {}), chunk) << rows << " of " << row_bytes;
+      EXPECT_EQ(compiler::chunk_rows(chunk, row_bytes, {}), chunk) << rows << " of " << row_bytes;
       EXPECT_TRUE(chunk == rows || chunk >= 4096) << chunk;
     }
   }
@@ -113,8 +113,8 @@ struct Step {
   SquareTokens batch{{3, 16}};
   CrossEntropyOptions loss_options;
 
-  auto compiled(const PipelineOptions& options) {
-    return compile(
+  auto compiled(const compiler::PipelineOptions& options) {
+    return runtime::compile(
         [this](const Tensor& tokens, const Tensor& targets) {
           const Tensor losses = cross_entropy_each(model.logits(tokens), targets, loss_options);
           Tensors results{losses.detach()};
@@ -131,15 +131,15 @@ struct Step {
 };
 
 struct Outcome {
-  Graph graph;
+  graph::Graph graph;
   std::vector<std::vector<float>> run, interpreted;
 };
-Outcome outcome_of(Step& step, const PipelineOptions& options) {
+Outcome outcome_of(Step& step, const compiler::PipelineOptions& options) {
   auto compiled = step.compiled(options);
   const Tensor inputs[] = {step.batch.tokens, step.batch.targets};
-  Executable& program = compiled.function().executable(inputs);
+  runtime::Executable& program = compiled.function().executable(inputs);
   Outcome made{.graph = program.graph(), .run = {}, .interpreted = {}};
-  for (const Tensor& x : interpret(program.graph(), inputs).outputs)
+  for (const Tensor& x : graph::interpret(program.graph(), inputs).outputs)
     made.interpreted.push_back(x.to_vector<float>());
   for (const Tensor& x : program.run(inputs)) made.run.push_back(x.to_vector<float>());
   return made;
@@ -157,18 +157,18 @@ void expect_near(const std::vector<float>& found, const std::vector<float>& expe
   EXPECT_LE(difference, tolerance * largest) << what;
 }
 
-void expect_same_step(const PipelineOptions& given, const CrossEntropyOptions& loss_options,
-                      double tolerance) {
+void expect_same_step(const compiler::PipelineOptions& given,
+                      const CrossEntropyOptions& loss_options, double tolerance) {
   for (const int64_t rows : {16, 20, 24}) {
-    PipelineOptions options = given;
+    compiler::PipelineOptions options = given;
     options.head = chunks_of(rows);
-    PipelineOptions whole = options;
+    compiler::PipelineOptions whole = options;
     whole.without.insert("chunk_head");
     Step step;
     step.loss_options = loss_options;
     const Outcome cut = outcome_of(step, options), uncut = outcome_of(step, whole);
     EXPECT_EQ(largest_with(uncut.graph, kVocab), kRows * kVocab);
-    EXPECT_LE(largest_with(cut.graph, kVocab), 2 * rows * kVocab) << to_text(cut.graph);
+    EXPECT_LE(largest_with(cut.graph, kVocab), 2 * rows * kVocab) << graph::to_text(cut.graph);
     EXPECT_EQ(count_ops(cut.graph, cross_entropy_backward_op),
               count_ops(cut.graph, cross_entropy_op));
     EXPECT_GE(count_ops(cut.graph, cross_entropy_op), 2);
@@ -183,13 +183,14 @@ TEST(ChunkHead, KeepsLossesAndGradientsInF32) { expect_same_step({}, {}, 1e-5); 
 
 // dX has the same bits, so gradients differ by the order of the sum of one of them, rounded nowhere else.
 TEST(ChunkHead, KeepsLossesAndGradientsInMixedPrecision) {
-  for (const Precision policy : {Precision::bf16_mixed, Precision::f16_mixed})
+  for (const compiler::Precision policy :
+       {compiler::Precision::bf16_mixed, compiler::Precision::f16_mixed})
     expect_same_step({.precision = {.policy = policy}}, {}, 1e-5);
 }
 
 // The scale of dlogits is that of the steps before; the largest of it is found chunk by chunk.
 TEST(ChunkHead, KeepsLossesAndGradientsInFp8) {
-  expect_same_step({.precision = {.policy = Precision::fp8_mixed}}, {}, 1e-5);
+  expect_same_step({.precision = {.policy = compiler::Precision::fp8_mixed}}, {}, 1e-5);
 }
 
 TEST(ChunkHead, KeepsEveryOptionOfTheLoss) {
@@ -198,7 +199,8 @@ TEST(ChunkHead, KeepsEveryOptionOfTheLoss) {
 }
 
 TEST(ChunkHead, KeepsThemWithEveryChoiceOfRecomputation) {
-  for (const RematPolicy policy : {RematPolicy::none, RematPolicy::selective, RematPolicy::full})
+  for (const compiler::RematPolicy policy :
+       {compiler::RematPolicy::none, compiler::RematPolicy::selective, compiler::RematPolicy::full})
     expect_same_step({.remat = {.policy = policy}}, {}, 1e-5);
 }
 
@@ -210,14 +212,15 @@ TEST(ChunkHead, KeepsThemWithoutOtherPasses) {
 
 // A second run would make what is there: logits, losses, and the operand of the head.
 TEST(ChunkHead, NothingOfItRunsAgain) {
-  for (const RematPolicy policy : {RematPolicy::selective, RematPolicy::full}) {
+  for (const compiler::RematPolicy policy :
+       {compiler::RematPolicy::selective, compiler::RematPolicy::full}) {
     Step step;
-    PipelineOptions options{.remat = {.policy = policy}};
+    compiler::PipelineOptions options{.remat = {.policy = policy}};
     options.head = chunks_of(16);
     const Outcome made = outcome_of(step, options);
     int recomputed = 0;
-    for (const Node& node : made.graph.nodes) {
-      if (node.phase != Phase::recompute) continue;
+    for (const graph::Node& node : made.graph.nodes) {
+      if (node.phase != graph::Phase::recompute) continue;
       ++recomputed;
       EXPECT_NE(node.op, &cross_entropy_op);
       EXPECT_NE(node.scope, "head");
@@ -229,17 +232,18 @@ TEST(ChunkHead, NothingOfItRunsAgain) {
 
 // Where logits are most of the memory, a quarter of it is enough, and no product of the head runs again.
 TEST(ChunkHead, MakesRoomWithinABudget) {
-  PipelineOptions pipeline{.head = chunks_of(128)};
-  const Graph joint = trace_step(
+  compiler::PipelineOptions pipeline{.head = chunks_of(128)};
+  const graph::Graph joint = train::trace_step(
       plain_step("gpt2-tiny", {.batch = 16, .seq = 64, .layers = 2, .vocab = 4096}, pipeline));
-  const int64_t whole = plan_program(joint, without(pipeline, "chunk_head")).plan.arena_bytes;
+  const int64_t whole =
+      runtime::plan_program(joint, compiler::without(pipeline, "chunk_head")).plan.arena_bytes;
   EXPECT_GE(whole, 1024 * 4096 * 4);
   pipeline.remat.memory_budget = Bytes(whole / 4);
-  const PlannedProgram fitted = plan_program(joint, pipeline);
+  const runtime::PlannedProgram fitted = runtime::plan_program(joint, pipeline);
   EXPECT_LE(fitted.plan.arena_bytes, whole / 4);
   int recomputed = 0;
-  for (const Node& node : fitted.graph().nodes) {
-    if (node.phase != Phase::recompute) continue;
+  for (const graph::Node& node : fitted.graph().nodes) {
+    if (node.phase != graph::Phase::recompute) continue;
     ++recomputed;
     EXPECT_NE(node.scope, "head");
     EXPECT_NE(node.op, &cross_entropy_op);
@@ -249,31 +253,32 @@ TEST(ChunkHead, MakesRoomWithinABudget) {
 
 TEST(ChunkHead, LeavesSmallHeadsAlone) {
   for (const char* model : {"gpt2-tiny", "char-gpt", "gpt2-124m"}) {
-    const PlannedProgram plan =
-        plan_program(trace_step(plain_step(model, {.batch = 4, .seq = 64, .layers = 1})));
-    const Graph *before = plan.find("simplify"), *after = plan.find("chunk_head");
+    const runtime::PlannedProgram plan = runtime::plan_program(
+        train::trace_step(plain_step(model, {.batch = 4, .seq = 64, .layers = 1})));
+    const graph::Graph *before = plan.find("simplify"), *after = plan.find("chunk_head");
     ASSERT_TRUE(before && after);
-    EXPECT_EQ(to_text(*after), to_text(*before)) << model;
+    EXPECT_EQ(graph::to_text(*after), graph::to_text(*before)) << model;
   }
 }
 
 // ---- memory ----
 
 struct Plan {
-  PlannedProgram with, without_it;
+  runtime::PlannedProgram with, without_it;
 };
-Plan plan_of(Precision policy, const Target& target) {
-  PipelineOptions pipeline;
+Plan plan_of(compiler::Precision policy, const compiler::Target& target) {
+  compiler::PipelineOptions pipeline;
   pipeline.device = Device::null(), pipeline.target = target;
   pipeline.precision.policy = policy;
-  const Graph joint = trace_step(
+  const graph::Graph joint = train::trace_step(
       plain_step("gpt2-124m", {.batch = 64, .seq = 1024, .layers = 1, .vocab = 50304}, pipeline));
-  return {plan_program(joint, pipeline), plan_program(joint, without(pipeline, "chunk_head"))};
+  return {runtime::plan_program(joint, pipeline),
+          runtime::plan_program(joint, compiler::without(pipeline, "chunk_head"))};
 }
 
-int64_t traffic(const PlannedProgram& plan) {
+int64_t traffic(const runtime::PlannedProgram& plan) {
   int64_t bytes = 0;
-  for (const Kernel& kernel : plan.kernels.kernels)
+  for (const compiler::Kernel& kernel : plan.kernels.kernels)
     bytes += kernel.cost.bytes_read + kernel.cost.bytes_written;
   return bytes;
 }
@@ -283,7 +288,8 @@ constexpr int64_t kBatchRows = 65536, kColumns = 50304, kWidth = 768;
 // The arena holds one chunk of logits, over which its gradient is written, in place of all, and at most
 // `copies` of dW and two of dX beside it.
 void expect_one_chunk(const Plan& plan, int64_t element_bytes, int copies) {
-  const int64_t row_bytes = kColumns * element_bytes, rows = chunk_rows(kBatchRows, row_bytes, {});
+  const int64_t row_bytes = kColumns * element_bytes,
+                rows = compiler::chunk_rows(kBatchRows, row_bytes, {});
   const int64_t dw = copies * 4 * kColumns * kWidth, dx = 2 * kBatchRows * kWidth * element_bytes;
   EXPECT_EQ(largest_with(plan.with.graph(), kColumns), rows * kColumns);
   EXPECT_GE(plan.without_it.plan.arena_bytes, kBatchRows * row_bytes);
@@ -297,18 +303,18 @@ void expect_one_chunk(const Plan& plan, int64_t element_bytes, int copies) {
 
 // An addition does not write over its addend there: the product lands in its result.
 TEST(ChunkHead, OneChunkOfLogitsIsInMemoryOnTheCpu) {
-  expect_one_chunk(plan_of(Precision::f32, cpu_target()), 4, 2);
+  expect_one_chunk(plan_of(compiler::Precision::f32, compiler::cpu_target()), 4, 2);
 }
 
 TEST(ChunkHead, OneChunkOfLogitsIsInMemoryOnAGpu) {
-  const Plan plan = plan_of(Precision::bf16_mixed, h200());
+  const Plan plan = plan_of(compiler::Precision::bf16_mixed, h200());
   expect_one_chunk(plan, 2, 0);
   // dW of all chunks but the first is added in place, by the products themselves.
   int in_place = 0;
-  for (const Kernel& kernel : plan.with.kernels.kernels) {
+  for (const compiler::Kernel& kernel : plan.with.kernels.kernels) {
     if (kernel.op != &matmul_add_op || kernel.outputs[0].layout.shape != Shape{kColumns, kWidth})
       continue;
-    const auto offset = [&](const OperandRef& ref) {
+    const auto offset = [&](const compiler::OperandRef& ref) {
       return plan.with.plan.offsets[ref.buffer.index()];
     };
     in_place += offset(kernel.inputs[2]) == offset(kernel.outputs[0]) ? 1 : 0;
@@ -319,7 +325,7 @@ TEST(ChunkHead, OneChunkOfLogitsIsInMemoryOnAGpu) {
 // ---- other programs ----
 
 struct Traced {
-  Graph graph;
+  graph::Graph graph;
   std::vector<Tensor> inputs;
 };
 // x [40, 16] times w [24, 16] and 40 targets.
@@ -330,26 +336,26 @@ Traced traced(const Program& program) {
   Traced made{.graph = {},
               .inputs = {cast(sample_values({40, 16}, 1), DType::f32), from_values(targets, {40})}};
   const Tensor w = cast(sample_values({24, 16}, 2), DType::f32).require_grad();
-  Tracer tracer;
+  graph::Tracer tracer;
   const Tensor x = tracer.add_input({{40, 16}, DType::f32}, Device::cpu(), "x"),
                t = tracer.add_input({{40}, DType::i64}, Device::cpu(), "targets");
   made.graph = tracer.finish(program(x.require_grad(), w, t));
   return made;
 }
 
-Graph checked(const Graph& graph) {
-  Graph result = chunk_heads(graph, chunks_of(8));
-  verify(result, "chunk_head");
+graph::Graph checked(const graph::Graph& graph) {
+  graph::Graph result = compiler::chunk_heads(graph, chunks_of(8));
+  graph::verify(result, "chunk_head");
   return result;
 }
 
 void expect_cut(const Program& program) {
   const Traced made = traced(program);
-  const Graph cut = checked(made.graph);
-  EXPECT_LT(largest_with(cut, 24), 40 * 24) << to_text(cut);
+  const graph::Graph cut = checked(made.graph);
+  EXPECT_LT(largest_with(cut, 24), 40 * 24) << graph::to_text(cut);
   EXPECT_EQ(count_ops(cut, cross_entropy_op), 5 * count_ops(made.graph, cross_entropy_op));
-  const Interpreted found = interpret(cut, made.inputs),
-                    expected = interpret(made.graph, made.inputs);
+  const graph::Interpreted found = graph::interpret(cut, made.inputs),
+                           expected = graph::interpret(made.graph, made.inputs);
   for (size_t i = 0; i < expected.outputs.size(); ++i)
     expect_near(found.outputs[i].to_vector<float>(), expected.outputs[i].to_vector<float>(), 1e-5,
                 join_text("output ", i));
@@ -357,7 +363,7 @@ void expect_cut(const Program& program) {
 
 void expect_whole(const Program& program) {
   const Traced made = traced(program);
-  EXPECT_EQ(to_text(checked(made.graph)), to_text(made.graph));
+  EXPECT_EQ(graph::to_text(checked(made.graph)), graph::to_text(made.graph));
 }
 
 Tensors with_gradients(const Tensor& loss, const std::vector<Tensor>& of) {
@@ -396,9 +402,9 @@ TEST(ChunkHead, TakesWeightedLossesAndLossesAlone) {
 // The filling of a vocabulary is in the matrix and in the rows of logits, and the loss leaves it out.
 TEST(ChunkHead, TakesAHeadThatIsFilledUp) {
   constexpr int64_t kFilled = 72;
-  const auto gradients = [&](const PipelineOptions& options, Graph& graph) {
+  const auto gradients = [&](const compiler::PipelineOptions& options, graph::Graph& graph) {
     Step step;
-    auto compiled = compile(
+    auto compiled = runtime::compile(
         [&](const Tensor& tokens, const Tensor& targets) {
           const Tensor loss = step.model.losses(tokens, targets, {}, {}, kFilled).total;
           return with_gradients(loss, step.parameters());
@@ -407,11 +413,11 @@ TEST(ChunkHead, TakesAHeadThatIsFilledUp) {
     const Tensor inputs[] = {step.batch.tokens, step.batch.targets};
     return results_of(compiled.function(), inputs, graph);
   };
-  Graph cut, uncut;
-  PipelineOptions options;
+  graph::Graph cut, uncut;
+  compiler::PipelineOptions options;
   options.head = chunks_of(16);
   const auto found = gradients(options, cut),
-             expected = gradients(without(options, "chunk_head"), uncut);
+             expected = gradients(compiler::without(options, "chunk_head"), uncut);
   EXPECT_EQ(largest_with(cut, kFilled), 16 * kFilled);
   EXPECT_EQ(largest_with(uncut, kFilled), kRows * kFilled);
   EXPECT_EQ(found[0], expected[0]);
@@ -427,10 +433,11 @@ TEST(ChunkHead, SumsInF32) {
     return Tensors{cast(grad(mean(losses), {low})[0], DType::f32)};
   };
   const Traced made = traced(program);
-  const Graph cut = checked(made.graph);
+  const graph::Graph cut = checked(made.graph);
   EXPECT_EQ(largest_with(cut, 24), 8 * 24);
-  expect_near(interpret(cut, made.inputs).outputs[0].to_vector<float>(),
-              interpret(made.graph, made.inputs).outputs[0].to_vector<float>(), 1.0 / 256, "dw");
+  expect_near(graph::interpret(cut, made.inputs).outputs[0].to_vector<float>(),
+              graph::interpret(made.graph, made.inputs).outputs[0].to_vector<float>(), 1.0 / 256,
+              "dw");
 }
 
 TEST(ChunkHead, LeavesHeadsWhoseGradientsDependOnTheLosses) {
@@ -473,8 +480,8 @@ TEST(ChunkHead, TakesSeveralHeads) {
 TEST(ChunkHead, IsCutInsideOfARepeat) {
   const SquareTokens batch({6, 16});
   Step model;
-  const auto run = [&](const PipelineOptions& options, Graph& graph) {
-    auto step = compile(
+  const auto run = [&](const compiler::PipelineOptions& options, graph::Graph& graph) {
+    auto step = runtime::compile(
         [&](const Tensor& count, const Tensor& tokens, const Tensor& targets) {
           const std::vector<Tensor> sums =
               repeat(count, {tokens, targets}, [&](const Tensor& part, const Tensor& next) {
@@ -490,13 +497,14 @@ TEST(ChunkHead, IsCutInsideOfARepeat) {
                              reshape(batch.targets, {2, 3, 16})};
     return results_of(step.function(), inputs, graph);
   };
-  Graph cut, uncut;
-  PipelineOptions options;
+  graph::Graph cut, uncut;
+  compiler::PipelineOptions options;
   options.head = chunks_of(16);
-  const auto found = run(options, cut), expected = run(without(options, "chunk_head"), uncut);
-  const auto body_of = [](const Graph& graph) {
+  const auto found = run(options, cut),
+             expected = run(compiler::without(options, "chunk_head"), uncut);
+  const auto body_of = [](const graph::Graph& graph) {
     const auto node = std::find_if(graph.nodes.begin(), graph.nodes.end(),
-                                   [](const Node& n) { return n.body != nullptr; });
+                                   [](const graph::Node& n) { return n.body != nullptr; });
     return *node->body;
   };
   EXPECT_EQ(largest_with(body_of(cut), kVocab), 16 * kVocab);

@@ -35,24 +35,24 @@ using ::testing::Not;
 
 constexpr const char* kArchitectures[] = {"sm_80", "sm_90a"};
 
-PipelineOptions on_gpu() {
-  PipelineOptions options;
+compiler::PipelineOptions on_gpu() {
+  compiler::PipelineOptions options;
   options.device = Device::null(), options.target = h200();
   return options;
 }
 
 template <typename Fn>
-KernelList kernels_of(const std::vector<TensorType>& types, Fn fn) {
-  Tracer tracer;
+compiler::KernelList kernels_of(const std::vector<TensorType>& types, Fn fn) {
+  graph::Tracer tracer;
   std::vector<Tensor> handles;
   for (const TensorType& type : types)
     handles.push_back(tracer.add_input(type, Device::null(), join_text("x", handles.size())));
   const Tensors outputs = fn(handles);
-  return plan_program(tracer.finish({outputs.begin(), outputs.end()}), on_gpu()).kernels;
+  return runtime::plan_program(tracer.finish({outputs.begin(), outputs.end()}), on_gpu()).kernels;
 }
 
-void compile_all(const KernelList& list) {
-  for (const Kernel& kernel : list.kernels) {
+void compile_all(const compiler::KernelList& list) {
+  for (const compiler::Kernel& kernel : list.kernels) {
     if (kernel.body) compile_all(kernel.body->list);
     if (!kernel.generated || kernel.generated->launches.empty()) continue;
     for (const char* architecture : kArchitectures)
@@ -65,7 +65,7 @@ void compile_all(const KernelList& list) {
 
 TEST(Codegen, FoldsOfU64BeginAtItsOwnLimits) {
   const auto identity = [](const OpDef& op, ComputeType type) {
-    const std::optional<FoldText> fold = fold_text(op, type);
+    const std::optional<compiler::FoldText> fold = compiler::fold_text(op, type);
     return fold ? fold->identity : "none";
   };
   EXPECT_EQ(identity(max_op, ComputeType::u64), "0ul");
@@ -83,7 +83,7 @@ TEST(Codegen, EveryElementwiseOpCompiles) {
   for (const OpDef* op : all_ops()) {
     if (!op->expression || !op->samples) continue;
     ++ops;
-    std::string source = source_head(std::string(op->name));
+    std::string source = kernels::source_head(std::string(op->name));
     std::set<std::string> seen;
     for (const Sample& sample : op->samples()) {
       for (const ComputeType type :
@@ -92,7 +92,7 @@ TEST(Codegen, EveryElementwiseOpCompiles) {
         const TileFn functions[] = {tiles.f32, tiles.f64, tiles.i64, tiles.u64};
         if (!functions[static_cast<size_t>(type)] || !op->dtypes.contains(natural_dtype(type)))
           continue;
-        ElementwiseText text{.shape = {}};
+        kernels::ElementwiseText text{.shape = {}};
         std::vector<int> values;
         for (const Tensor& x : sample.inputs) {
           const int i = static_cast<int>(values.size());
@@ -102,21 +102,22 @@ TEST(Codegen, EveryElementwiseOpCompiles) {
           values.push_back(i);
         }
         std::vector<TensorType> types;
-        for (const TextOperand& input : text.inputs)
+        for (const kernels::TextOperand& input : text.inputs)
           types.push_back({input.layout.shape, input.dtype});
-        const TensorType result = infer_types(*op, sample.attrs, types)[0];
+        const TensorType result = graph::infer_types(*op, sample.attrs, types)[0];
         if (numel(result.shape) == 0) continue;
         text.shape = result.shape;
         text.outputs.push_back({contiguous_layout(result.shape), natural_dtype(type)});
         const int made = static_cast<int>(values.size());
-        text.statements = {statement_text(*op, sample.attrs, type, made, values)};
+        text.statements = {kernels::statement_text(*op, sample.attrs, type, made, values)};
         text.stores = {{0, made, type}};
-        const int pack = pack_of(text);
-        if (!seen.insert(function_text(text, "call", pack)).second) continue;
+        const int pack = kernels::pack_of(text);
+        if (!seen.insert(kernels::function_text(text, "call", pack)).second) continue;
         const std::string name = fmt::format("call_{}", seen.size());
-        source += function_text(text, name, pack) +
-                  fmt::format("extern \"C\" __global__ void k{}(const {}_args args) {{\n{}}}\n",
-                              name, name, block_text(text, name, pack, "blockIdx.x", "args"));
+        source +=
+            kernels::function_text(text, name, pack) +
+            fmt::format("extern \"C\" __global__ void k{}(const {}_args args) {{\n{}}}\n", name,
+                        name, kernels::block_text(text, name, pack, "blockIdx.x", "args"));
       }
     }
     for (const char* architecture : kArchitectures)
@@ -127,14 +128,16 @@ TEST(Codegen, EveryElementwiseOpCompiles) {
 
 TEST(Codegen, TheStepOfGpt2Compiles) {
   SKIP_WITHOUT_COMPILER();
-  for (const Precision precision :
-       {Precision::f32, Precision::bf16_mixed, Precision::f16_mixed, Precision::fp8_mixed}) {
-    StepSpec spec = named_step("gpt2-124m", {.layers = 2}, h200());  // the others: alike
+  for (const compiler::Precision precision :
+       {compiler::Precision::f32, compiler::Precision::bf16_mixed, compiler::Precision::f16_mixed,
+        compiler::Precision::fp8_mixed}) {
+    train::StepSpec spec =
+        train::named_step("gpt2-124m", {.layers = 2}, h200());  // the others: alike
     spec.pipeline = on_gpu();
     spec.pipeline.precision.policy = precision;
-    const PlannedProgram program = plan_step(on_paper(spec));
+    const runtime::PlannedProgram program = train::plan_step(train::on_paper(spec));
     int generated = 0;
-    for (const Kernel& kernel : program.kernels.kernels) {
+    for (const compiler::Kernel& kernel : program.kernels.kernels) {
       generated += kernel.generated != nullptr;
       EXPECT_TRUE(kernel.generated || kernel.body || find_cuda_kernel(*kernel.op)) << kernel.name;
     }
@@ -148,11 +151,11 @@ TEST(Codegen, TheStepsOfEveryFamilyCompile) {
   SKIP_WITHOUT_COMPILER();
   for (const char* model : {"llama-tiny", "llama-moe-tiny", "llama-mla-tiny", "rnn-tiny",
                             "gru-tiny", "lstm-tiny", "mlp", "cnn"}) {
-    StepSpec spec = named_step(model, {.batch = 2, .seq = 16}, h200());
+    train::StepSpec spec = train::named_step(model, {.batch = 2, .seq = 16}, h200());
     spec.pipeline = on_gpu();
-    spec.pipeline.precision.policy = Precision::bf16_mixed;
-    const PlannedProgram program = plan_step(on_paper(spec));
-    for (const Kernel& kernel : program.kernels.kernels)
+    spec.pipeline.precision.policy = compiler::Precision::bf16_mixed;
+    const runtime::PlannedProgram program = train::plan_step(train::on_paper(spec));
+    for (const compiler::Kernel& kernel : program.kernels.kernels)
       EXPECT_TRUE(kernel.generated || kernel.body || find_cuda_kernel(*kernel.op))
           << model << kernel.name;
     compile_all(program.kernels);
@@ -163,9 +166,10 @@ TEST(Codegen, TheStepsOfEveryFamilyCompile) {
 TEST(Codegen, AStepInPureBf16Compiles) {
   SKIP_WITHOUT_COMPILER();
   const ParameterScope low({.dtype = DType::bf16, .device = Device::null()});
-  const PlannedProgram program = plan_step(plain_step("gpt2-124m", {.layers = 1}, on_gpu()));
+  const runtime::PlannedProgram program =
+      train::plan_step(plain_step("gpt2-124m", {.layers = 1}, on_gpu()));
   int products = 0;
-  for (const Kernel& kernel : program.kernels.kernels) {
+  for (const compiler::Kernel& kernel : program.kernels.kernels) {
     EXPECT_TRUE(kernel.generated || kernel.body || find_cuda_kernel(*kernel.op)) << kernel.name;
     if (!kernel.op || kernel.op->kind != OpKind::contraction) continue;
     ++products;
@@ -176,9 +180,9 @@ TEST(Codegen, AStepInPureBf16Compiles) {
 }
 
 TEST(Codegen, AChainIsOneKernelWithWideAccesses) {
-  const KernelList list = kernels_of({{{1024, 1024}, DType::f32}}, [](std::span<const Tensor> x) {
-    return Tensors{cos(cos(x[0])) * 2.0 + 1.0};
-  });
+  const compiler::KernelList list =
+      kernels_of({{{1024, 1024}, DType::f32}},
+                 [](std::span<const Tensor> x) { return Tensors{cos(cos(x[0])) * 2.0 + 1.0}; });
   ASSERT_EQ(list.kernels.size(), 1U);  // the numbers are in the text
   const std::string& text = list.kernels[0].generated->source.text;
   EXPECT_THAT(text, HasSubstr("load_pack<kPack>(args.in0 + first)"));
@@ -189,7 +193,7 @@ TEST(Codegen, AChainIsOneKernelWithWideAccesses) {
 }
 
 TEST(Codegen, SixteenBitOperandsArePackedByEight) {
-  const KernelList list =
+  const compiler::KernelList list =
       kernels_of({{{4096, 768}, DType::bf16}, {{768}, DType::bf16}},
                  [](std::span<const Tensor> x) { return Tensors{gelu(x[0] + x[1])}; });
   const std::string& text = list.kernels[0].generated->source.text;
@@ -200,7 +204,7 @@ TEST(Codegen, SixteenBitOperandsArePackedByEight) {
 }
 
 TEST(Codegen, TransposedAndMisalignedOperandsGoOneByOne) {
-  const KernelList list = kernels_of(
+  const compiler::KernelList list = kernels_of(
       {{{300, 200}, DType::f32}, {{200, 301}, DType::f32}}, [](std::span<const Tensor> x) {
         return Tensors{transpose(x[0], 0, 1) * slice(x[1], 1, {1, 301})};
       });
@@ -218,9 +222,10 @@ TEST(Codegen, ReductionsTakeWhatMakesTheirOperand) {
     });
   };
   for (const Axes& axes : {Axes{2}, Axes{1, 2}, Axes{1}, Axes{0}, Axes{0, 1}, Axes{0, 1, 2}}) {
-    const KernelList list = reduce(axes);
+    const compiler::KernelList list = reduce(axes);
     int fused = 0;
-    for (const Kernel& kernel : list.kernels) fused += kernel.op && kernel.generated ? 1 : 0;
+    for (const compiler::Kernel& kernel : list.kernels)
+      fused += kernel.op && kernel.generated ? 1 : 0;
     EXPECT_GE(fused, 2) << to_text(axes);
     if (cuda::has_compiler()) compile_all(list);
   }
@@ -229,7 +234,7 @@ TEST(Codegen, ReductionsTakeWhatMakesTheirOperand) {
 TEST(Codegen, ProgramsSideBySideShareFunctionsOfEqualText) {
   std::vector<TensorType> types;
   for (int i = 0; i < 6; ++i) types.push_back({{i < 4 ? 1000 : 64, 100}, DType::f32});
-  const KernelList list = kernels_of(types, [](std::span<const Tensor> x) {
+  const compiler::KernelList list = kernels_of(types, [](std::span<const Tensor> x) {
     Tensors outputs;
     for (const Tensor& each : x) outputs.push_back(exp(each) * 0.5 - 1.0);
     return outputs;
@@ -245,7 +250,7 @@ TEST(Codegen, ProgramsSideBySideShareFunctionsOfEqualText) {
 // What splitting q, k and v apart gives its gradient.
 TEST(Codegen, GradientsOfSlicesAreReadWhereTheyAre) {
   const TensorType part{{4, 64, 1, 12, 64}, DType::bf16};
-  const KernelList list = kernels_of({part, part, part}, [](std::span<const Tensor> x) {
+  const compiler::KernelList list = kernels_of({part, part, part}, [](std::span<const Tensor> x) {
     const Shape whole{4, 64, 3, 12, 64};
     return Tensors{place_slice(x[0], whole, 2, {0, 1}) + place_slice(x[1], whole, 2, {1, 2}) +
                    place_slice(x[2], whole, 2, {2, 3})};
@@ -257,15 +262,15 @@ TEST(Codegen, GradientsOfSlicesAreReadWhereTheyAre) {
 }
 
 TEST(Codegen, ProductsOfTf32OperandsAreToldSo) {
-  PipelineOptions options = on_gpu();
-  options.precision.matmul = MatmulPrecision::tf32;
-  Tracer tracer;
+  compiler::PipelineOptions options = on_gpu();
+  options.precision.matmul = compiler::MatmulPrecision::tf32;
+  graph::Tracer tracer;
   const TensorType type{{64, 64}, DType::f32};
   const Tensor a = tracer.add_input(type, Device::null(), "a"),
                b = tracer.add_input(type, Device::null(), "b");
   const Tensors outputs{matmul(a, b)};
-  const PlannedProgram program =
-      plan_program(tracer.finish({outputs.begin(), outputs.end()}), options);
+  const runtime::PlannedProgram program =
+      runtime::plan_program(tracer.finish({outputs.begin(), outputs.end()}), options);
   ASSERT_EQ(program.kernels.kernels.size(), 1U);
   EXPECT_TRUE(program.kernels.kernels[0].attrs.flag("tf32"));
 }

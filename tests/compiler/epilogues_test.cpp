@@ -32,41 +32,43 @@ namespace brrr {
 namespace {
 
 constexpr const char* kAllEpilogues = "gelu_epilogue,sum_epilogue,add_epilogue";
-constexpr EpilogueOptions kAnySize{.fewest_gelus = 0,
-                                   .most_summed_bytes = std::numeric_limits<int64_t>::max()};
+constexpr compiler::EpilogueOptions kAnySize{
+    .fewest_gelus = 0, .most_summed_bytes = std::numeric_limits<int64_t>::max()};
 
 using Counts = std::map<std::string, int>;
-Counts kernel_counts(const KernelList& list) {
+Counts kernel_counts(const compiler::KernelList& list) {
   Counts counts;
-  for (const Kernel& kernel : list.kernels) ++counts[kernel.name];
+  for (const compiler::Kernel& kernel : list.kernels) ++counts[kernel.name];
   return counts;
 }
-Cost total_cost(const KernelList& list) {
+Cost total_cost(const compiler::KernelList& list) {
   Cost total;
-  for (const Kernel& kernel : list.kernels) total += kernel.cost;
+  for (const compiler::Kernel& kernel : list.kernels) total += kernel.cost;
   return total;
 }
 
 // ---- The step of GPT-2, for which kernels must be compiled in: other builds expand more ops.
 constexpr int kLayers = 2;
-PlannedProgram gpt2_step(Precision precision, std::string_view left_out = "",
-                         MatmulPrecision products = MatmulPrecision::ieee) {
-  PipelineOptions pipeline;
+runtime::PlannedProgram gpt2_step(
+    compiler::Precision precision, std::string_view left_out = "",
+    compiler::MatmulPrecision products = compiler::MatmulPrecision::ieee) {
+  compiler::PipelineOptions pipeline;
   pipeline.device = Device::null(), pipeline.target = h200();
   pipeline.epilogues = kAnySize;
   pipeline.precision.policy = precision;
   pipeline.precision.matmul = products;
-  return plan_step(plain_step("gpt2-124m", {.batch = 8, .seq = 128, .layers = kLayers},
-                              without(pipeline, left_out)));
+  return train::plan_step(plain_step("gpt2-124m", {.batch = 8, .seq = 128, .layers = kLayers},
+                                     compiler::without(pipeline, left_out)));
 }
 
 TEST(Epilogues, AreTakenForSizesThatGain) {
   const auto counts = [](int64_t batch, int64_t seq) {
-    PipelineOptions pipeline;
+    compiler::PipelineOptions pipeline;
     pipeline.device = Device::null(), pipeline.target = h200();
-    pipeline.precision.policy = Precision::bf16_mixed;
+    pipeline.precision.policy = compiler::Precision::bf16_mixed;
     return kernel_counts(
-        plan_step(plain_step("gpt2-124m", {.batch = batch, .seq = seq, .layers = 1}, pipeline))
+        train::plan_step(
+            plain_step("gpt2-124m", {.batch = batch, .seq = seq, .layers = 1}, pipeline))
             .kernels);
   };
   Counts large = counts(64, 1024), small = counts(12, 256);
@@ -80,18 +82,22 @@ TEST(Epilogues, AreTakenForSizesThatGain) {
 TEST(Epilogues, EveryFamilyCompilesForAGpu) {
   for (const char* model : {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "llama-mla-tiny",
                             "rnn-tiny", "gru-tiny", "lstm-tiny", "mlp", "cnn"}) {
-    for (const Precision precision : {Precision::f32, Precision::bf16_mixed}) {
-      PipelineOptions pipeline;
+    for (const compiler::Precision precision :
+         {compiler::Precision::f32, compiler::Precision::bf16_mixed}) {
+      compiler::PipelineOptions pipeline;
       pipeline.device = Device::null(), pipeline.target = h200();
       pipeline.precision.policy = precision;
-      EXPECT_NO_THROW(plan_step(plain_step(model, {.batch = 2, .seq = 32}, pipeline))) << model;
+      EXPECT_NO_THROW(train::plan_step(plain_step(model, {.batch = 2, .seq = 32}, pipeline)))
+          << model;
     }
   }
 }
 
 TEST(Epilogues, TakeGeluBiasGradientsAndResidualsOfGpt2) {
-  for (const Precision precision : {Precision::bf16_mixed, Precision::f16_mixed}) {
-    const PlannedProgram with = gpt2_step(precision), bare = gpt2_step(precision, kAllEpilogues);
+  for (const compiler::Precision precision :
+       {compiler::Precision::bf16_mixed, compiler::Precision::f16_mixed}) {
+    const runtime::PlannedProgram with = gpt2_step(precision),
+                                  bare = gpt2_step(precision, kAllEpilogues);
     Counts counts = kernel_counts(with.kernels);
     EXPECT_EQ(counts["matmul_gelu"], kLayers);
     EXPECT_EQ(counts["matmul_gelu_backward"], kLayers);
@@ -112,14 +118,14 @@ TEST(Epilogues, TakeGeluBiasGradientsAndResidualsOfGpt2) {
 // The gradient that goes around a norm is added by the kernel of the norm's gradient: two in a layer, but for the
 // first, where the embedding wants the sum in f32.
 TEST(Epilogues, NormsAddTheGradientThatGoesAroundThem) {
-  const PlannedProgram with = gpt2_step(Precision::bf16_mixed);
+  const runtime::PlannedProgram with = gpt2_step(compiler::Precision::bf16_mixed);
   int adding = 0;
-  for (const Kernel& kernel : with.kernels.kernels) {
+  for (const compiler::Kernel& kernel : with.kernels.kernels) {
     if (kernel.op == &layer_norm_backward_op && kernel.inputs.size() == 6) {
       ++adding;
       EXPECT_EQ(kernel.inputs[5].layout, kernel.outputs[0].layout);
     }
-    if (kernel.phase == Phase::backward) {
+    if (kernel.phase == graph::Phase::backward) {
       EXPECT_NE(kernel.name, "add");
     }
   }
@@ -128,7 +134,7 @@ TEST(Epilogues, NormsAddTheGradientThatGoesAroundThem) {
 
 // f32 has its own GELU, and all bias gradients beside the weights'.
 TEST(Epilogues, InF32AreSumsAndAdditions) {
-  Counts counts = kernel_counts(gpt2_step(Precision::f32).kernels);
+  Counts counts = kernel_counts(gpt2_step(compiler::Precision::f32).kernels);
   EXPECT_EQ(counts["matmul_gelu"] + counts["matmul_gelu_backward"], 0);
   EXPECT_EQ(counts["matmul_sums"], 4 * kLayers);
   EXPECT_EQ(counts["matmul_add"], 2 * kLayers);
@@ -136,11 +142,12 @@ TEST(Epilogues, InF32AreSumsAndAdditions) {
 
 // Sums and results have one dtype: they come with the gradient of GELU.
 TEST(Epilogues, InTf32TheBiasGradientComesWithTheGradientOfGelu) {
-  const PlannedProgram with = gpt2_step(Precision::f32, "", MatmulPrecision::tf32);
+  const runtime::PlannedProgram with =
+      gpt2_step(compiler::Precision::f32, "", compiler::MatmulPrecision::tf32);
   Counts counts = kernel_counts(with.kernels);
   EXPECT_EQ(counts["matmul_gelu_backward"], kLayers);
   EXPECT_EQ(counts["matmul_sums"], 3 * kLayers);
-  for (const Kernel& kernel : with.kernels.kernels) {
+  for (const compiler::Kernel& kernel : with.kernels.kernels) {
     if (kernel.op == &matmul_gelu_backward_op) {
       EXPECT_EQ(kernel.outputs.size(), 2U);
     }
@@ -148,26 +155,29 @@ TEST(Epilogues, InTf32TheBiasGradientComesWithTheGradientOfGelu) {
 }
 
 TEST(Epilogues, EveryLowPrecisionOfGptTinyHasThem) {
-  for (const auto& [policy, products] : {std::pair{Precision::f32, MatmulPrecision::tf32},
-                                         std::pair{Precision::bf16_mixed, MatmulPrecision::ieee},
-                                         std::pair{Precision::f16_mixed, MatmulPrecision::ieee}}) {
-    PipelineOptions pipeline;
+  for (const auto& [policy, products] :
+       {std::pair{compiler::Precision::f32, compiler::MatmulPrecision::tf32},
+        std::pair{compiler::Precision::bf16_mixed, compiler::MatmulPrecision::ieee},
+        std::pair{compiler::Precision::f16_mixed, compiler::MatmulPrecision::ieee}}) {
+    compiler::PipelineOptions pipeline;
     pipeline.device = Device::null(), pipeline.target = h200();
     pipeline.epilogues = kAnySize;
     pipeline.precision.policy = policy;
     pipeline.precision.matmul = products;
-    const PlannedProgram plan =
-        plan_step(plain_step("gpt2-tiny", {.batch = 4, .seq = 32}, pipeline));
+    const runtime::PlannedProgram plan =
+        train::plan_step(plain_step("gpt2-tiny", {.batch = 4, .seq = 32}, pipeline));
     Counts counts = kernel_counts(plan.kernels);
     for (const char* name : {"matmul_gelu", "matmul_gelu_backward", "matmul_sums", "matmul_add"})
-      EXPECT_GT(counts[name], 0) << name << " " << precision_name(policy);
+      EXPECT_GT(counts[name], 0) << name << " " << compiler::precision_name(policy);
   }
 }
 
 // In f16 the sums have the loss scale in them: nothing stands between a product and its sum.
 TEST(Epilogues, MicroBatchesAddToTheirSumsInPlace) {
-  for (const Precision policy : {Precision::f32, Precision::bf16_mixed, Precision::f16_mixed}) {
-    Tracer tracer;
+  for (const compiler::Precision policy :
+       {compiler::Precision::f32, compiler::Precision::bf16_mixed,
+        compiler::Precision::f16_mixed}) {
+    graph::Tracer tracer;
     const Tensor count = tracer.add_input({{}, DType::i64}, Device::null(), "count"),
                  x = tracer.add_input({{4, 48, 64}, DType::f32}, Device::null(), "x"),
                  w = empty({128, 64}, DType::f32, Device::null()).require_grad(),
@@ -175,33 +185,37 @@ TEST(Epilogues, MicroBatchesAddToTheirSumsInPlace) {
     const std::vector<Tensor> sums = repeat(count, {x}, [&](const Tensor& part) {
       return grad(sum(square(linear(part, w, b))), {w, b});
     });
-    PipelineOptions options;
+    compiler::PipelineOptions options;
     options.epilogues = kAnySize;
     options.device = Device::null(), options.target = h200();
     options.precision.policy = policy;
-    const PlannedProgram plan = plan_program(tracer.finish(sums), options);
+    const runtime::PlannedProgram plan = runtime::plan_program(tracer.finish(sums), options);
     bool is_seen = false;
-    for (const Kernel& kernel : plan.kernels.kernels) {
+    for (const compiler::Kernel& kernel : plan.kernels.kernels) {
       if (!kernel.body) continue;
-      for (const Kernel& inner : kernel.body->list.kernels) {
+      for (const compiler::Kernel& inner : kernel.body->list.kernels) {
         EXPECT_NE(inner.name, "copy");
         if (inner.op != &matmul_sums_op) continue;
         ASSERT_EQ(inner.inputs.size(), 3U);
         is_seen |= inner.outputs[0].buffer == inner.inputs[2].buffer;
       }
     }
-    EXPECT_TRUE(is_seen) << precision_name(policy) << "\n" << to_text(plan.graph());
+    EXPECT_TRUE(is_seen) << compiler::precision_name(policy) << "\n"
+                         << graph::to_text(plan.graph());
   }
 }
 
 TEST(Epilogues, AreLeftOutOneByOne) {
-  Counts no_gelu = kernel_counts(gpt2_step(Precision::bf16_mixed, "gelu_epilogue").kernels);
+  Counts no_gelu =
+      kernel_counts(gpt2_step(compiler::Precision::bf16_mixed, "gelu_epilogue").kernels);
   EXPECT_EQ(no_gelu["matmul_gelu"] + no_gelu["matmul_gelu_backward"], 0);
   EXPECT_EQ(no_gelu["matmul_sums"], 4 * kLayers);
-  Counts no_sums = kernel_counts(gpt2_step(Precision::bf16_mixed, "sum_epilogue").kernels);
+  Counts no_sums =
+      kernel_counts(gpt2_step(compiler::Precision::bf16_mixed, "sum_epilogue").kernels);
   EXPECT_EQ(no_sums["matmul_sums"], 0);
   EXPECT_EQ(no_sums["matmul_gelu_backward"], kLayers);
-  Counts no_adds = kernel_counts(gpt2_step(Precision::bf16_mixed, "add_epilogue").kernels);
+  Counts no_adds =
+      kernel_counts(gpt2_step(compiler::Precision::bf16_mixed, "add_epilogue").kernels);
   EXPECT_EQ(no_adds["matmul_add"], 0);
   EXPECT_EQ(no_adds["matmul_gelu"], kLayers);
 }
@@ -209,8 +223,8 @@ TEST(Epilogues, AreLeftOutOneByOne) {
 // Every operand once: x, W and bias in, GELU and what it was taken of out.
 TEST(Epilogues, CostWhatTheyMove) {
   constexpr int64_t kRows = 8 * 128, kIn = 768, kOut = 3072, kBytes = 2;
-  const PlannedProgram with = gpt2_step(Precision::bf16_mixed);
-  for (const Kernel& kernel : with.kernels.kernels) {
+  const runtime::PlannedProgram with = gpt2_step(compiler::Precision::bf16_mixed);
+  for (const compiler::Kernel& kernel : with.kernels.kernels) {
     if (kernel.op == &matmul_gelu_op) {
       EXPECT_EQ(kernel.cost.bytes_read, kBytes * (kRows * kIn + kIn * kOut + kOut));
       EXPECT_EQ(kernel.cost.bytes_written, kBytes * 2 * kRows * kOut);
@@ -224,9 +238,9 @@ TEST(Epilogues, CostWhatTheyMove) {
 
 // The aux output is the very buffer that the backward part reads.
 TEST(Epilogues, TheGradientOfGeluReadsWhatTheForwardPartKept) {
-  const PlannedProgram with = gpt2_step(Precision::bf16_mixed);
-  std::vector<BufferId> kept;
-  for (const Kernel& kernel : with.kernels.kernels) {
+  const runtime::PlannedProgram with = gpt2_step(compiler::Precision::bf16_mixed);
+  std::vector<compiler::BufferId> kept;
+  for (const compiler::Kernel& kernel : with.kernels.kernels) {
     if (kernel.op == &matmul_gelu_op) kept.push_back(kernel.outputs[1].buffer);
     if (kernel.op != &matmul_gelu_backward_op) continue;
     ASSERT_FALSE(kept.empty());
@@ -239,17 +253,19 @@ TEST(Epilogues, TheGradientOfGeluReadsWhatTheForwardPartKept) {
 }
 
 TEST(Epilogues, AreNoneOnTheCpu) {
-  const Graph step = trace_step(plain_step("gpt2-tiny", {.batch = 2, .seq = 16, .layers = 1}));
-  const PlannedProgram with = plan_program(step);
-  const PlannedProgram bare = plan_program(step, without({}, kAllEpilogues));
-  EXPECT_EQ(to_text(with.graph()), to_text(bare.graph()));
+  const graph::Graph step =
+      train::trace_step(plain_step("gpt2-tiny", {.batch = 2, .seq = 16, .layers = 1}));
+  const runtime::PlannedProgram with = runtime::plan_program(step);
+  const runtime::PlannedProgram bare =
+      runtime::plan_program(step, compiler::without({}, kAllEpilogues));
+  EXPECT_EQ(graph::to_text(with.graph()), graph::to_text(bare.graph()));
   EXPECT_EQ(kernel_counts(with.kernels), kernel_counts(bare.kernels));
   EXPECT_EQ(with.find("gelu_epilogue"), nullptr);
 }
 
 // Gradients of micro-batches are added where the sums are: no copy behind the body.
 TEST(Epilogues, AccumulateInPlace) {
-  const Graph graph = parse_graph(R"(input %0: f32[8, 16] "x"
+  const graph::Graph graph = graph::parse_graph(R"(input %0: f32[8, 16] "x"
 input %1: f32[8, 32] "dy"
 state %2: f32[32, 16] "sum"
 backward
@@ -259,10 +275,10 @@ backward
 write "sum" %5
 return
 )");
-  PipelineOptions options;
+  compiler::PipelineOptions options;
   options.epilogues = kAnySize;
   options.device = Device::null(), options.target = h200();
-  const KernelList list = plan_program(graph, options).kernels;
+  const compiler::KernelList list = runtime::plan_program(graph, options).kernels;
   ASSERT_EQ(list.kernels.size(), 1U);
   EXPECT_EQ(list.kernels[0].op, &matmul_add_op);
   EXPECT_EQ(list.kernels[0].outputs[0].buffer, list.kernels[0].inputs[2].buffer);
@@ -277,11 +293,11 @@ std::vector<Tensor> samples(const std::vector<TensorType>& types, uint32_t seed)
 }
 
 // Outputs, then states, from samples in place of inputs and states.
-std::vector<Tensor> run_op_by_op(const Graph& graph) {
+std::vector<Tensor> run_op_by_op(const graph::Graph& graph) {
   std::vector<TensorType> inputs, states;
-  for (const GraphInput& input : graph.inputs) inputs.push_back(graph.type(input.value));
-  for (const StateSlot& state : graph.states) states.push_back(graph.type(state.before));
-  Interpreted run = interpret(graph, samples(inputs, 900), samples(states, 950));
+  for (const graph::GraphInput& input : graph.inputs) inputs.push_back(graph.type(input.value));
+  for (const graph::StateSlot& state : graph.states) states.push_back(graph.type(state.before));
+  graph::Interpreted run = graph::interpret(graph, samples(inputs, 900), samples(states, 950));
   run.outputs.insert(run.outputs.end(), run.states.begin(), run.states.end());
   return run.outputs;
 }
@@ -293,9 +309,9 @@ double relative_error(const Tensor& got, const Tensor& expected) {
 }
 
 // x + down(gelu(up(x))) with the gradients of all parameters, which are added to sums.
-Graph mlp_step(DType dtype) {
+graph::Graph mlp_step(DType dtype) {
   constexpr int64_t kIn = 16, kHidden = 32;
-  Tracer tracer;
+  graph::Tracer tracer;
   const Tensor x = tracer.add_input({{3, 8, kIn}, dtype}, Device::cpu(), "x");
   std::vector<Tensor> parameters, sums;
   for (const Shape& shape :
@@ -309,21 +325,21 @@ Graph mlp_step(DType dtype) {
   const std::vector<Tensor> gradients = grad(loss, parameters);
   NoGrad update;
   for (size_t i = 0; i < sums.size(); ++i) sums[i].copy_from(sums[i] + gradients[i]);
-  return simplify(tracer.finish(std::vector<Tensor>{loss, y}));
+  return compiler::simplify(tracer.finish(std::vector<Tensor>{loss, y}));
 }
 
 TEST(Epilogues, ChangeNothingButRounding) {
   for (const auto& [dtype, tolerance] :
        {std::pair{DType::f32, 2e-6}, std::pair{DType::bf16, 2e-2}, std::pair{DType::f16, 2e-3}}) {
-    const Graph before = mlp_step(dtype);
-    const Graph gelus_taken = take_gelu_epilogues(before, h200(), kAnySize);
-    const Graph after =
-        take_add_epilogues(take_sum_epilogues(gelus_taken, h200(), kAnySize), h200(), kAnySize);
-    verify(after, "epilogues");
+    const graph::Graph before = mlp_step(dtype);
+    const graph::Graph gelus_taken = compiler::take_gelu_epilogues(before, h200(), kAnySize);
+    const graph::Graph after = compiler::take_add_epilogues(
+        compiler::take_sum_epilogues(gelus_taken, h200(), kAnySize), h200(), kAnySize);
+    graph::verify(after, "epilogues");
     Counts ops;
-    for (const Node& node : after.nodes) ++ops[std::string(node.op->name)];
+    for (const graph::Node& node : after.nodes) ++ops[std::string(node.op->name)];
     const int gelus = dtype == DType::f32 ? 0 : 1;
-    EXPECT_EQ(ops["matmul_gelu"], gelus) << to_text(after);
+    EXPECT_EQ(ops["matmul_gelu"], gelus) << graph::to_text(after);
     EXPECT_EQ(ops["matmul_gelu_backward"], gelus);
     EXPECT_EQ(ops["matmul_sums"], 2 - gelus);  // those of the first layer come with GELU's gradient
     EXPECT_EQ(ops["matmul_add"], 1 + gelus);   // the residual, and a gradient without sums
@@ -340,17 +356,17 @@ TEST(Epilogues, ChangeNothingButRounding) {
 
 // First moments of AdamW are gradients times a number: each of them, biases included.
 TEST(Epilogues, Gpt2HasTheSameGradients) {
-  for (const auto& [policy, tolerance] :
-       {std::pair{Precision::f32, 2e-5}, std::pair{Precision::bf16_mixed, 3e-2}}) {
-    PipelineOptions pipeline;
+  for (const auto& [policy, tolerance] : {std::pair{compiler::Precision::f32, 2e-5},
+                                          std::pair{compiler::Precision::bf16_mixed, 3e-2}}) {
+    compiler::PipelineOptions pipeline;
     pipeline.device = Device::null(), pipeline.target = h200();
     pipeline.epilogues = kAnySize;
     pipeline.precision.policy = policy;
     const HostStep step(plain_step("gpt2-tiny", {.batch = 2, .seq = 16, .layers = 2}, pipeline));
-    const PlannedProgram plan = plan_program(step.trace(), pipeline);
+    const runtime::PlannedProgram plan = runtime::plan_program(step.trace(), pipeline);
     ASSERT_NE(plan.find("rematerialize"), nullptr);
-    const Interpreted expected = interpret(*plan.find("rematerialize"), step.inputs),
-                      got = interpret(plan.graph(), step.inputs);
+    const graph::Interpreted expected = graph::interpret(*plan.find("rematerialize"), step.inputs),
+                             got = graph::interpret(plan.graph(), step.inputs);
     EXPECT_LT(relative_error(got.outputs[0], expected.outputs[0]), tolerance);
     int gradients = 0;
     for (size_t i = 0; i < got.states.size(); ++i) {

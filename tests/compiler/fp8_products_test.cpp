@@ -30,33 +30,35 @@
 namespace brrr {
 namespace {
 
-std::map<std::string, int> op_counts(const Graph& graph) {
+std::map<std::string, int> op_counts(const graph::Graph& graph) {
   std::map<std::string, int> counts;
-  for (const Node& node : graph.nodes) ++counts[std::string(node.op->name)];
+  for (const graph::Node& node : graph.nodes) ++counts[std::string(node.op->name)];
   return counts;
 }
 
-StepSpec tiny_step(int64_t seq, RematPolicy recompute) {
-  PipelineOptions pipeline;
+train::StepSpec tiny_step(int64_t seq, compiler::RematPolicy recompute) {
+  compiler::PipelineOptions pipeline;
   pipeline.device = Device::null(), pipeline.target = h200();
-  pipeline.precision.policy = Precision::fp8_mixed;
+  pipeline.precision.policy = compiler::Precision::fp8_mixed;
   pipeline.remat.policy = recompute;
   return plain_step("gpt2-tiny", {.batch = 2, .seq = seq, .layers = 2, .vocab = 64}, pipeline);
 }
 
-constexpr RematPolicy kPolicies[] = {RematPolicy::none, RematPolicy::selective, RematPolicy::full};
+constexpr compiler::RematPolicy kPolicies[] = {
+    compiler::RematPolicy::none, compiler::RematPolicy::selective, compiler::RematPolicy::full};
 
 TEST(Fp8Products, EveryProductOfTrainingLiesAlongK) {
-  for (const RematPolicy recompute : kPolicies) {
-    const PlannedProgram plan = plan_step(tiny_step(32, recompute));
+  for (const compiler::RematPolicy recompute : kPolicies) {
+    const runtime::PlannedProgram plan = train::plan_step(tiny_step(32, recompute));
     int products = 0, scaled = 0, backward = 0;
-    for (const Kernel& kernel : plan.kernels.kernels) {
-      const std::optional<TensorCoreUse> use = tensor_cores_of(kernel, {.major = 9, .minor = 0});
+    for (const compiler::Kernel& kernel : plan.kernels.kernels) {
+      const std::optional<kernels::TensorCoreUse> use =
+          cost::tensor_cores_of(kernel, {.major = 9, .minor = 0});
       if (!use || kernel.op == &attention_op || kernel.op == &attention_backward_op) continue;
       ++products;
       scaled += kernel.op == &matmul_scaled_op ? 1 : 0;
       EXPECT_EQ(use->mark(), "fp8") << kernel.name << ": " << use->reason;
-      if (kernel.phase != Phase::backward) continue;
+      if (kernel.phase != graph::Phase::backward) continue;
       ++backward;  // dY is one of the factors
       EXPECT_TRUE(kernel.inputs[0].dtype == DType::f8e5m2 ||
                   kernel.inputs[1].dtype == DType::f8e5m2);
@@ -72,7 +74,7 @@ TEST(Fp8Products, ProductsOfMicroBatchesDoToo) {
   const DeviceScope scope(Device::null());
   Random random(3);
   Gpt2 model({.vocab = 64, .context = 32, .layers = 2, .heads = 2, .width = 64}, random);
-  Tracer tracer;
+  graph::Tracer tracer;
   const TensorType ids{.shape = {4, 2, 32}, .dtype = DType::i64};
   const Tensor count = tracer.add_input({{}, DType::i64}, Device::null(), "count"),
                tokens = tracer.add_input(ids, Device::null(), "tokens"),
@@ -80,15 +82,16 @@ TEST(Fp8Products, ProductsOfMicroBatchesDoToo) {
   const std::vector<Tensor> sums = repeat(
       count, {tokens, targets},
       [&](const Tensor& x, const Tensor& y) { return grad(model.loss(x, y), model.parameters()); });
-  PipelineOptions options;
+  compiler::PipelineOptions options;
   options.device = Device::null(), options.target = h200();
-  options.precision.policy = Precision::fp8_mixed;
-  const PlannedProgram plan = plan_program(tracer.finish(sums), options);
+  options.precision.policy = compiler::Precision::fp8_mixed;
+  const runtime::PlannedProgram plan = runtime::plan_program(tracer.finish(sums), options);
   int products = 0;
-  for (const Kernel& kernel : plan.kernels.kernels) {
+  for (const compiler::Kernel& kernel : plan.kernels.kernels) {
     if (!kernel.body) continue;
-    for (const Kernel& inner : kernel.body->list.kernels) {
-      const std::optional<TensorCoreUse> use = tensor_cores_of(inner, {.major = 9, .minor = 0});
+    for (const compiler::Kernel& inner : kernel.body->list.kernels) {
+      const std::optional<kernels::TensorCoreUse> use =
+          cost::tensor_cores_of(inner, {.major = 9, .minor = 0});
       if (!use || inner.op == &attention_op || inner.op == &attention_backward_op) continue;
       ++products;
       EXPECT_EQ(use->mark(), "fp8") << inner.name << ": " << use->reason;
@@ -103,24 +106,24 @@ TEST(Fp8Products, ProductsOfMicroBatchesDoToo) {
 // Largest magnitudes come with the values: nobody reads an operand for them alone, and products are not scaled by
 // kernels of their own.
 TEST(Fp8Products, OneReadAnOperand) {
-  for (const RematPolicy recompute : kPolicies) {
-    const StepSpec spec = tiny_step(32, recompute);
-    const PlannedProgram plan = plan_step(spec);
+  for (const compiler::RematPolicy recompute : kPolicies) {
+    const train::StepSpec spec = tiny_step(32, recompute);
+    const runtime::PlannedProgram plan = train::plan_step(spec);
     auto counts = op_counts(plan.graph());
     EXPECT_EQ(counts["abs"], 0);
     EXPECT_EQ(counts["matmul"] + counts["linear"], 0);
     int amax = 0;
-    for (const Node& node : plan.graph().nodes) {
+    for (const graph::Node& node : plan.graph().nodes) {
       if (node.op == &quantize_op && node.attrs.flag("amax")) ++amax;
     }
     EXPECT_EQ(amax, 3 * (4 * 2 + 1));  // x, w and dy of every product
 
-    StepSpec bare = spec;
-    bare.pipeline = without(bare.pipeline, "fp8_products");
-    const PlannedProgram before = plan_step(bare);
+    train::StepSpec bare = spec;
+    bare.pipeline = compiler::without(bare.pipeline, "fp8_products");
+    const runtime::PlannedProgram before = train::plan_step(bare);
     Cost with_cost, without_cost;
-    for (const Kernel& kernel : plan.kernels.kernels) with_cost += kernel.cost;
-    for (const Kernel& kernel : before.kernels.kernels) without_cost += kernel.cost;
+    for (const compiler::Kernel& kernel : plan.kernels.kernels) with_cost += kernel.cost;
+    for (const compiler::Kernel& kernel : before.kernels.kernels) without_cost += kernel.cost;
     EXPECT_LT(with_cost.bytes_read + with_cost.bytes_written,
               without_cost.bytes_read + without_cost.bytes_written);
     EXPECT_LT(plan.kernels.kernels.size(), before.kernels.kernels.size());
@@ -136,13 +139,13 @@ double relative_error(const Tensor& got, const Tensor& expected) {
 // First moments of AdamW are gradients times a number. What differs is the order of f32 sums, and what is rounded the
 // other way for it.
 TEST(Fp8Products, Gpt2HasTheSameGradientsAndScales) {
-  for (const RematPolicy recompute : kPolicies) {
-    const StepSpec spec = tiny_step(32, recompute);
+  for (const compiler::RematPolicy recompute : kPolicies) {
+    const train::StepSpec spec = tiny_step(32, recompute);
     const HostStep step(spec);
-    const PlannedProgram plan = plan_program(step.trace(), spec.pipeline);
+    const runtime::PlannedProgram plan = runtime::plan_program(step.trace(), spec.pipeline);
     ASSERT_NE(plan.find("add_epilogue"), nullptr);
-    const Interpreted expected = interpret(*plan.find("add_epilogue"), step.inputs),
-                      got = interpret(plan.graph(), step.inputs);
+    const graph::Interpreted expected = graph::interpret(*plan.find("add_epilogue"), step.inputs),
+                             got = graph::interpret(plan.graph(), step.inputs);
     EXPECT_LT(relative_error(got.outputs[0], expected.outputs[0]), 1e-4);
     int gradients = 0, scales = 0;
     for (size_t i = 0; i < got.states.size(); ++i) {
@@ -162,11 +165,12 @@ TEST(Fp8Products, Gpt2HasTheSameGradientsAndScales) {
 
 // Numbers that leave the range of 8 bits are counted as they are without the pass.
 TEST(Fp8Products, RangeLossesAreCounted) {
-  const StepSpec spec = tiny_step(32, RematPolicy::none);
+  const train::StepSpec spec = tiny_step(32, compiler::RematPolicy::none);
   const HostStep step(spec);
-  const PlannedProgram plan = plan_program(step.trace(), spec.pipeline);
-  const RangeLoss expected = count_range_losses(*plan.find("add_epilogue"), step.inputs).all(),
-                  got = count_range_losses(plan.graph(), step.inputs).all();
+  const runtime::PlannedProgram plan = runtime::plan_program(step.trace(), spec.pipeline);
+  const compiler::RangeLoss
+      expected = compiler::count_range_losses(*plan.find("add_epilogue"), step.inputs).all(),
+      got = compiler::count_range_losses(plan.graph(), step.inputs).all();
   EXPECT_GT(expected.underflows, 1000) << "scales are 1 in the first step";
   EXPECT_NEAR(static_cast<double>(got.underflows), static_cast<double>(expected.underflows),
               0.01 * static_cast<double>(expected.underflows));
@@ -176,15 +180,15 @@ TEST(Fp8Products, RangeLossesAreCounted) {
 
 // 17 rows a sequence: no multiple of 16 along k of dW, nor along m of dX.
 TEST(Fp8Products, LeaveOtherSizesAlone) {
-  const PlannedProgram plan = plan_step(tiny_step(17, RematPolicy::none));
+  const runtime::PlannedProgram plan = train::plan_step(tiny_step(17, compiler::RematPolicy::none));
   auto counts = op_counts(plan.graph());
   EXPECT_EQ(counts["quantize"] + counts["matmul_scaled"], 0);
-  EXPECT_EQ(to_text(plan.graph()), to_text(*plan.find("add_epilogue")));
+  EXPECT_EQ(graph::to_text(plan.graph()), graph::to_text(*plan.find("add_epilogue")));
 }
 
 // The first factor is read as it lies and transposed, the bias is the library's, and the result is rounded once.
 TEST(Fp8Products, Golden) {
-  const Graph before = parse_graph(R"(input %0: bf16[32, 16] "x"
+  const graph::Graph before = graph::parse_graph(R"(input %0: bf16[32, 16] "x"
 input %1: f8e4m3[16, 48] "other"
 state %2: f32[48, 16] "w"
 state %3: bf16[48] "b"
@@ -208,9 +212,9 @@ state %4: f32[2] "scales"
 %21: f32[16, 16] = matmul %20 %11 {dtype=f32}
 return %7 %19 %21
 )");
-  const Graph after = take_fp8_products(before);
-  verify(after, "fp8_products");
-  EXPECT_EQ(to_text(after), R"(input %0: bf16[32, 16] "x"
+  const graph::Graph after = compiler::take_fp8_products(before);
+  graph::verify(after, "fp8_products");
+  EXPECT_EQ(graph::to_text(after), R"(input %0: bf16[32, 16] "x"
 input %1: f8e4m3[16, 48] "other"
 state %2: f32[48, 16] "w"
 state %3: bf16[48] "b"

@@ -29,9 +29,9 @@ Tensor values(const Shape& shape, uint32_t draw) {
 }
 
 // Kernels that do something; numbers from the host are filled in by kernels of their own.
-std::vector<std::string> kernel_names(Executable& program) {
+std::vector<std::string> kernel_names(runtime::Executable& program) {
   std::vector<std::string> names;
-  for (const Kernel& kernel : program.kernels().kernels) {
+  for (const compiler::Kernel& kernel : program.kernels().kernels) {
     if (kernel.name != "number") names.push_back(kernel.name);
   }
   return names;
@@ -42,7 +42,7 @@ template <typename Fn>
 std::vector<std::string> kernels_of(Fn fn, const std::vector<Tensor>& inputs) {
   const auto call = [&](std::span<const Tensor> given) { return fn(given); };
   const Tensors expected = call(inputs);
-  CompiledFunction compiled(call, {});
+  runtime::CompiledFunction compiled(call, {});
   const Tensors got = compiled.run(inputs);
   for (int i = 0; i < expected.size(); ++i)
     EXPECT_EQ(got[i].to_vector<float>(), expected[i].to_vector<float>()) << "result " << i;
@@ -153,7 +153,7 @@ TEST(Fuse, LowPrecisionRoundsWhereMemoryWould) {
 TEST(Fuse, UpdatesOfAllTensorsAreOneKernelInPlace) {
   const std::vector<Tensor> states{values({300, 100}, 1), values({70}, 2), values({9, 9}, 3)};
   const float* address = states[0].data<float>();
-  auto step = compile([&](const Tensor& rate) {
+  auto step = runtime::compile([&](const Tensor& rate) {
     for (const Tensor& p : states) p.copy_from(p - square(p) * rate);
   });
   const Tensor rate = full({}, 0.5);
@@ -164,7 +164,7 @@ TEST(Fuse, UpdatesOfAllTensorsAreOneKernelInPlace) {
     EXPECT_EQ(states[i].to_vector<float>(), expected[i]);
   }
   EXPECT_EQ(states[0].data<float>(), address);
-  Executable& program = step.function().executable({{rate}});
+  runtime::Executable& program = step.function().executable({{rate}});
   EXPECT_EQ(kernel_names(program), (Names{"square+mul+sub x 3"}));
   EXPECT_EQ(program.plan().arena_bytes, 0);
 }
@@ -173,7 +173,7 @@ TEST(Fuse, AnUpdateBehindTheProductOfItsGradient) {
   const Tensor weight = values({60, 50}, 1);
   const Tensor x = values({20, 60}, 2), dy = values({20, 50}, 3);
   const std::vector<float> expected = (weight - matmul(transpose(x), dy) * 0.1).to_vector<float>();
-  auto step = compile([&](const Tensor& a, const Tensor& b) {
+  auto step = runtime::compile([&](const Tensor& a, const Tensor& b) {
     weight.copy_from(weight - matmul(transpose(a), b) * 0.1);
   });
   step(x, dy);
@@ -187,7 +187,7 @@ TEST(Fuse, AnUpdateWaitsForTheLastReaderOfTheOldWeight) {
   const Tensor x = values({20, 60}, 2), dy = values({20, 50}, 3);
   const std::vector<float> expected = (weight - matmul(transpose(x), dy) * 0.1).to_vector<float>(),
                            expected_dx = matmul(dy, transpose(weight)).to_vector<float>();
-  auto step = compile([&](const Tensor& a, const Tensor& b) {
+  auto step = runtime::compile([&](const Tensor& a, const Tensor& b) {
     const Tensor updated = weight - matmul(transpose(a), b) * 0.1;
     const Tensor dx = matmul(b, transpose(weight));
     weight.copy_from(updated);
@@ -225,7 +225,7 @@ TEST(Fuse, RegionsThatCanRunDoNotWaitForOneThatCannot) {
 // As the norm of all gradients is: few sums go on behind the last reduction, and many are a kernel of their own.
 TEST(Fuse, SumsOfManyNumbersStayApartFromReductions) {
   const auto largest_epilogue = [](int terms) {
-    Tracer tracer;
+    graph::Tracer tracer;
     Tensor total;
     for (int i = 0; i < terms; ++i) {
       const Tensor x =
@@ -233,10 +233,10 @@ TEST(Fuse, SumsOfManyNumbersStayApartFromReductions) {
       const Tensor norm = sum(square(x));
       total = total.defined() ? total + norm : norm;
     }
-    const Graph graph = tracer.finish(std::vector<Tensor>{total});
+    const graph::Graph graph = tracer.finish(std::vector<Tensor>{total});
     size_t largest = 0;
-    for (const Region& region :
-         fuse(graph, {.max_nodes = 512, .max_numbers = 480, .streams = generated_streams}))
+    for (const compiler::Region& region : compiler::fuse(
+             graph, {.max_nodes = 512, .max_numbers = 480, .streams = compiler::generated_streams}))
       largest = std::max(largest, region.epilogue.nodes.size());
     return largest;
   };
@@ -255,7 +255,7 @@ TEST(Fuse, TheGradientOfLogitsIsWrittenOverThem) {
     return {loss.detach(), grads[0], grads[1]};
   };
   const Tensors expected = fn(targets);
-  CompiledFunction compiled(fn, {});
+  runtime::CompiledFunction compiled(fn, {});
   const Tensors got = compiled.run(targets);
   for (int i = 0; i < got.size(); ++i)
     EXPECT_EQ(got[i].to_vector<float>(), expected[i].to_vector<float>());
@@ -265,7 +265,7 @@ TEST(Fuse, TheGradientOfLogitsIsWrittenOverThem) {
 TEST(FuseThreads, SameBitsOnAnyNumberOfThreads) {
   const std::vector<Tensor> inputs{values({400, 192}, 1), values({500, 192}, 2), values({500}, 3),
                                    values({400, 500}, 4)};
-  CompiledFunction f(
+  runtime::CompiledFunction f(
       [](Inputs x) -> Tensors {
         const Tensor y = gelu(linear(x[0], x[1], x[2])) + x[3];
         return {y, sum(square(y)), sum(y * y, {0})};

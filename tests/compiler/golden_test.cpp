@@ -46,12 +46,12 @@ namespace {
 namespace fs = std::filesystem;
 
 // ---- functions to trace --------------------------------------------------------------------------
-Tensor given(Tracer& tracer, const Shape& shape, DType dtype, const char* name) {
+Tensor given(graph::Tracer& tracer, const Shape& shape, DType dtype, const char* name) {
   return tracer.add_input({.shape = shape, .dtype = dtype}, Device::cpu(), name);
 }
 
 // One table read by rows and used again as the head: one state, one gradient, summed.
-Tensors tied_embedding(Tracer& tracer) {
+Tensors tied_embedding(graph::Tracer& tracer) {
   const Tensor table = empty({5, 3}).require_grad();
   const Tensor tokens = given(tracer, {4}, DType::i64, "tokens"),
                targets = given(tracer, {4}, DType::i64, "targets");
@@ -66,7 +66,7 @@ Tensors tied_embedding(Tracer& tracer) {
 }
 
 // x[:, 0] += 1
-Tensors write_through_view(Tracer& tracer) {
+Tensors write_through_view(graph::Tracer& tracer) {
   const Tensor x = empty({2, 3});
   tracer.name_state(x, "x");
   const Tensor column = select(x, 1, 0);
@@ -74,7 +74,7 @@ Tensors write_through_view(Tracer& tracer) {
   return {sum(x), column};
 }
 
-Tensors swapped_states(Tracer& tracer) {
+Tensors swapped_states(graph::Tracer& tracer) {
   const Tensor a = empty({2}), b = empty({2});
   tracer.name_state(a, "a");
   tracer.name_state(b, "b");
@@ -84,7 +84,7 @@ Tensors swapped_states(Tracer& tracer) {
   return {};
 }
 
-Tensors returned_alias(Tracer& tracer) {
+Tensors returned_alias(graph::Tracer& tracer) {
   const Tensor x = empty({2, 3});
   tracer.name_state(x, "x");
   const Tensor row = x[1];
@@ -92,7 +92,7 @@ Tensors returned_alias(Tracer& tracer) {
   return {x, row};
 }
 
-Tensors accumulated_gradient(Tracer& tracer) {
+Tensors accumulated_gradient(graph::Tracer& tracer) {
   const Tensor x = given(tracer, {4, 2, 3}, DType::f32, "x"),
                count = given(tracer, {}, DType::i64, "count");
   const Tensor w = empty({3}).require_grad();
@@ -104,7 +104,7 @@ Tensors accumulated_gradient(Tracer& tracer) {
   return {};
 }
 
-const std::map<std::string, std::function<Tensors(Tracer&)>> kFunctions{
+const std::map<std::string, std::function<Tensors(graph::Tracer&)>> kFunctions{
     {"tied_embedding", tied_embedding},
     {"write_through_view", write_through_view},
     {"swapped_states", swapped_states},
@@ -115,43 +115,45 @@ const std::map<std::string, std::function<Tensors(Tracer&)>> kFunctions{
 std::string traced(const std::string& name) {
   const auto function = kFunctions.find(name);
   check(function != kFunctions.end(), "there is no function named ", name, " to trace");
-  Tracer tracer;
-  const Graph graph = tracer.finish(function->second(tracer));
-  verify(graph, "trace");
-  return to_text(graph);
+  graph::Tracer tracer;
+  const graph::Graph graph = tracer.finish(function->second(tracer));
+  graph::verify(graph, "trace");
+  return graph::to_text(graph);
 }
 
-std::string simplified(const Graph& graph) {
-  const Graph result = simplify(graph);
-  verify(result, "simplify");
-  return to_text(result);
+std::string simplified(const graph::Graph& graph) {
+  const graph::Graph result = compiler::simplify(graph);
+  graph::verify(result, "simplify");
+  return graph::to_text(result);
 }
 
 // Three rows a chunk.
-std::string with_chunks(const Graph& graph) {
-  const Graph result = chunk_heads(graph, {.chunk_bytes = 0, .min_rows = 3, .row_multiple = 1});
-  verify(result, "chunk_head");
-  return to_text(result);
+std::string with_chunks(const graph::Graph& graph) {
+  const graph::Graph result =
+      compiler::chunk_heads(graph, {.chunk_bytes = 0, .min_rows = 3, .row_multiple = 1});
+  graph::verify(result, "chunk_head");
+  return graph::to_text(result);
 }
 
 // As for a GPU of which nothing more is known: no library is asked.
-std::string with_epilogues(const std::string& pass, const Graph& graph) {
-  const EpilogueOptions any_size{.fewest_gelus = 0,
-                                 .most_summed_bytes = std::numeric_limits<int64_t>::max()};
-  const Graph result = pass == "gelu_epilogue"  ? take_gelu_epilogues(graph, h200(), any_size)
-                       : pass == "sum_epilogue" ? take_sum_epilogues(graph, h200(), any_size)
-                                                : take_add_epilogues(graph, h200(), any_size);
-  verify(result, pass);
-  return to_text(result);
+std::string with_epilogues(const std::string& pass, const graph::Graph& graph) {
+  const compiler::EpilogueOptions any_size{
+      .fewest_gelus = 0, .most_summed_bytes = std::numeric_limits<int64_t>::max()};
+  const graph::Graph result =
+      pass == "gelu_epilogue"  ? compiler::take_gelu_epilogues(graph, h200(), any_size)
+      : pass == "sum_epilogue" ? compiler::take_sum_epilogues(graph, h200(), any_size)
+                               : compiler::take_add_epilogues(graph, h200(), any_size);
+  graph::verify(result, pass);
+  return graph::to_text(result);
 }
 
 // A line a region: the values that its nodes make. Values of the given text are numbered in order.
-std::string fused(const Graph& graph) {
+std::string fused(const graph::Graph& graph) {
   std::string out;
-  for (const Region& region : fuse(graph)) {
+  for (const compiler::Region& region : compiler::fuse(graph)) {
     std::string line = "region:";
-    for (NodeId id : region.nodes) {
-      const Node& node = graph.node(id);
+    for (graph::NodeId id : region.nodes) {
+      const graph::Node& node = graph.node(id);
       line += join_text(&node == &graph.node(region.nodes.front()) ? " " : ", ", "%",
                         node.outputs[0].value, " ", node.op->name);
     }
@@ -160,27 +162,28 @@ std::string fused(const Graph& graph) {
   return out;
 }
 
-std::string place_text(const KernelProgram& program, BufferId id) {
-  const Buffer& buffer = program.list.buffers[id.index()];
+std::string place_text(const compiler::KernelProgram& program, compiler::BufferId id) {
+  const compiler::Buffer& buffer = program.list.buffers[id.index()];
   const int64_t offset = program.plan.offsets[id.index()];
   switch (buffer.place) {
-    case Place::temporary: return join_text("arena[", offset, ", ", offset + buffer.bytes, ")");
-    case Place::input: return join_text("input ", buffer.index);
-    case Place::state: return join_text("state ", buffer.index);
-    case Place::output: return join_text("output ", buffer.index);
+    case compiler::Place::temporary:
+      return join_text("arena[", offset, ", ", offset + buffer.bytes, ")");
+    case compiler::Place::input: return join_text("input ", buffer.index);
+    case compiler::Place::state: return join_text("state ", buffer.index);
+    case compiler::Place::output: return join_text("output ", buffer.index);
   }
   return "";
 }
 
 // A line a kernel: what it reads and writes, by place and by byte.
-std::string planned(const KernelProgram& program, const std::string& indent = "") {
+std::string planned(const compiler::KernelProgram& program, const std::string& indent = "") {
   std::string out;
-  for (const Kernel& kernel : program.list.kernels) {
+  for (const compiler::Kernel& kernel : program.list.kernels) {
     out += indent + kernel.name + ":";
-    for (const OperandRef& ref : kernel.inputs)
+    for (const compiler::OperandRef& ref : kernel.inputs)
       out += join_text(" ", place_text(program, ref.buffer));
     out += " ->";
-    for (const OperandRef& ref : kernel.outputs)
+    for (const compiler::OperandRef& ref : kernel.outputs)
       out += join_text(" ", place_text(program, ref.buffer));
     if (kernel.workspace.valid()) out += join_text(" with ", place_text(program, kernel.workspace));
     out += "\n";
@@ -192,13 +195,13 @@ std::string planned(const KernelProgram& program, const std::string& indent = ""
 
 std::string run_pass(const std::string& pass, const std::string& text) {
   if (pass.starts_with("trace ")) return traced(pass.substr(6));
-  const Graph graph = parse_graph(text);
+  const graph::Graph graph = graph::parse_graph(text);
   if (pass == "simplify") return simplified(graph);
   if (pass == "chunk_head") return with_chunks(graph);
   if (pass.ends_with("_epilogue")) return with_epilogues(pass, graph);
   if (pass == "fuse") return fused(graph);
   if (pass == "plan_memory")
-    return planned(run_pipeline(graph, {.without = {"simplify"}}, thread_pool()).kernels);
+    return planned(compiler::run_pipeline(graph, {.without = {"simplify"}}, thread_pool()).kernels);
   fail("there is no pass named \"", pass, "\" in golden tests");
 }
 

@@ -27,9 +27,9 @@ namespace {
 
 constexpr int64_t kRows = 12, kWidth = 6, kVocab = 10;
 
-int count_ops(const Graph& graph, const OpDef& op) {
+int count_ops(const graph::Graph& graph, const OpDef& op) {
   return static_cast<int>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                                        [&](const Node& node) { return node.op == &op; }));
+                                        [&](const graph::Node& node) { return node.op == &op; }));
 }
 
 std::vector<Tensor> inputs() {
@@ -40,8 +40,8 @@ std::vector<Tensor> inputs() {
 }
 
 // The mean loss of x W^T and its gradients, as traced.
-Graph trace_head(const CrossEntropyOptions& options = {}) {
-  Tracer tracer;
+graph::Graph trace_head(const CrossEntropyOptions& options = {}) {
+  graph::Tracer tracer;
   std::vector<Tensor> handles;
   for (const Tensor& x : inputs())
     handles.push_back(tracer.add_input(x.type(), x.device(), "operand"));
@@ -52,21 +52,22 @@ Graph trace_head(const CrossEntropyOptions& options = {}) {
   return tracer.finish(results);
 }
 
-Graph in_chunks(const Graph& graph) {
-  return chunk_heads(graph, {.chunk_bytes = 0, .min_rows = 4, .row_multiple = 1});
+graph::Graph in_chunks(const graph::Graph& graph) {
+  return compiler::chunk_heads(graph, {.chunk_bytes = 0, .min_rows = 4, .row_multiple = 1});
 }
 
 TEST(JoinLosses, TakesEveryChunkOfAHead) {
   for (const CrossEntropyOptions& options :
        {CrossEntropyOptions{}, CrossEntropyOptions{.label_smoothing = 0.1, .z_loss = 1e-3}}) {
-    const Graph chunked = in_chunks(trace_head(options)), joined = join_losses(chunked);
-    verify(joined, "join_losses");
+    const graph::Graph chunked = in_chunks(trace_head(options)),
+                       joined = compiler::join_losses(chunked);
+    graph::verify(joined, "join_losses");
     EXPECT_EQ(count_ops(chunked, cross_entropy_op), 3);
     EXPECT_EQ(count_ops(joined, classifier_op), 3);
     EXPECT_EQ(count_ops(joined, cross_entropy_op), 0);
     EXPECT_EQ(count_ops(joined, cross_entropy_backward_op), 0);
-    const std::vector<Tensor> expected = interpret(chunked, inputs()).outputs,
-                              got = interpret(joined, inputs()).outputs;
+    const std::vector<Tensor> expected = graph::interpret(chunked, inputs()).outputs,
+                              got = graph::interpret(joined, inputs()).outputs;
     ASSERT_EQ(got.size(), expected.size());
     for (size_t i = 0; i < got.size(); ++i)
       EXPECT_EQ(got[i].to_vector<float>(), expected[i].to_vector<float>()) << "result " << i;
@@ -75,24 +76,24 @@ TEST(JoinLosses, TakesEveryChunkOfAHead) {
 
 // The mean of a whole head is taken before anything comes back.
 TEST(JoinLosses, LeavesLossesThatAreReadBefore) {
-  const Graph whole = trace_head();
-  EXPECT_EQ(count_ops(join_losses(whole), classifier_op), 0);
+  const graph::Graph whole = trace_head();
+  EXPECT_EQ(count_ops(compiler::join_losses(whole), classifier_op), 0);
 }
 
 TEST(JoinLosses, IsAPassOfGpuPrograms) {
-  PipelineOptions all;
+  compiler::PipelineOptions all;
   all.head = {.chunk_bytes = 0, .min_rows = 64, .row_multiple = 1};
-  all.precision.policy = Precision::bf16_mixed;
+  all.precision.policy = compiler::Precision::bf16_mixed;
   all.device = Device::null(), all.target = h200();
-  const auto count = [&](const PipelineOptions& pipeline, std::string_view name) {
-    const PlannedProgram program =
-        plan_step(plain_step("gpt2-tiny", {.batch = 4, .seq = 32}, pipeline));
+  const auto count = [&](const compiler::PipelineOptions& pipeline, std::string_view name) {
+    const runtime::PlannedProgram program =
+        train::plan_step(plain_step("gpt2-tiny", {.batch = 4, .seq = 32}, pipeline));
     return std::count_if(program.kernels.kernels.begin(), program.kernels.kernels.end(),
-                         [&](const Kernel& kernel) { return kernel.name == name; });
+                         [&](const compiler::Kernel& kernel) { return kernel.name == name; });
   };
   EXPECT_EQ(count(all, "classifier"), 2);
   EXPECT_EQ(count(all, "cross_entropy"), 0);
-  EXPECT_EQ(count(without(all, "join_losses"), "cross_entropy"), 2);
+  EXPECT_EQ(count(compiler::without(all, "join_losses"), "cross_entropy"), 2);
 }
 
 }  // namespace

@@ -20,27 +20,27 @@
 namespace brrr {
 namespace {
 
-KernelList kernels_of(const Graph& graph, std::string_view left_out = "") {
-  PipelineOptions options;
+compiler::KernelList kernels_of(const graph::Graph& graph, std::string_view left_out = "") {
+  compiler::PipelineOptions options;
   options.device = Device::null(), options.target = h200();
-  return plan_program(graph, without(options, left_out)).kernels;
+  return runtime::plan_program(graph, compiler::without(options, left_out)).kernels;
 }
 
-KernelList step_kernels(const char* model, std::string_view left_out = "") {
-  PipelineOptions pipeline;
+compiler::KernelList step_kernels(const char* model, std::string_view left_out = "") {
+  compiler::PipelineOptions pipeline;
   pipeline.device = Device::null(), pipeline.target = h200();
-  pipeline.precision.policy = Precision::bf16_mixed;
-  pipeline.remat.policy = RematPolicy::none;
-  return plan_step(
-             plain_step(model, {.batch = 4, .seq = 128, .layers = 2}, without(pipeline, left_out)))
+  pipeline.precision.policy = compiler::Precision::bf16_mixed;
+  pipeline.remat.policy = compiler::RematPolicy::none;
+  return train::plan_step(plain_step(model, {.batch = 4, .seq = 128, .layers = 2},
+                                     compiler::without(pipeline, left_out)))
       .kernels;
 }
 
 // How often this op runs over so many elements, alone or in a fused kernel; over any number by default.
-int count_of(const KernelList& list, const OpDef& op, int64_t elements = 0) {
+int count_of(const compiler::KernelList& list, const OpDef& op, int64_t elements = 0) {
   int count = 0;
-  for (const Kernel& kernel : list.kernels) {
-    for (const KernelPart& part : kernel.parts)
+  for (const compiler::Kernel& kernel : list.kernels) {
+    for (const compiler::KernelPart& part : kernel.parts)
       count += part.op == &op && (elements == 0 || part.elements == elements) ? 1 : 0;
   }
   return count;
@@ -48,13 +48,13 @@ int count_of(const KernelList& list, const OpDef& op, int64_t elements = 0) {
 
 TEST(Landing, HeadsOfGpt2BecomeRows) {
   constexpr int64_t kBatch = 4, kSeq = 128, kWidth = 768;
-  const KernelList with = step_kernels("gpt2-124m"),
-                   bare = step_kernels("gpt2-124m", "land_results");
+  const compiler::KernelList with = step_kernels("gpt2-124m"),
+                             bare = step_kernels("gpt2-124m", "land_results");
   EXPECT_EQ(count_of(with, copy_op, kBatch * kSeq * kWidth), 0);
   EXPECT_EQ(count_of(with, concat_op, kBatch * kSeq * 3 * kWidth), 0);
   EXPECT_EQ(count_of(bare, copy_op, kBatch * kSeq * kWidth), 2);
   EXPECT_EQ(count_of(bare, concat_op, kBatch * kSeq * 3 * kWidth), 2);
-  for (const Kernel& kernel : with.kernels) {
+  for (const compiler::Kernel& kernel : with.kernels) {
     if (kernel.op == &attention_op) {
       EXPECT_EQ(kernel.outputs[0].layout.strides, (Strides{kSeq * kWidth, 64, kWidth, 1}));
       EXPECT_TRUE(kernel.outputs[1].layout.is_contiguous());
@@ -78,10 +78,10 @@ TEST(Landing, TurnedHeadsOfLlamaBecomeRowsOfGradients) {
 // Rows of 12 bytes do not begin at multiples of 16.
 TEST(Landing, RowsOfPartsOfChunksAreCopied) {
   for (const int64_t dim : {6, 8}) {
-    Tracer tracer;
+    graph::Tracer tracer;
     const Tensor q = tracer.add_input({{2, 3, 5, dim}, DType::bf16}, Device::null(), "q");
     const Tensor rows = reshape(transpose(attention(q, q, q), 1, 2), {10, 3 * dim});
-    const KernelList list = kernels_of(tracer.finish(std::vector<Tensor>{rows * 2.0}));
+    const compiler::KernelList list = kernels_of(tracer.finish(std::vector<Tensor>{rows * 2.0}));
     EXPECT_EQ(count_of(list, copy_op, q.numel()), dim == 6 ? 1 : 0) << dim;
   }
 }
@@ -90,7 +90,7 @@ TEST(Landing, RowsOfPartsOfChunksAreCopied) {
 TEST(Landing, WhatIsReadElsewhereStays) {
   const auto joins =
       [](const std::function<std::vector<Tensor>(const Tensor& y, const Tensor& x)>& rest) {
-        Tracer tracer;
+        graph::Tracer tracer;
         const Tensor q = tracer.add_input({{2, 3, 5, 8}, DType::bf16}, Device::null(), "q");
         return count_of(kernels_of(tracer.finish(rest(attention(q, q, q), q))), concat_op);
       };

@@ -32,7 +32,7 @@ TEST(MinCut, EqualsTryingAllCuts) {
   for (int round = 0; round < 300; ++round) {
     const int nodes = 2 + static_cast<int>(generator() % 9);
     std::vector<Edge> edges;
-    FlowNetwork network;
+    compiler::FlowNetwork network;
     for (int i = 0; i < nodes; ++i) network.add_node();
     for (unsigned i = 0; i < generator() % 30; ++i) {
       const Edge edge{static_cast<int>(generator() % static_cast<unsigned>(nodes)),
@@ -56,15 +56,15 @@ TEST(MinCut, EqualsTryingAllCuts) {
 }
 
 TEST(MinCut, KnowsWhatCannotBeCut) {
-  FlowNetwork network;
+  compiler::FlowNetwork network;
   for (int i = 0; i < 3; ++i) network.add_node();
-  network.add_edge(0, 1, FlowNetwork::kInfinite);
-  network.add_edge(1, 2, FlowNetwork::kInfinite);
-  EXPECT_GE(network.min_cut(0, 2), FlowNetwork::kInfinite);
+  network.add_edge(0, 1, compiler::FlowNetwork::kInfinite);
+  network.add_edge(1, 2, compiler::FlowNetwork::kInfinite);
+  EXPECT_GE(network.min_cut(0, 2), compiler::FlowNetwork::kInfinite);
 }
 
 TEST(MinCut, DeepChains) {
-  FlowNetwork network;
+  compiler::FlowNetwork network;
   constexpr int kNodes = 50000;
   for (int i = 0; i < kNodes; ++i) network.add_node();
   for (int i = 0; i + 1 < kNodes; ++i) network.add_edge(i, i + 1, i == 777 ? 3 : 10);

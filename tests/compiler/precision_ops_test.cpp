@@ -102,7 +102,7 @@ void expect_near(const Call& call, const Tensors& found, const Tensors& expected
 
 TEST(PrecisionOfOps, EveryOpRunsBetweenLowProducts) {
   const Tensor one = ones({1, 1});
-  const PipelineOptions options{.precision = {.policy = Precision::bf16_mixed}};
+  const compiler::PipelineOptions options{.precision = {.policy = compiler::Precision::bf16_mixed}};
   int calls = 0;
   for (const OpDef* op : builtin_ops()) {
     if (!op->dtypes.contains(DType::f32) || op == &cast_op) continue;
@@ -111,7 +111,7 @@ TEST(PrecisionOfOps, EveryOpRunsBetweenLowProducts) {
       for (const auto program : {&run, &gradients}) {
         if (program == &gradients && !op->grad && !op->compose) continue;
         const Tensors expected = program(call, call.inputs, one);
-        CompiledFunction low(
+        runtime::CompiledFunction low(
             [&](std::span<const Tensor> inputs) { return program(call, inputs, one); }, options);
         const Tensors found = low.run(call.inputs);
         // A composition rounds every step to bf16, and steps like 1 - tanh(x)^2 lose what is left of it:

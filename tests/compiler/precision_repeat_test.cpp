@@ -23,8 +23,8 @@
 namespace brrr {
 namespace {
 
-const Graph& body_of(const Graph& graph) {
-  for (const Node& node : graph.nodes) {
+const graph::Graph& body_of(const graph::Graph& graph) {
+  for (const graph::Node& node : graph.nodes) {
     if (node.body) return *node.body;
   }
   throw std::runtime_error("the program has no repeat");
@@ -54,13 +54,13 @@ struct Training : SmallGpt {
     };
     return parts == 1 ? part(x[0], y[0]) : repeat(n, {x, y}, part);
   }
-  auto gradients(const PipelineOptions& options) {
-    return compile(
+  auto gradients(const compiler::PipelineOptions& options) {
+    return runtime::compile(
         [this](const Tensor& x, const Tensor& y, const Tensor& n) { return backward(x, y, n); },
         options);
   }
-  auto step(const PipelineOptions& options) {
-    return compile(
+  auto step(const compiler::PipelineOptions& options) {
+    return runtime::compile(
         [this](const Tensor& x, const Tensor& y, const Tensor& n) {
           std::vector<Tensor> grads = backward(x, y, n);
           const Tensor loss = grads.back();
@@ -70,11 +70,11 @@ struct Training : SmallGpt {
         },
         options);
   }
-  std::vector<float> losses(const PipelineOptions& options, int steps) {
+  std::vector<float> losses(const compiler::PipelineOptions& options, int steps) {
     auto compiled = step(options);
     return losses_of(compiled, steps, batch.tokens, batch.targets, count);
   }
-  Graph program(const PipelineOptions& options) {
+  graph::Graph program(const compiler::PipelineOptions& options) {
     return step(options).function().executable(inputs()).graph();
   }
 };
@@ -88,10 +88,10 @@ double relative_error(const Tensor& found, const Tensor& expected) {
 // What a part rounds does not depend on the others, and the scales of a step are those of the steps before: what
 // differs is the order of the f32 sums over rows.
 TEST(PrecisionInBodies, OneStepIsThatOfTheWholeBatch) {
-  const PipelineOptions cases[] = {with_policy(Precision::bf16_mixed), f16_options(),
-                                   f16_options({.kind = LossScaling::fixed, .initial = 3000}),
-                                   fp8_options()};
-  for (const PipelineOptions& options : cases) {
+  const compiler::PipelineOptions cases[] = {
+      with_policy(compiler::Precision::bf16_mixed), f16_options(),
+      f16_options({.kind = compiler::LossScaling::fixed, .initial = 3000}), fp8_options()};
+  for (const compiler::PipelineOptions& options : cases) {
     Training whole(1);
     const std::vector<Tensor> expected =
         whole.gradients(options)(whole.batch.tokens, whole.batch.targets, whole.count);
@@ -103,8 +103,8 @@ TEST(PrecisionInBodies, OneStepIsThatOfTheWholeBatch) {
       for (size_t i = 0; i < found.size(); ++i) {
         EXPECT_EQ(found[i].dtype(), DType::f32);
         EXPECT_LT(relative_error(found[i], expected[i]), 1e-5)
-            << precision_name(options.precision.policy) << ", " << parts << " parts, gradient "
-            << i;
+            << compiler::precision_name(options.precision.policy) << ", " << parts
+            << " parts, gradient " << i;
       }
     }
   }
@@ -112,12 +112,14 @@ TEST(PrecisionInBodies, OneStepIsThatOfTheWholeBatch) {
 
 // A power of two leaves no trace: the sums are those of the parts run one by one and added in f32, bit by bit.
 TEST(PrecisionInBodies, SumsAreThoseOfPartsAddedByHand) {
-  for (const LossScaling kind : {LossScaling::fixed, LossScaling::dynamic, LossScaling::none}) {
+  for (const compiler::LossScaling kind :
+       {compiler::LossScaling::fixed, compiler::LossScaling::dynamic,
+        compiler::LossScaling::none}) {
     Training cut(4);
-    const PipelineOptions options = f16_options({.kind = kind, .initial = 1024});
+    const compiler::PipelineOptions options = f16_options({.kind = kind, .initial = 1024});
     const std::vector<Tensor> found =
         cut.gradients(options)(cut.batch.tokens, cut.batch.targets, cut.count);
-    auto one = compile(
+    auto one = runtime::compile(
         [&](const Tensor& x, const Tensor& y) {
           return grad(cut.model.loss(x, y) * 0.25, cut.optimizer.parameters());
         },
@@ -139,10 +141,11 @@ TEST(PrecisionInBodies, SumsAreThoseOfPartsAddedByHand) {
 TEST(PrecisionInBodies, TrainsLikeTheWholeBatch) {
   constexpr int kSteps = 20;
   const struct {
-    Precision policy;
+    compiler::Precision policy;
     double all;  // relative to the loss of every step
-  } cases[] = {
-      {Precision::bf16_mixed, 2e-3}, {Precision::f16_mixed, 5e-4}, {Precision::fp8_mixed, 0.01}};
+  } cases[] = {{compiler::Precision::bf16_mixed, 2e-3},
+               {compiler::Precision::f16_mixed, 5e-4},
+               {compiler::Precision::fp8_mixed, 0.01}};
   for (const auto& c : cases) {
     const std::vector<float> whole = Training(1).losses(with_policy(c.policy), kSteps);
     EXPECT_LT(whole.back(), 0.8F * whole.front());
@@ -150,31 +153,34 @@ TEST(PrecisionInBodies, TrainsLikeTheWholeBatch) {
       const std::vector<float> cut = Training(parts).losses(with_policy(c.policy), kSteps);
       for (size_t i = 0; i < cut.size(); ++i)
         EXPECT_NEAR(cut[i], whole[i], c.all * whole[i])
-            << precision_name(c.policy) << ", " << parts << " parts, step " << i;
+            << compiler::precision_name(c.policy) << ", " << parts << " parts, step " << i;
     }
   }
 }
 
 TEST(PrecisionInBodies, OptimisingPassesKeepTheBits) {
-  for (Precision policy : {Precision::f16_mixed, Precision::fp8_mixed})
-    expect_passes_keep_the_bits(
-        policy, [](const PipelineOptions& options) { return Training(2).losses(options, 4); });
+  for (compiler::Precision policy :
+       {compiler::Precision::f16_mixed, compiler::Precision::fp8_mixed})
+    expect_passes_keep_the_bits(policy, [](const compiler::PipelineOptions& options) {
+      return Training(2).losses(options, 4);
+    });
 }
 
 TEST(PrecisionInBodies, RunsAsItsGraphIsInterpreted) {
-  for (Precision policy : {Precision::f16_mixed, Precision::fp8_mixed}) {
+  for (compiler::Precision policy :
+       {compiler::Precision::f16_mixed, compiler::Precision::fp8_mixed}) {
     Training training(2);
     auto step = training.step(with_policy(policy));
     const std::vector<Tensor> inputs = training.inputs();
-    Executable& program = step.function().executable(inputs);
+    runtime::Executable& program = step.function().executable(inputs);
     program.run(inputs);  // the scales are no longer those of the start
     expect_runs_as_interpreted(program, inputs);
   }
 }
 
 TEST(PrecisionInBodies, BodiesInBodies) {
-  const auto build = [](const PipelineOptions& options, Tensor w) {
-    return compile(
+  const auto build = [](const compiler::PipelineOptions& options, Tensor w) {
+    return runtime::compile(
         [w](const Tensor& x, const Tensor& n) {
           return repeat(n, {x}, [&](const Tensor& x_i) {
             const std::vector<Tensor> inner = repeat(n, {x}, [&](const Tensor& x_j) {
@@ -201,20 +207,21 @@ TEST(PrecisionInBodies, BodiesInBodies) {
 // ---- what is the same in all parts ----
 
 TEST(PrecisionInBodies, ParametersAreCastOnceAStep) {
-  for (Precision policy : {Precision::bf16_mixed, Precision::f16_mixed}) {
-    const Graph graph = Training(2).program(with_policy(policy));
-    const Graph& body = body_of(graph);
+  for (compiler::Precision policy :
+       {compiler::Precision::bf16_mixed, compiler::Precision::f16_mixed}) {
+    const graph::Graph graph = Training(2).program(with_policy(policy));
+    const graph::Graph& body = body_of(graph);
     int given = 0;
-    for (const GraphInput& input : body.inputs)
-      given += body.type(input.value).dtype == low_dtype(policy) ? 1 : 0;
+    for (const graph::GraphInput& input : body.inputs)
+      given += body.type(input.value).dtype == compiler::low_dtype(policy) ? 1 : 0;
     EXPECT_GE(given, 2 * 4 * 2 + 1);  // matrices and biases of the layers, and the table
-    for (const Node& node : body.nodes) {
+    for (const graph::Node& node : body.nodes) {
       if (node.op != &cast_op) continue;
-      for (const GraphInput& input : body.inputs)
+      for (const graph::GraphInput& input : body.inputs)
         EXPECT_NE(node.inputs[0], input.value) << input.name << " is cast in every part";
     }
     int copies = 0;
-    for (const StateSlot& state : graph.states) copies += state.copy_of >= 0 ? 1 : 0;
+    for (const graph::StateSlot& state : graph.states) copies += state.copy_of >= 0 ? 1 : 0;
     EXPECT_EQ(copies, given);
   }
 }
@@ -223,33 +230,36 @@ TEST(PrecisionInBodies, ParametersAreCastOnceAStep) {
 
 TEST(PrecisionInBodies, OverridesReachInside) {
   const struct {
-    Precision policy;
+    compiler::Precision policy;
     DType low;
-  } cases[] = {{Precision::bf16_mixed, DType::bf16},
-               {Precision::f16_mixed, DType::f16},
-               {Precision::fp8_mixed, DType::f8e4m3}};
+  } cases[] = {{compiler::Precision::bf16_mixed, DType::bf16},
+               {compiler::Precision::f16_mixed, DType::f16},
+               {compiler::Precision::fp8_mixed, DType::f8e4m3}};
   for (const auto& c : cases) {
-    const Graph graph = Training(2).program(with_policy(c.policy, {{"h.*.attn", Precision::f32}}));
-    const Graph& body = body_of(graph);
+    const graph::Graph graph =
+        Training(2).program(with_policy(c.policy, {{"h.*.attn", compiler::Precision::f32}}));
+    const graph::Graph& body = body_of(graph);
     int products = 0;
-    for (const Node& node : body.nodes) {
+    for (const graph::Node& node : body.nodes) {
       if (node.op != &matmul_op && node.op != &linear_op) continue;
-      const bool in_attention = matches_pattern("h.?.attn*", node.scope);
+      const bool in_attention = compiler::matches_pattern("h.?.attn*", node.scope);
       const DType dtype = body.type(node.inputs[1]).dtype;
       EXPECT_EQ(dtype, in_attention ? DType::f32 : c.low) << node.scope;
       products += in_attention ? 1 : 0;
     }
-    EXPECT_EQ(products, 2 * 2 * 3) << precision_name(c.policy);
+    EXPECT_EQ(products, 2 * 2 * 3) << compiler::precision_name(c.policy);
   }
   const std::string error = error_of([&] {
-    Training(2).program(with_policy(Precision::f16_mixed, {{"h.0.atn", Precision::f32}}));
+    Training(2).program(
+        with_policy(compiler::Precision::f16_mixed, {{"h.0.atn", compiler::Precision::f32}}));
   });
   EXPECT_NE(error.find("near names: h.0.attn"), std::string::npos) << error;
 }
 
 TEST(PrecisionInBodies, AnOverrideAloneBringsItsScale) {
-  const PipelineOptions head = with_policy(Precision::f32, {{"head", Precision::f16_mixed}});
-  const Graph graph = Training(2).program(head);
+  const compiler::PipelineOptions head =
+      with_policy(compiler::Precision::f32, {{"head", compiler::Precision::f16_mixed}});
+  const graph::Graph graph = Training(2).program(head);
   EXPECT_TRUE(state_named(graph, "loss_scale").is_written());
   const std::vector<float> whole = Training(1).losses(head, 5), cut = Training(2).losses(head, 5);
   for (size_t i = 0; i < cut.size(); ++i) EXPECT_NEAR(cut[i], whole[i], 1e-3 * whole[i]);

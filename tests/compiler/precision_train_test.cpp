@@ -22,8 +22,8 @@ namespace brrr {
 namespace {
 
 struct Training : SmallGpt {
-  auto compiled(const PipelineOptions& options) {
-    return compile(
+  auto compiled(const compiler::PipelineOptions& options) {
+    return runtime::compile(
         [this](const Tensor& tokens, const Tensor& targets) {
           const Tensor loss = model.loss(tokens, targets);
           update(grad(loss, optimizer.parameters()));
@@ -31,7 +31,7 @@ struct Training : SmallGpt {
         },
         options);
   }
-  std::vector<float> losses(const PipelineOptions& options, int steps) {
+  std::vector<float> losses(const compiler::PipelineOptions& options, int steps) {
     auto step = compiled(options);
     const SquareTokens batch({2, 16});
     return losses_of(step, steps, batch.tokens, batch.targets);
@@ -43,29 +43,33 @@ TEST(MixedPrecision, TrainsLikeF32) {
   const std::vector<float> f32 = Training().losses({}, 50);
   ASSERT_LT(f32.back(), 0.5F * f32.front());
   const struct {
-    Precision policy;
+    compiler::Precision policy;
     double first, all;  // relative to the loss of the first step, and of every step
-  } cases[] = {{Precision::bf16_mixed, 2e-4, 0.01},
-               {Precision::f16_mixed, 2e-5, 0.005},
-               {Precision::fp8_mixed, 1e-3, 0.15}};
+  } cases[] = {{compiler::Precision::bf16_mixed, 2e-4, 0.01},
+               {compiler::Precision::f16_mixed, 2e-5, 0.005},
+               {compiler::Precision::fp8_mixed, 1e-3, 0.15}};
   for (const auto& c : cases) {
     const std::vector<float> low = Training().losses(with_policy(c.policy), 50);
-    EXPECT_NE(low, f32) << precision_name(c.policy);
-    EXPECT_NEAR(low[0], f32[0], c.first * f32[0]) << precision_name(c.policy);
+    EXPECT_NE(low, f32) << compiler::precision_name(c.policy);
+    EXPECT_NEAR(low[0], f32[0], c.first * f32[0]) << compiler::precision_name(c.policy);
     for (size_t i = 0; i < f32.size(); ++i)
-      EXPECT_NEAR(low[i], f32[i], c.all * f32[i]) << precision_name(c.policy) << ", step " << i;
+      EXPECT_NEAR(low[i], f32[i], c.all * f32[i])
+          << compiler::precision_name(c.policy) << ", step " << i;
   }
 }
 
 TEST(MixedPrecision, OptimisingPassesKeepTheBits) {
-  for (Precision policy : {Precision::bf16_mixed, Precision::f16_mixed, Precision::fp8_mixed})
-    expect_passes_keep_the_bits(
-        policy, [](const PipelineOptions& options) { return Training().losses(options, 5); });
+  for (compiler::Precision policy :
+       {compiler::Precision::bf16_mixed, compiler::Precision::f16_mixed,
+        compiler::Precision::fp8_mixed})
+    expect_passes_keep_the_bits(policy, [](const compiler::PipelineOptions& options) {
+      return Training().losses(options, 5);
+    });
 }
 
 TEST(MixedPrecision, RunsAsItsGraphIsInterpreted) {
   Training training;
-  auto step = training.compiled(with_policy(Precision::bf16_mixed));
+  auto step = training.compiled(with_policy(compiler::Precision::bf16_mixed));
   const SquareTokens batch({2, 16});
   const Tensor inputs[] = {batch.tokens, batch.targets};
   expect_runs_as_interpreted(step.function().executable(inputs), inputs);
@@ -73,9 +77,9 @@ TEST(MixedPrecision, RunsAsItsGraphIsInterpreted) {
 
 // ---- copies ----
 
-void expect_copies_in_step(const Graph& graph) {
+void expect_copies_in_step(const graph::Graph& graph) {
   int copies = 0;
-  for (const StateSlot& state : graph.states) {
+  for (const graph::StateSlot& state : graph.states) {
     if (state.copy_of < 0) continue;
     ++copies;
     const Tensor& master = graph.states[static_cast<size_t>(state.copy_of)].tensor;
@@ -88,7 +92,7 @@ void expect_copies_in_step(const Graph& graph) {
 
 TEST(MixedPrecision, CopiesAreTheirMastersRounded) {
   Training training;
-  auto step = training.compiled(with_policy(Precision::bf16_mixed));
+  auto step = training.compiled(with_policy(compiler::Precision::bf16_mixed));
   const SquareTokens small({1, 8}), large({2, 16});
   const Tensor inputs[] = {small.tokens, small.targets};
   for (int i = 0; i < 3; ++i) {  // two programs write the same parameters by turns
@@ -101,8 +105,8 @@ TEST(MixedPrecision, CopiesAreTheirMastersRounded) {
 
 TEST(MixedPrecision, WritesToAMasterAreSeen) {
   const Tensor w = tensor({{1, 2}, {3, 4}}), x = tensor({{1, 0}, {0, 1}});
-  auto f =
-      compile([&](const Tensor& in) { return matmul(in, w); }, with_policy(Precision::bf16_mixed));
+  auto f = runtime::compile([&](const Tensor& in) { return matmul(in, w); },
+                            with_policy(compiler::Precision::bf16_mixed));
   EXPECT_EQ(f(x).to_vector<float>(), (std::vector<float>{1, 2, 3, 4}));
   w.fill(9);
   EXPECT_EQ(f(x).to_vector<float>(), (std::vector<float>{9, 9, 9, 9}));
@@ -112,8 +116,8 @@ TEST(MixedPrecision, CopiesAreInTheLedger) {
   const Tensor w = zeros({64, 64});
   w.set_category(Category::parameter);
   const Bytes before = ledger().live(Category::parameter);
-  auto f =
-      compile([&](const Tensor& in) { return matmul(in, w); }, with_policy(Precision::bf16_mixed));
+  auto f = runtime::compile([&](const Tensor& in) { return matmul(in, w); },
+                            with_policy(compiler::Precision::bf16_mixed));
   f(ones({1, 64}));
   EXPECT_EQ((ledger().live(Category::parameter) - before).value(), 64 * 64 * 2);
 }
@@ -129,12 +133,12 @@ struct Product {
   explicit Product(double gradient_size)
       : size(gradient_size), optimizer({{"w", w.require_grad()}}, AdamWOptions{}) {}
 
-  auto gradient(const PipelineOptions& options) {
-    return compile([this](const Tensor& x) { return grad(sum(matmul(x, w)) * size, {w})[0]; },
-                   options);
+  auto gradient(const compiler::PipelineOptions& options) {
+    return runtime::compile(
+        [this](const Tensor& x) { return grad(sum(matmul(x, w)) * size, {w})[0]; }, options);
   }
-  auto step(const PipelineOptions& options) {
-    return compile(
+  auto step(const compiler::PipelineOptions& options) {
+    return runtime::compile(
         [this](const Tensor& x) {
           const Tensor loss = sum(matmul(x, w)) * size;
           optimizer.update(grad(loss, {w}), 0.1);
@@ -148,9 +152,12 @@ TEST(LossScale, KeepsGradientsThatF16WouldLose) {
   const Tensor x = tensor({{1, 2}, {3, 4}});
   constexpr double kSize = 1e-8;  // the smallest number of f16 is 6e-8, half of it rounds to 0
   const std::vector<float> none =
-      Product(kSize).gradient(f16_options({.kind = LossScaling::none}))(x).to_vector<float>();
+      Product(kSize)
+          .gradient(f16_options({.kind = compiler::LossScaling::none}))(x)
+          .to_vector<float>();
   EXPECT_EQ(none, (std::vector<float>{0, 0, 0, 0}));
-  for (LossScaling kind : {LossScaling::automatic, LossScaling::fixed, LossScaling::dynamic}) {
+  for (compiler::LossScaling kind : {compiler::LossScaling::automatic, compiler::LossScaling::fixed,
+                                     compiler::LossScaling::dynamic}) {
     const std::vector<float> scaled =
         Product(kSize).gradient(f16_options({.kind = kind}))(x).to_vector<float>();
     const double expected[] = {4e-8, 4e-8, 6e-8, 6e-8};  // sums of the columns of x, times 1e-8
@@ -171,7 +178,7 @@ TEST(LossScale, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
   Product product(
       8);  // 65536 * 8 and 32768 * 8 ... are infinite in f16; 8192 * 8 is too, 4096 * 8 not
   auto step = product.step(f16_options());
-  const Graph& graph = step.function().executable(inputs).graph();
+  const graph::Graph& graph = step.function().executable(inputs).graph();
   const Tensor scale = state_named(graph, "loss_scale").tensor;
   const std::vector<std::vector<double>> before = contents(product);
   for (double expected : {32768.0, 16384.0, 8192.0, 4096.0}) {
@@ -188,7 +195,7 @@ TEST(LossScale, AnOverflowSkipsTheUpdateAndHalvesTheScale) {
 TEST(LossScale, AFixedScaleSkipsToo) {
   const Tensor x = tensor({{1, 2}, {3, 4}});
   Product product(8);
-  auto step = product.step(f16_options({.kind = LossScaling::fixed, .initial = 65536}));
+  auto step = product.step(f16_options({.kind = compiler::LossScaling::fixed, .initial = 65536}));
   const std::vector<std::vector<double>> before = contents(product);
   step(x);
   EXPECT_EQ(contents(product), before);
@@ -199,7 +206,7 @@ TEST(LossScale, GrowsAfterGoodSteps) {
   const Tensor inputs[] = {x};
   Product product(1e-4);
   auto step = product.step(f16_options({.initial = 1024, .growth_interval = 3, .largest = 4096}));
-  const Graph& graph = step.function().executable(inputs).graph();
+  const graph::Graph& graph = step.function().executable(inputs).graph();
   const Tensor scale = state_named(graph, "loss_scale").tensor;
   std::vector<double> scales;
   for (int i = 0; i < 10; ++i) {
@@ -227,7 +234,7 @@ TEST(LossScale, LeavesNoTrace) {
   const Tensor x = tensor({{1, 2}, {3, 4}});
   Product scaled(1), plain(1);
   auto a = scaled.step(f16_options({.initial = 256}));
-  auto b = plain.step(f16_options({.kind = LossScaling::none}));
+  auto b = plain.step(f16_options({.kind = compiler::LossScaling::none}));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a(x).item<float>(), b(x).item<float>());
   EXPECT_EQ(contents(scaled), contents(plain));
 }
@@ -239,11 +246,12 @@ TEST(LossScale, RefusesGradientsOfGradients) {
     return grad(sum(square(first)), {w})[0];
   };
   const Tensor x = ones({2, 2});
-  EXPECT_NE(
-      error_of([&] { compile(twice, f16_options())(x); }).find("gradients of two backward walks"),
-      std::string::npos);
+  EXPECT_NE(error_of([&] {
+              runtime::compile(twice, f16_options())(x);
+            }).find("gradients of two backward walks"),
+            std::string::npos);
   const std::vector<float> found =
-      compile(twice, with_policy(Precision::bf16_mixed))(x).to_vector<float>();
+      runtime::compile(twice, with_policy(compiler::Precision::bf16_mixed))(x).to_vector<float>();
   EXPECT_EQ(found, twice(x).to_vector<float>());  // small whole numbers: nothing is rounded
 }
 
@@ -254,7 +262,7 @@ TEST(Fp8, ScalesComeFromTheLargestMagnitudesOfTheStepsBefore) {
   auto step = product.step(fp8_options());
   const Tensor first = tensor({{1, -6}, {3, 4}});
   const Tensor inputs[] = {first};
-  const Graph& graph = step.function().executable(inputs).graph();
+  const graph::Graph& graph = step.function().executable(inputs).graph();
   const Tensor amax = state_named(graph, "fp8.e4m3.amax").tensor,
                scale = state_named(graph, "fp8.e4m3.scale").tensor;
   EXPECT_EQ(amax.shape(), (Shape{2, 3}));  // x and w; the gradient of w needs x again and no more
@@ -275,8 +283,8 @@ TEST(Fp8, ScalesComeFromTheLargestMagnitudesOfTheStepsBefore) {
 TEST(Fp8, ProductsAreThoseOfRoundedOperands) {
   Random random(5);
   const Tensor x = normal({4, 16}, random.stream("x")), w = normal({16, 8}, random.stream("w"));
-  auto f =
-      compile([&](const Tensor& in) { return matmul(in, w); }, with_policy(Precision::fp8_mixed));
+  auto f = runtime::compile([&](const Tensor& in) { return matmul(in, w); },
+                            with_policy(compiler::Precision::fp8_mixed));
   f(x);  // sets the scales
   const auto rounded = [](const Tensor& t) {
     const float scale = 448 / max(abs(t)).item<float>();
@@ -290,18 +298,18 @@ TEST(Fp8, ProductsAreThoseOfRoundedOperands) {
 
 TEST(Fp8, FormatsByDirectionAndOverridesByName) {
   Training training;
-  auto step =
-      training.compiled(with_policy(Precision::fp8_mixed, {{"head", Precision::bf16_mixed}}));
+  auto step = training.compiled(
+      with_policy(compiler::Precision::fp8_mixed, {{"head", compiler::Precision::bf16_mixed}}));
   const SquareTokens batch({2, 16});
   const Tensor inputs[] = {batch.tokens, batch.targets};
-  const Graph& graph = step.function().executable(inputs).graph();
+  const graph::Graph& graph = step.function().executable(inputs).graph();
   int products = 0;
-  for (const Node& node : graph.nodes) {
+  for (const graph::Node& node : graph.nodes) {
     if (node.op->name != "matmul" && node.op->name != "linear") continue;
     const DType a = graph.type(node.inputs[0]).dtype, b = graph.type(node.inputs[1]).dtype;
     if (node.scope == "head") {
       EXPECT_EQ(a, DType::bf16);
-    } else if (node.phase == Phase::forward) {
+    } else if (node.phase == graph::Phase::forward) {
       EXPECT_TRUE(a == DType::f8e4m3 && b == DType::f8e4m3);
     } else {
       EXPECT_TRUE(a == DType::f8e5m2 && b == DType::f8e4m3);  // dy W and dy^T x

@@ -14,17 +14,19 @@
 namespace brrr {
 namespace {
 
-PlannedGraph plan(const Graph& graph) {
-  PlannedGraph planned{.kernels = lower(graph, fuse(graph)), .memory = {}};
-  add_workspaces(planned.kernels,
-                 [](const Kernel& kernel) { return cpu_workspace_bytes(kernel, thread_pool()); });
-  planned.memory = plan_memory(planned.kernels);
+compiler::PlannedGraph plan(const graph::Graph& graph) {
+  compiler::PlannedGraph planned{.kernels = compiler::lower(graph, compiler::fuse(graph)),
+                                 .memory = {}};
+  compiler::add_workspaces(planned.kernels, [](const compiler::Kernel& kernel) {
+    return compiler::cpu_workspace_bytes(kernel, thread_pool());
+  });
+  planned.memory = compiler::plan_memory(planned.kernels);
   return planned;
 }
 
-Graph rewritten(const Graph& graph, const RematOptions& options = {}) {
-  Graph result = rematerialize(graph, options, plan);
-  verify(result, "rematerialize");
+graph::Graph rewritten(const graph::Graph& graph, const compiler::RematOptions& options = {}) {
+  graph::Graph result = compiler::rematerialize(graph, options, plan);
+  graph::verify(result, "rematerialize");
   return result;
 }
 
@@ -40,7 +42,7 @@ return %3 %6
 )";
 
 TEST(Rematerialize, SecondRunsStandBeforeTheirFirstReader) {
-  EXPECT_EQ(to_text(rewritten(parse_graph(kChain))), R"(input %0: f32[1000000] "x"
+  EXPECT_EQ(graph::to_text(rewritten(graph::parse_graph(kChain))), R"(input %0: f32[1000000] "x"
 %1: f32[1000000] = exp %0
 %2: f32[1000000] = sin %1
 %3: f32[] = sum %2 {axes=[0] keep_dims=false}
@@ -56,7 +58,7 @@ return %3 %7
 
 // The largest |x| is read late, by a report: it is kept, and not the tensor that it was taken of.
 TEST(Rematerialize, AReductionIsNotPutOffWithItsOperand) {
-  const Graph graph = parse_graph(R"(input %0: f32[1000000] "x"
+  const graph::Graph graph = graph::parse_graph(R"(input %0: f32[1000000] "x"
 %1: f32[1000000] = exp %0
 %2: f32[1000000] = abs %1
 %3: f32[] = max %2 {axes=[0] keep_dims=false}
@@ -65,20 +67,22 @@ backward
 %5: f32[] = mul %3 %4
 return %5
 )");
-  EXPECT_EQ(to_text(rewritten(graph)), to_text(graph));
+  EXPECT_EQ(graph::to_text(rewritten(graph)), graph::to_text(graph));
 }
 
 TEST(Rematerialize, NoneLeavesTheProgramAlone) {
-  const Graph graph = parse_graph(kChain);
-  EXPECT_EQ(to_text(rewritten(graph, {.policy = RematPolicy::none})), to_text(graph));
+  const graph::Graph graph = graph::parse_graph(kChain);
+  EXPECT_EQ(graph::to_text(rewritten(graph, {.policy = compiler::RematPolicy::none})),
+            graph::to_text(graph));
 }
 
 // The forward part writes nothing but the sum, and the backward part reads x alone.
 TEST(Rematerialize, FusionDoesNotUndoIt) {
-  const PlannedGraph kept = plan(parse_graph(kChain)), again = plan(rewritten(parse_graph(kChain)));
-  const auto bytes = [](const PlannedGraph& planned) {
+  const compiler::PlannedGraph kept = plan(graph::parse_graph(kChain)),
+                               again = plan(rewritten(graph::parse_graph(kChain)));
+  const auto bytes = [](const compiler::PlannedGraph& planned) {
     int64_t total = 0;
-    for (const Kernel& kernel : planned.kernels.kernels)
+    for (const compiler::Kernel& kernel : planned.kernels.kernels)
       total += kernel.cost.bytes_read + kernel.cost.bytes_written;
     return total;
   };
@@ -108,7 +112,8 @@ return %8
 )";
 
 TEST(Rematerialize, FullRunsLayersAgainFromTheirInputs) {
-  EXPECT_EQ(to_text(rewritten(parse_graph(kLayers), {.policy = RematPolicy::full})),
+  EXPECT_EQ(graph::to_text(
+                rewritten(graph::parse_graph(kLayers), {.policy = compiler::RematPolicy::full})),
             R"(input %0: f32[8, 8] "x"
 state %1: f32[8, 8] "a"
 state %2: f32[8, 8] "b"
@@ -140,7 +145,7 @@ return %8
 // The largest |x| in a layer is for the update, as those of 8-bit operands are: it is kept, since a second run for it
 // would hold x until there.
 TEST(Rematerialize, WhatTheUpdateReadsOfALayerDoesNotRunAgain) {
-  const Graph graph = parse_graph(R"(input %0: f32[8, 8] "x"
+  const graph::Graph graph = graph::parse_graph(R"(input %0: f32[8, 8] "x"
 state %1: f32[8, 8] "a"
 state %2: f32[] "largest"
 segment 0 "h.0"
@@ -159,30 +164,32 @@ write "largest" %9
 return %7
 )");
   for (const bool is_checkpoint : {false, true}) {
-    Graph layer = graph;
+    graph::Graph layer = graph;
     layer.segments[0].checkpoint = is_checkpoint;
-    const RematPolicy policy = is_checkpoint ? RematPolicy::selective : RematPolicy::full;
-    const Graph result = rewritten(layer, {.policy = policy});
+    const compiler::RematPolicy policy =
+        is_checkpoint ? compiler::RematPolicy::selective : compiler::RematPolicy::full;
+    const graph::Graph result = rewritten(layer, {.policy = policy});
     int again = 0;
-    for (const Node& node : result.nodes) {
-      if (node.phase != Phase::recompute) continue;
+    for (const graph::Node& node : result.nodes) {
+      if (node.phase != graph::Phase::recompute) continue;
       EXPECT_EQ(node.op->name, "matmul");
       ++again;
     }
-    EXPECT_EQ(again, 1) << policy_name(policy);
+    EXPECT_EQ(again, 1) << compiler::policy_name(policy);
   }
 }
 
 // "a" is written at the end, and what runs again must see it as it was.
 TEST(Rematerialize, SecondRunsSeeStatesAsTheyWere) {
-  Graph graph = parse_graph(kLayers);
+  graph::Graph graph = graph::parse_graph(kLayers);
   const Tensor x = full({8, 8}, 0.1), a = full({8, 8}, 0.2), b = full({8, 8}, 0.3);
   graph.states[0].tensor = a;
   graph.states[1].tensor = b;
-  const Interpreted expected = interpret(graph, {{x}});
-  for (const RematPolicy policy :
-       {RematPolicy::selective, RematPolicy::full, RematPolicy::budget}) {
-    const Interpreted found = interpret(rewritten(graph, {.policy = policy}), {{x}});
+  const graph::Interpreted expected = graph::interpret(graph, {{x}});
+  for (const compiler::RematPolicy policy :
+       {compiler::RematPolicy::selective, compiler::RematPolicy::full,
+        compiler::RematPolicy::budget}) {
+    const graph::Interpreted found = graph::interpret(rewritten(graph, {.policy = policy}), {{x}});
     EXPECT_EQ(found.outputs[0].to_vector<float>(), expected.outputs[0].to_vector<float>());
     EXPECT_EQ(found.states[0].to_vector<float>(), expected.states[0].to_vector<float>());
   }
@@ -191,10 +198,11 @@ TEST(Rematerialize, SecondRunsSeeStatesAsTheyWere) {
 // The exponential of layer 0 comes from a product that is kept anyway; that of layer 1 would only take
 // the place of its product.
 TEST(Rematerialize, SelectiveRunsNoContractionAgain) {
-  const Graph graph = rewritten(parse_graph(kLayers), {.policy = RematPolicy::selective});
+  const graph::Graph graph =
+      rewritten(graph::parse_graph(kLayers), {.policy = compiler::RematPolicy::selective});
   int again = 0;
-  for (const Node& node : graph.nodes) {
-    if (node.phase != Phase::recompute) continue;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.phase != graph::Phase::recompute) continue;
     EXPECT_EQ(node.op->name, "exp");
     ++again;
   }
@@ -204,30 +212,31 @@ TEST(Rematerialize, SelectiveRunsNoContractionAgain) {
 TEST(Rematerialize, CheckpointsAreNotKept) {
   std::string text(kLayers);
   text.replace(text.find("\"h.0\""), 5, "\"h.0\" checkpoint");
-  const Graph graph = rewritten(parse_graph(text));
-  for (const KeptValue& kept : kept_values(graph))
+  const graph::Graph graph = rewritten(graph::parse_graph(text));
+  for (const compiler::KeptValue& kept : compiler::kept_values(graph))
     EXPECT_NE(kept.name, "matmul of a") << "an inner value of the checkpoint is kept";
-  EXPECT_NE(to_text(graph).find("recompute"), std::string::npos);
+  EXPECT_NE(graph::to_text(graph).find("recompute"), std::string::npos);
 }
 
 TEST(Rematerialize, ReportsWhatIsKept) {
-  const std::vector<KeptValue> kept = kept_values(parse_graph(kLayers));
+  const std::vector<compiler::KeptValue> kept = compiler::kept_values(graph::parse_graph(kLayers));
   ASSERT_EQ(kept.size(), 5U);  // 8, 7, 5, 4, 3
-  for (const KeptValue& value : kept) {
+  for (const compiler::KeptValue& value : kept) {
     EXPECT_EQ(value.bytes, 256);
     EXPECT_GT(value.recompute_seconds, 0);
   }
-  const Graph graph = parse_graph(kLayers);
-  const auto exp_0 = std::find_if(
-      kept.begin(), kept.end(), [&](const KeptValue& value) { return value.name == "exp in h.0"; });
+  const graph::Graph graph = graph::parse_graph(kLayers);
+  const auto exp_0 = std::find_if(kept.begin(), kept.end(), [&](const compiler::KeptValue& value) {
+    return value.name == "exp in h.0";
+  });
   ASSERT_NE(exp_0, kept.end());
   EXPECT_EQ(graph.node(exp_0->needed_by).op->name, "mul");
-  EXPECT_EQ(exp_0->needed_by, NodeId(8));
-  EXPECT_DOUBLE_EQ(exp_0->recompute_seconds, node_seconds(graph, graph.nodes[1], {}));
+  EXPECT_EQ(exp_0->needed_by, graph::NodeId(8));
+  EXPECT_DOUBLE_EQ(exp_0->recompute_seconds, compiler::node_seconds(graph, graph.nodes[1], {}));
 }
 
 TEST(Rematerialize, BudgetIsHeldOrRefusedWithReasons) {
-  const Graph graph = parse_graph(kLayers);
+  const graph::Graph graph = graph::parse_graph(kLayers);
   const int64_t all = plan(graph).memory.arena_bytes;
   EXPECT_LE(plan(rewritten(graph, {.memory_budget = Bytes(all - 256)})).memory.arena_bytes,
             all - 256);
@@ -238,13 +247,16 @@ TEST(Rematerialize, BudgetIsHeldOrRefusedWithReasons) {
 }
 
 TEST(Rematerialize, RefusesSettingsThatContradict) {
-  const Graph graph = parse_graph(kChain);
-  EXPECT_NE(error_of([&] { rewritten(graph, {.policy = RematPolicy::full}); }).find("checkpoint"),
+  const graph::Graph graph = graph::parse_graph(kChain);
+  EXPECT_NE(error_of([&] {
+              rewritten(graph, {.policy = compiler::RematPolicy::full});
+            }).find("checkpoint"),
             std::string::npos);
-  const RematOptions both{.policy = RematPolicy::none, .memory_budget = Bytes(1)};
+  const compiler::RematOptions both{.policy = compiler::RematPolicy::none,
+                                    .memory_budget = Bytes(1)};
   EXPECT_NE(error_of([&] { rewritten(graph, both); }).find("\"none\""), std::string::npos);
-  EXPECT_EQ(parse_policy("selective"), RematPolicy::selective);
-  EXPECT_NE(error_of([] { parse_policy("some"); }).find("selective"), std::string::npos);
+  EXPECT_EQ(compiler::parse_policy("selective"), compiler::RematPolicy::selective);
+  EXPECT_NE(error_of([] { compiler::parse_policy("some"); }).find("selective"), std::string::npos);
 }
 
 }  // namespace

@@ -33,8 +33,8 @@ struct Product {
   explicit Product(bool repeats) : in_parts(repeats) {}
 
   // y is f32[4, 2]; in two parts of two rows, or whole.
-  auto step(const PipelineOptions& options) {
-    return compile(
+  auto step(const compiler::PipelineOptions& options) {
+    return runtime::compile(
         [this](const Tensor& rows, const Tensor& y, const Tensor& n) {
           const auto part = [&](const Tensor& rows_i, const Tensor& y_i) {
             const Tensor loss = sum(matmul(rows_i, w) * y_i);
@@ -60,11 +60,12 @@ struct ScaleRun {
   std::vector<double> scales, good_steps;
   std::vector<std::vector<std::vector<double>>> contents;  // behind every step
 };
-ScaleRun run_steps(bool in_parts, const Tensor& y, const LossScaleOptions& scaling, int steps) {
+ScaleRun run_steps(bool in_parts, const Tensor& y, const compiler::LossScaleOptions& scaling,
+                   int steps) {
   Product product(in_parts);
   auto step = product.step(f16_options(scaling));
   const Tensor two = count_of(2), inputs[] = {product.x, y, two};
-  const Graph& graph = step.function().executable(inputs).graph();
+  const graph::Graph& graph = step.function().executable(inputs).graph();
   ScaleRun run;
   for (int i = 0; i < steps; ++i) {
     step(product.x, y, two);
@@ -82,7 +83,7 @@ TEST(LossScaleInBodies, AnOverflowInOnePartSkipsTheStepAndHalvesTheScaleOnce) {
   const double sizes[][2] = {{1, 128}, {128, 1}, {128, -128}};
   for (const auto& size : sizes) {
     const Tensor y = concat({full({2, 2}, size[0]), full({2, 2}, size[1])}, 0);
-    const LossScaleOptions scaling{.initial = 1024};
+    const compiler::LossScaleOptions scaling{.initial = 1024};
     const ScaleRun cut = run_steps(true, y, scaling, 4), whole = run_steps(false, y, scaling, 4);
     EXPECT_EQ(cut.scales, (std::vector<double>{512, 256, 256, 256}));
     EXPECT_EQ(cut.good_steps, (std::vector<double>{0, 0, 1, 2}));
@@ -96,7 +97,7 @@ TEST(LossScaleInBodies, AnOverflowInOnePartSkipsTheStepAndHalvesTheScaleOnce) {
 }
 
 TEST(LossScaleInBodies, GrowsByStepsAndNotByParts) {
-  const LossScaleOptions scaling{.initial = 1024, .growth_interval = 3, .largest = 4096};
+  const compiler::LossScaleOptions scaling{.initial = 1024, .growth_interval = 3, .largest = 4096};
   const ScaleRun cut = run_steps(true, full({4, 2}, 1e-4), scaling, 8);
   EXPECT_EQ(cut.scales, (std::vector<double>{1024, 1024, 2048, 2048, 2048, 4096, 4096, 4096}));
   EXPECT_EQ(cut.scales, run_steps(false, full({4, 2}, 1e-4), scaling, 8).scales);
@@ -105,9 +106,9 @@ TEST(LossScaleInBodies, GrowsByStepsAndNotByParts) {
 TEST(LossScaleInBodies, KeepsGradientsThatF16WouldLose) {
   const Tensor y =
       full({4, 2}, 1e-8);  // the smallest number of f16 is 6e-8, half of it rounds to 0
-  const auto gradient = [&](LossScaling kind) {
+  const auto gradient = [&](compiler::LossScaling kind) {
     const Tensor w = tensor({{0.5, -1}, {2, 0.25}}).require_grad();
-    auto f = compile(
+    auto f = runtime::compile(
         [&](const Tensor& x, const Tensor& n) {
           return repeat(n, {x, reshape(y, {2, 2, 2})}, [&](const Tensor& x_i, const Tensor& y_i) {
             return grad(sum(matmul(x_i, w) * y_i), {w})[0];
@@ -116,16 +117,17 @@ TEST(LossScaleInBodies, KeepsGradientsThatF16WouldLose) {
         f16_options({.kind = kind}));
     return f(ones({2, 2, 2}), count_of(2)).to_vector<float>();
   };
-  EXPECT_EQ(gradient(LossScaling::none), (std::vector<float>(4, 0)));
-  for (float each : gradient(LossScaling::automatic)) EXPECT_NEAR(each, 4e-8, 1e-3 * 4e-8);
+  EXPECT_EQ(gradient(compiler::LossScaling::none), (std::vector<float>(4, 0)));
+  for (float each : gradient(compiler::LossScaling::automatic))
+    EXPECT_NEAR(each, 4e-8, 1e-3 * 4e-8);
 }
 
 // A body that does more with gradients than add them up sees them at their own size, and an overflow in it is
 // not lost, although what it returns is finite.
 struct Clipped {
   Tensor w = tensor({{0.5, -1}, {2, 0.25}}).require_grad();
-  auto step(const PipelineOptions& options) {
-    return compile(
+  auto step(const compiler::PipelineOptions& options) {
+    return runtime::compile(
         [this](const Tensor& x, const Tensor& y, const Tensor& n) {
           const Tensor sum_of_parts = repeat(n, {x, y}, [&](const Tensor& x_i, const Tensor& y_i) {
             const Tensor g = grad(sum(matmul(x_i, w) * y_i), {w})[0];
@@ -155,7 +157,7 @@ TEST(LossScaleInBodies, BodiesMayClipTheirGradients) {
   const Tensor two = count_of(2), inputs[] = {x, large, two};
   EXPECT_TRUE(std::isfinite(step(x, large, two).to_vector<float>()[0]));
   EXPECT_EQ(overflowing.w.to_vector<float>(), before);
-  const Graph& graph = step.function().executable(inputs).graph();
+  const graph::Graph& graph = step.function().executable(inputs).graph();
   EXPECT_EQ(state_named(graph, "loss_scale").tensor.item<double>(), 512);
   step(x, large, two), step(x, large, two);
   EXPECT_NE(overflowing.w.to_vector<float>(), before);
@@ -165,7 +167,7 @@ TEST(LossScaleInBodies, BodiesMayClipTheirGradients) {
 // Updates inside the body: an overflow in any part takes back those of all.
 TEST(LossScaleInBodies, UpdatesInsideABodyAreTakenBackTogether) {
   const Tensor w = tensor({{0.5, -1}, {2, 0.25}}).require_grad();
-  auto step = compile(
+  auto step = runtime::compile(
       [&](const Tensor& x, const Tensor& y, const Tensor& n) {
         return repeat(n, {x, y}, [&](const Tensor& x_i, const Tensor& y_i) {
           const Tensor loss = sum(matmul(x_i, w) * y_i), g = grad(loss, {w})[0];
@@ -193,8 +195,8 @@ TEST(Fp8InBodies, TheLargestMagnitudeOfAStepIsThatOverItsParts) {
   auto step = cut.step(fp8_options()), plain = whole.step(fp8_options());
   const Tensor two = count_of(2), y = concat({full({2, 2}, -3.0), full({2, 2}, 0.5)}, 0);
   const Tensor inputs[] = {cut.x, y, two};
-  const Graph &graph = step.function().executable(inputs).graph(),
-              &expected = plain.function().executable(inputs).graph();
+  const graph::Graph &graph = step.function().executable(inputs).graph(),
+                     &expected = plain.function().executable(inputs).graph();
   const auto expect_states = [&](const std::string& when) {
     for (const char* name : {"fp8.e4m3.amax", "fp8.e4m3.scale", "fp8.e5m2.amax", "fp8.e5m2.scale"})
       EXPECT_EQ(state_named(graph, name).tensor.to_vector<float>(),
@@ -234,7 +236,7 @@ TEST(Fp8InBodies, AMagnitudeThatIsNoNumberCountsAsNone) {
 // Operands outside the body and in two bodies have rows of one state.
 TEST(Fp8InBodies, OperandsOutsideAndInTwoBodiesShareTheStates) {
   const Tensor w = full({2, 2}, 2.0), v = full({2, 2}, 3.0), u = full({2, 2}, 5.0);
-  auto f = compile(
+  auto f = runtime::compile(
       [&](const Tensor& x, const Tensor& n) {
         const Tensor before = matmul(x[0], w);
         const Tensor first =
@@ -246,14 +248,14 @@ TEST(Fp8InBodies, OperandsOutsideAndInTwoBodiesShareTheStates) {
   const Tensor x = ones({3, 2, 2}), three = count_of(3), inputs[] = {x, three};
   const auto run = [&] { return f.function().executable(inputs).run(inputs); };
   run();
-  const Graph& graph = f.function().executable(inputs).graph();
+  const graph::Graph& graph = f.function().executable(inputs).graph();
   const std::vector<float> amax = state_named(graph, "fp8.e4m3.amax").tensor.to_vector<float>();
   std::vector<float> newest;
   for (size_t i = 0; i < amax.size(); i += 3) newest.push_back(amax[i]);
   EXPECT_EQ(newest, (std::vector<float>{1, 2, 7, 3, 1, 5, 11}));  // w once for both its products
-  for (const Kernel& kernel : f.function().executable(inputs).kernels().kernels) {
+  for (const compiler::Kernel& kernel : f.function().executable(inputs).kernels().kernels) {
     if (!kernel.body) continue;
-    for (const OperandRef& operand : kernel.inputs)  // row 2 begins at 8 bytes
+    for (const compiler::OperandRef& operand : kernel.inputs)  // row 2 begins at 8 bytes
       EXPECT_EQ(storage_bytes(operand.dtype, operand.layout.offset) % 16, 0);
   }
   const Tensors results = run();  // each with the scale that fits it: nothing is rounded

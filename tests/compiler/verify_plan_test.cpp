@@ -10,8 +10,8 @@ namespace brrr {
 namespace {
 
 // Three products whose operands live side by side, then two elementwise steps kept apart.
-KernelProgram program_of(const PipelineOptions& options) {
-  return run_pipeline(parse_graph(R"(input %0: f32[16, 16] "x"
+compiler::KernelProgram program_of(const compiler::PipelineOptions& options) {
+  return compiler::run_pipeline(graph::parse_graph(R"(input %0: f32[16, 16] "x"
 %1: f32[16, 16] = matmul %0 %0
 %2: f32[16, 16] = matmul %1 %0
 %3: f32[16, 16] = matmul %2 %1
@@ -19,20 +19,20 @@ KernelProgram program_of(const PipelineOptions& options) {
 %5: f32[16, 16] = matmul %4 %4
 return %5
 )"),
-                      options, thread_pool())
+                                options, thread_pool())
       .kernels;
 }
 
-std::string fault_in(const KernelProgram& program) {
+std::string fault_in(const compiler::KernelProgram& program) {
   try {
-    verify_plan(program);
+    compiler::verify_plan(program);
   } catch (const InternalError& error) {
     return error.what();
   }
   return "not noticed";
 }
 
-BufferId output_of(const KernelProgram& program, size_t kernel) {
+compiler::BufferId output_of(const compiler::KernelProgram& program, size_t kernel) {
   return program.list.kernels[kernel].outputs[0].buffer;
 }
 
@@ -42,29 +42,32 @@ TEST(VerifyPlan, AcceptsWhatThePlannerMakes) {
 }
 
 TEST(VerifyPlan, FindsPlantedFaults) {
-  const KernelProgram good = program_of({.without = {"fuse"}});
+  const compiler::KernelProgram good = program_of({.without = {"fuse"}});
   const auto fault = [&](const auto& plant) {
-    KernelProgram bad = good;
+    compiler::KernelProgram bad = good;
     plant(bad);
     return fault_in(bad);
   };
   const auto expect = [](const std::string& message, const char* part) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
-  const auto offset = [](KernelProgram& program, size_t kernel) -> int64_t& {
+  const auto offset = [](compiler::KernelProgram& program, size_t kernel) -> int64_t& {
     return program.plan.offsets[output_of(program, kernel).index()];
   };
   // The second product on the first, which the third reads.
-  expect(fault([&](KernelProgram& bad) { offset(bad, 1) = offset(bad, 0); }), "read later");
+  expect(fault([&](compiler::KernelProgram& bad) { offset(bad, 1) = offset(bad, 0); }),
+         "read later");
   // The third on an operand of its own: a product reads rows and columns again and again.
-  expect(fault([&](KernelProgram& bad) { offset(bad, 2) = offset(bad, 1); }), "another order");
-  expect(fault([&](KernelProgram& bad) { offset(bad, 2) = offset(bad, 1) + 64; }), "still reads");
-  expect(fault([&](KernelProgram& bad) { offset(bad, 0) = bad.plan.arena_bytes; }),
+  expect(fault([&](compiler::KernelProgram& bad) { offset(bad, 2) = offset(bad, 1); }),
+         "another order");
+  expect(fault([&](compiler::KernelProgram& bad) { offset(bad, 2) = offset(bad, 1) + 64; }),
+         "still reads");
+  expect(fault([&](compiler::KernelProgram& bad) { offset(bad, 0) = bad.plan.arena_bytes; }),
          "of an arena of");
-  expect(fault([&](KernelProgram& bad) { offset(bad, 0) += 4; }), "of an arena of");
-  expect(fault([&](KernelProgram& bad) { bad.plan.offsets.pop_back(); }), "places for");
+  expect(fault([&](compiler::KernelProgram& bad) { offset(bad, 0) += 4; }), "of an arena of");
+  expect(fault([&](compiler::KernelProgram& bad) { bad.plan.offsets.pop_back(); }), "places for");
   // The elementwise step may take the place of what it reads, and does.
-  KernelProgram same = good;
+  compiler::KernelProgram same = good;
   EXPECT_EQ(offset(same, 3), offset(same, 2));
 }
 

@@ -201,7 +201,7 @@ bool do_tensor_cores_take(const OpDef& op, DType dtype, int64_t dim, uintptr_t a
     inputs.insert(inputs.end(), {head, row, head, row});
     outputs = {result, result, result};
   }
-  return is_mma_attention({op, inputs, outputs, kCausal, {}, nullptr, h200().chip});
+  return kernels::is_mma_attention({op, inputs, outputs, kCausal, {}, nullptr, h200().chip});
 }
 
 TEST(CudaAttentionDispatch, TensorCoresTakeWholeChunksUpTo256) {

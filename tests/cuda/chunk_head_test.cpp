@@ -31,14 +31,15 @@ constexpr int64_t kVocab = 1024, kSeq = 125;
 
 // dX is rounded to the low dtype with the head whole or cut; products of other sizes may add in another order,
 // and values next to the middle of two low ones then round to the other.
-constexpr Mode kModes[] = {{"f32", Precision::f32, MatmulPrecision::ieee, 2e-5},
-                           {"tf32", Precision::f32, MatmulPrecision::tf32, 2e-3},
-                           {"bf16", Precision::bf16_mixed, MatmulPrecision::ieee, 1e-2},
-                           {"f16", Precision::f16_mixed, MatmulPrecision::ieee, 2e-3},
-                           {"fp8", Precision::fp8_mixed, MatmulPrecision::ieee, 5e-2}};
+constexpr Mode kModes[] = {
+    {"f32", compiler::Precision::f32, compiler::MatmulPrecision::ieee, 2e-5},
+    {"tf32", compiler::Precision::f32, compiler::MatmulPrecision::tf32, 2e-3},
+    {"bf16", compiler::Precision::bf16_mixed, compiler::MatmulPrecision::ieee, 1e-2},
+    {"f16", compiler::Precision::f16_mixed, compiler::MatmulPrecision::ieee, 2e-3},
+    {"fp8", compiler::Precision::fp8_mixed, compiler::MatmulPrecision::ieee, 5e-2}};
 
-PipelineOptions options_of(const Mode& mode, int64_t rows) {
-  PipelineOptions options;
+compiler::PipelineOptions options_of(const Mode& mode, int64_t rows) {
+  compiler::PipelineOptions options;
   options.precision.policy = mode.policy;
   options.precision.matmul = mode.products;
   options.head = {.chunk_bytes = 0, .min_rows = rows, .row_multiple = 128};
@@ -62,21 +63,22 @@ Tensor ids(const Shape& shape, uint32_t draw) {
                  {.dtype = DType::i64, .device = kGpu});
 }
 
-int count(const std::vector<Kernel>& kernels, const OpDef& op) {
-  return static_cast<int>(std::count_if(kernels.begin(), kernels.end(),
-                                        [&](const Kernel& kernel) { return kernel.op == &op; }));
+int count(const std::vector<compiler::Kernel>& kernels, const OpDef& op) {
+  return static_cast<int>(
+      std::count_if(kernels.begin(), kernels.end(),
+                    [&](const compiler::Kernel& kernel) { return kernel.op == &op; }));
 }
 
 // Three runs each: by launches, captured, replayed. The same bits every time.
-void expect_alike(const Mode& mode, CompiledFunction& cut, CompiledFunction& whole,
-                  std::span<const Tensor> inputs) {
+void expect_alike(const Mode& mode, runtime::CompiledFunction& cut,
+                  runtime::CompiledFunction& whole, std::span<const Tensor> inputs) {
   const Tensors expected = whole.run(inputs), first = cut.run(inputs);
   ASSERT_EQ(first.size(), expected.size());
   for (int i = 0; i < first.size(); ++i) {
     EXPECT_LT(relative_error(first[i], expected[i]), mode.tolerance)
         << mode.name << " result " << i << " of shape " << to_text(first[i].shape());
   }
-  if (mode.policy == Precision::fp8_mixed) return;  // scales follow from the runs before
+  if (mode.policy == compiler::Precision::fp8_mixed) return;  // scales follow from the runs before
   for (int run = 0; run < 2; ++run) {
     const Tensors again = cut.run(inputs);
     for (int i = 0; i < again.size(); ++i)
@@ -99,16 +101,16 @@ TEST(CudaChunkHead, Gpt2HasTheSameLossesAndGradients) {
   const std::vector<Tensor> inputs{ids({8, kSeq}, 0), ids({8, kSeq}, 1)};
   for (const Mode& mode : kModes) {
     // 1000 rows: 384, 384 and 232.
-    CompiledFunction cut(step, options_of(mode, 300)),
-        whole(step, without(options_of(mode, 300), "chunk_head"));
-    const Executable &program = cut.executable(inputs), &plain = whole.executable(inputs);
+    runtime::CompiledFunction cut(step, options_of(mode, 300)),
+        whole(step, compiler::without(options_of(mode, 300), "chunk_head"));
+    const runtime::Executable &program = cut.executable(inputs), &plain = whole.executable(inputs);
     EXPECT_EQ(count(program.kernels().kernels, classifier_op), 3) << mode.name;
     EXPECT_EQ(count(program.kernels().kernels, cross_entropy_op), 0) << mode.name;
     EXPECT_EQ(count(plain.kernels().kernels, cross_entropy_op), 1) << mode.name;
     // dW of the second and the third chunk is added by their products.
     EXPECT_GE(count(program.kernels().kernels, matmul_add_op),
               count(plain.kernels().kernels, matmul_add_op) +
-                  (mode.policy == Precision::fp8_mixed ? 0 : 2))
+                  (mode.policy == compiler::Precision::fp8_mixed ? 0 : 2))
         << mode.name;
     expect_alike(mode, cut, whole, inputs);
   }
@@ -131,8 +133,8 @@ TEST(CudaChunkHead, MicroBatchesHaveTheSameSums) {
   const std::vector<Tensor> inputs{to(from_values<int64_t>({3}, {}), kGpu), ids({4, 8, kSeq}, 2),
                                    ids({4, 8, kSeq}, 3)};
   for (const Mode& mode : {kModes[0], kModes[2]}) {
-    CompiledFunction cut(step, options_of(mode, 300)),
-        whole(step, without(options_of(mode, 300), "chunk_head"));
+    runtime::CompiledFunction cut(step, options_of(mode, 300)),
+        whole(step, compiler::without(options_of(mode, 300), "chunk_head"));
     expect_alike(mode, cut, whole, inputs);
   }
 }

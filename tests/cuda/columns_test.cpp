@@ -105,7 +105,7 @@ TEST(CudaRows, GeneratedSumsOfColumns) {
         const Tensor wide = cast(a, DType::f32);
         return Tensors{sum(wide, Axes{shape.size() - 2}), max(wide, Axes{shape.size() - 2})};
       };
-      auto cpu = compile(f), gpu = compile(f);
+      auto cpu = runtime::compile(f), gpu = runtime::compile(f);
       const Tensor there = to(x, kGpu);
       const Tensors expected = cpu(x), got = gpu(there), again = gpu(there);
       for (int i = 0; i < 2; ++i) {
@@ -127,7 +127,7 @@ TEST(CudaRows, FusedSumsOfColumnsAndRows) {
           const Tensor both = gelu_tanh(a) + b;
           return Tensors{both, sum(cast(both, DType::f32), axes)};
         };
-        auto cpu = compile(f), gpu = compile(f);
+        auto cpu = runtime::compile(f), gpu = runtime::compile(f);
         const Tensors expected = cpu(x, y), got = gpu(to(x, kGpu), to(y, kGpu));
         for (int i = 0; i < 2; ++i)
           expect_close(expected[i], got[i], i == 0 ? tolerance_of(dtype) : 1e-3);

@@ -51,7 +51,7 @@ void expect_close(const Tensor& cpu, const Tensor& gpu, double tolerance) {
 
 template <typename Fn>
 void expect_same_bits_compiled(Fn fn, const Tensor& x, const Tensor& y) {
-  auto cpu = compile(fn), gpu = compile(fn);
+  auto cpu = runtime::compile(fn), gpu = runtime::compile(fn);
   const Tensor expected = cpu(x, y), there_x = to(x, kGpu), there_y = to(y, kGpu);
   for (int run = 0; run < 4; ++run) expect_same_bits(expected, gpu(there_x, there_y));
 }
@@ -77,7 +77,7 @@ TEST(CudaCompiled, ManyProgramsSideBySideAreOneKernel) {
     gpu.push_back(to(cpu.back(), kGpu));
   }
   const auto step_of = [](std::vector<Tensor>& parameters) {
-    return compile([&parameters](const Tensor& rate) {
+    return runtime::compile([&parameters](const Tensor& rate) {
       for (Tensor& p : parameters) p.copy_from(p - rate * (exp(p) * 0.1 + p));
       return rate + 1.0;
     });
@@ -88,7 +88,7 @@ TEST(CudaCompiled, ManyProgramsSideBySideAreOneKernel) {
     on_gpu(to(tensor(0.01), kGpu));
   }
   for (size_t i = 0; i < cpu.size(); ++i) expect_same_bits(cpu[i], gpu[i]);
-  Executable& program = on_gpu.function().executable({{to(tensor(0.01), kGpu)}});
+  runtime::Executable& program = on_gpu.function().executable({{to(tensor(0.01), kGpu)}});
   EXPECT_LE(program.kernels().kernels.size(), 2U);
   EXPECT_EQ(program.launches_of_last_run(), 1);  // captured and replayed
 }
@@ -101,7 +101,7 @@ TEST(CudaCompiled, ReductionsAlongEveryAxis) {
       return Tensors{sqrt(sum(square(v), axes)), max(v * 2.0, axes), mean(exp(v), axes),
                      min(abs(v), axes)};
     };
-    auto cpu = compile(f), gpu = compile(f);
+    auto cpu = runtime::compile(f), gpu = runtime::compile(f);
     const Tensors expected = cpu(x);
     for (int run = 0; run < 3; ++run) {
       const Tensors got = gpu(there);
@@ -109,7 +109,7 @@ TEST(CudaCompiled, ReductionsAlongEveryAxis) {
     }
   }
   const Tensor large = values({3'000'001}, 21);
-  auto norm = compile([](const Tensor& v) { return sum(square(v)); });
+  auto norm = runtime::compile([](const Tensor& v) { return sum(square(v)); });
   const double cpu_norm = norm(large).item<double>();
   EXPECT_NEAR(norm(to(large, kGpu)).item<double>(), cpu_norm, 1e-5 * cpu_norm);
 }
@@ -161,9 +161,9 @@ Tensor tokens(int64_t first) {
 TEST(CudaCompiled, ARepeatIsReplayedOnceAnIteration) {
   BRRR_NEEDS_GPU();
   Network on_cpu(Device::cpu()), on_gpu(kGpu);
-  auto cpu = compile(
+  auto cpu = runtime::compile(
       [&](const Tensor& n, const Tensor& x, const Tensor& y) { return on_cpu.step(n, x, y); });
-  auto gpu = compile(
+  auto gpu = runtime::compile(
       [&](const Tensor& n, const Tensor& x, const Tensor& y) { return on_gpu.step(n, x, y); });
   for (int64_t run = 0; run < 6; ++run) {
     const int64_t n = run % 2 == 0 ? 4 : 3;
@@ -172,7 +172,7 @@ TEST(CudaCompiled, ARepeatIsReplayedOnceAnIteration) {
     const double got =
         gpu(to(count, kGpu), to(tokens(run), kGpu), to(tokens(run + 1), kGpu)).item<double>();
     EXPECT_NEAR(got, expected, 1e-4 * std::abs(expected)) << run;
-    const Executable& program = gpu.function().executable(
+    const runtime::Executable& program = gpu.function().executable(
         {{to(count, kGpu), to(tokens(run), kGpu), to(tokens(run), kGpu)}});
     if (run > 1) {
       EXPECT_EQ(program.launches_of_last_run(), n + 1);  // micro-batches and the update
@@ -188,7 +188,7 @@ TEST(CudaCompiled, GradientsOfSlicesAreReadWhereTheyAre) {
     const Shape rows{30, 5, 16};
     return place_slice(x, rows, 1, {1, 3}) * 2.0 + place_slice(transpose(y, 0, 1), rows, 0, {4, 6});
   };
-  auto cpu = compile(g), gpu = compile(g);
+  auto cpu = runtime::compile(g), gpu = runtime::compile(g);
   const Tensor x = values({30, 2, 16}, 70), y = values({5, 2, 16}, 71);
   const Tensor expected = cpu(x, y);
   for (int run = 0; run < 3; ++run) expect_same_bits(expected, gpu(to(x, kGpu), to(y, kGpu)));
@@ -197,9 +197,9 @@ TEST(CudaCompiled, GradientsOfSlicesAreReadWhereTheyAre) {
 TEST(CudaCompiled, InputsMayComeFromTheCpu) {
   BRRR_NEEDS_GPU();
   const Tensor w = to(values({64, 64}, 40), kGpu);
-  PipelineOptions options;
+  compiler::PipelineOptions options;
   options.device = kGpu;
-  auto f = compile([&](const Tensor& x) { return sum(matmul(x, w) * 2.0); }, options);
+  auto f = runtime::compile([&](const Tensor& x) { return sum(matmul(x, w) * 2.0); }, options);
   const Tensor x = values({8, 64}, 41);
   const double expected = sum(matmul(x, to(w, Device::cpu())) * 2.0).item<double>();
   for (int run = 0; run < 3; ++run)
@@ -208,7 +208,7 @@ TEST(CudaCompiled, InputsMayComeFromTheCpu) {
 
 TEST(CudaCompiled, LargeInputsAreReadWhereTheyAre) {
   BRRR_NEEDS_GPU();
-  auto f = compile([](const Tensor& x) { return cos(cos(x)); });
+  auto f = runtime::compile([](const Tensor& x) { return cos(cos(x)); });
   for (uint32_t draw = 50; draw < 53; ++draw) {
     const Tensor x = values({2 << 20}, draw);
     expect_same_bits(cos(cos(x)), f(to(x, kGpu)));
@@ -217,10 +217,10 @@ TEST(CudaCompiled, LargeInputsAreReadWhereTheyAre) {
 
 TEST(CudaCompiled, EveryKernelHasATime) {
   BRRR_NEEDS_GPU();
-  auto f = compile([](const Tensor& x) { return sum(exp(x), {1}) * 2.0; });
+  auto f = runtime::compile([](const Tensor& x) { return sum(exp(x), {1}) * 2.0; });
   const Tensor x = to(values({1024, 1024}, 60), kGpu);
-  Executable& program = f.function().executable({{x}});
-  KernelTimes times;
+  runtime::Executable& program = f.function().executable({{x}});
+  runtime::KernelTimes times;
   for (int run = 0; run < 3; ++run) program.run_timed({{x}}, times);
   ASSERT_EQ(times.seconds.size(), program.kernels().kernels.size());
   for (const double seconds : times.seconds) EXPECT_GT(seconds, 0);
@@ -231,13 +231,13 @@ TEST(CudaCompiled, EveryKernelHasATime) {
 TEST(CudaCompiled, RunsThatWereEnqueuedGiveTheirOwnResults) {
   BRRR_NEEDS_GPU();
   const Tensor total = to(zeros({4}), kGpu);
-  CompiledFunction step(
+  runtime::CompiledFunction step(
       [&](std::span<const Tensor> x) -> Tensors {
         total.copy_from(total + x[0]);
         return {sum(total), x[0] * 2.0 + x[1]};
       },
       {.device = kGpu});
-  std::vector<PendingResults> pending;
+  std::vector<runtime::PendingResults> pending;
   for (int run = 1; run <= 8; ++run) {
     const Tensor x = full({4}, run), there = to(full({4}, 0.5), kGpu);
     pending.push_back(step.enqueue(std::vector<Tensor>{x, there}));
@@ -253,10 +253,10 @@ TEST(CudaCompiled, RunsThatWereEnqueuedGiveTheirOwnResults) {
 TEST(CudaCompiled, ABadIdIsToldWhenItsResultsAreTaken) {
   BRRR_NEEDS_GPU();
   const Tensor table = to(values({5, 4}, 1), kGpu);
-  CompiledFunction look_up(
+  runtime::CompiledFunction look_up(
       [&](std::span<const Tensor> ids) -> Tensors { return {embedding(table, ids[0])}; },
       {.device = kGpu});
-  PendingResults bad =
+  runtime::PendingResults bad =
       look_up.enqueue(std::vector<Tensor>{from_values(std::vector<int64_t>{1, 7}, {2})});
   EXPECT_THAT(error_of([&] { bad.take(); }), testing::HasSubstr("7"));
 }

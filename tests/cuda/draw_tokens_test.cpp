@@ -168,9 +168,10 @@ std::unique_ptr<LanguageModel> gpu_model() {
 
 const std::vector<std::vector<int32_t>> kPrompts{{5}, {1, 2, 3, 4, 5, 6, 7, 8, 9}, {2999, 9}};
 
-std::vector<Generation> texts_of(const LanguageModel& model, const GenerateOptions& options,
-                                 DrawOn draw_on) {
-  Generator generator(model, {.prefill_block = 4, .draw_on = draw_on});
+std::vector<infer::Generation> texts_of(const LanguageModel& model,
+                                        const infer::GenerateOptions& options,
+                                        infer::DrawOn draw_on) {
+  infer::Generator generator(model, {.prefill_block = 4, .draw_on = draw_on});
   return generator.generate_all(kPrompts, options);
 }
 
@@ -183,11 +184,11 @@ TEST(CudaDraws, TextsAreThoseOfTheHostAndTheSameTwice) {
        {SamplingOptions{.temperature = 0.7, .seed = 1}, SamplingOptions{.temperature = 0},
         SamplingOptions{.temperature = 0.9, .top_k = 50, .top_p = 0.9, .seed = 3},
         SamplingOptions{.repetition_penalty = 1.5, .seed = 4}}) {
-    GenerateOptions options{.tokens = 90, .sampling = sampling, .first_sample = 2};
+    infer::GenerateOptions options{.tokens = 90, .sampling = sampling, .first_sample = 2};
     for (int round = 0; round < 2; ++round) {  // the second with a stop token
-      const auto host = texts_of(*model, options, DrawOn::host),
-                 device = texts_of(*model, options, DrawOn::automatic),
-                 again = texts_of(*model, options, DrawOn::device);
+      const auto host = texts_of(*model, options, infer::DrawOn::host),
+                 device = texts_of(*model, options, infer::DrawOn::automatic),
+                 again = texts_of(*model, options, infer::DrawOn::device);
       for (size_t row = 0; row < kPrompts.size(); ++row) {
         EXPECT_EQ(device[row].ids, host[row].ids) << row;
         EXPECT_EQ(device[row].stopped, host[row].stopped) << row;
@@ -205,9 +206,9 @@ TEST(CudaDraws, GreedyTextIsTheArgmaxOfTheLogits) {
   const DeviceScope scope(kGpu);
   const auto model = gpu_model();
   const auto drawn =
-      texts_of(*model, {.tokens = 30, .sampling = {.temperature = 0}}, DrawOn::automatic);
-  Decoder decoder(*model, {.batch = 3, .block = 4});
-  Decoder::Rows next = kPrompts;
+      texts_of(*model, {.tokens = 30, .sampling = {.temperature = 0}}, infer::DrawOn::automatic);
+  infer::Decoder decoder(*model, {.batch = 3, .block = 4});
+  infer::Decoder::Rows next = kPrompts;
   for (size_t i = 0; i < 30; ++i) {
     const auto best = argmax(decoder.feed(next), 1).to_vector<int64_t>();
     for (size_t row = 0; row < kPrompts.size(); ++row) {
@@ -223,7 +224,7 @@ TEST(CudaDraws, TextsOfModelsThatComputeNoNumbersAreErrors) {
   const auto model = gpu_model();
   NoGrad writing;
   for (const Tensor& parameter : model->parameters()) parameter.fill(std::nanf(""));
-  EXPECT_THAT(error_of([&] { texts_of(*model, {.tokens = 5}, DrawOn::automatic); }),
+  EXPECT_THAT(error_of([&] { texts_of(*model, {.tokens = 5}, infer::DrawOn::automatic); }),
               testing::HasSubstr("sampling: the logit of token 0 is nan"));
 }
 

@@ -36,32 +36,34 @@ Tensor values(const Shape& shape, uint32_t draw, double scale = 1) {
 
 // Epilogues round less often: results differ by some roundings of the low dtype. tf32 reads 10 bits either way,
 // in products of other shapes of tiles.
-constexpr Mode kModes[] = {{"f32", Precision::f32, MatmulPrecision::ieee, 2e-5},
-                           {"tf32", Precision::f32, MatmulPrecision::tf32, 5e-3},
-                           {"bf16", Precision::bf16_mixed, MatmulPrecision::ieee, 3e-2},
-                           {"f16", Precision::f16_mixed, MatmulPrecision::ieee, 5e-3}};
+constexpr Mode kModes[] = {
+    {"f32", compiler::Precision::f32, compiler::MatmulPrecision::ieee, 2e-5},
+    {"tf32", compiler::Precision::f32, compiler::MatmulPrecision::tf32, 5e-3},
+    {"bf16", compiler::Precision::bf16_mixed, compiler::MatmulPrecision::ieee, 3e-2},
+    {"f16", compiler::Precision::f16_mixed, compiler::MatmulPrecision::ieee, 5e-3}};
 
-PipelineOptions options_of(const Mode& mode) {
-  PipelineOptions options;
+compiler::PipelineOptions options_of(const Mode& mode) {
+  compiler::PipelineOptions options;
   options.precision.policy = mode.policy;
   options.precision.matmul = mode.products;
   options.epilogues = {.fewest_gelus = 0, .most_summed_bytes = std::numeric_limits<int64_t>::max()};
   return options;
 }
 
-int count(Executable& program, const OpDef& op) {
-  const std::vector<Kernel>& kernels = program.kernels().kernels;
-  return static_cast<int>(std::count_if(kernels.begin(), kernels.end(),
-                                        [&](const Kernel& kernel) { return kernel.op == &op; }));
+int count(runtime::Executable& program, const OpDef& op) {
+  const std::vector<compiler::Kernel>& kernels = program.kernels().kernels;
+  return static_cast<int>(
+      std::count_if(kernels.begin(), kernels.end(),
+                    [&](const compiler::Kernel& kernel) { return kernel.op == &op; }));
 }
 
 // Three runs: by launches, captured, replayed. `adds_behind_products`: in the dtype of the products.
-void expect_alike(const Mode& mode, const CompiledFunction::Function& step,
+void expect_alike(const Mode& mode, const runtime::CompiledFunction::Function& step,
                   std::span<const Tensor> inputs, bool adds_behind_products) {
-  CompiledFunction with(step, options_of(mode));
-  CompiledFunction bare(step, without(options_of(mode), kAllEpilogues));
-  Executable &program = with.executable(inputs), &plain = bare.executable(inputs);
-  if (mode.policy != Precision::f32) {  // GELU since Hopper; f32 has its own
+  runtime::CompiledFunction with(step, options_of(mode));
+  runtime::CompiledFunction bare(step, compiler::without(options_of(mode), kAllEpilogues));
+  runtime::Executable &program = with.executable(inputs), &plain = bare.executable(inputs);
+  if (mode.policy != compiler::Precision::f32) {  // GELU since Hopper; f32 has its own
     const bool has_gelu = cuda::device_facts(0).major >= 9;
     EXPECT_EQ(count(program, matmul_gelu_op) > 0, has_gelu) << mode.name;
     EXPECT_EQ(count(program, matmul_gelu_backward_op) > 0, has_gelu) << mode.name;
@@ -96,7 +98,7 @@ TEST(CudaEpilogues, AnMlpHasTheSameGradients) {
   };
   const Tensor x = values({4, 96, kIn}, 5);
   for (const Mode& mode : kModes)
-    expect_alike(mode, step, {{x}}, mode.policy == Precision::f32);  // x is f32
+    expect_alike(mode, step, {{x}}, mode.policy == compiler::Precision::f32);  // x is f32
 }
 
 TEST(CudaEpilogues, Gpt2HasTheSameGradients) {
@@ -136,8 +138,8 @@ TEST(CudaEpilogues, MicroBatchesAddToTheirSums) {
   };
   const std::vector<Tensor> inputs{to(from_values(std::vector<int64_t>{3}, {}), kGpu), x};
   for (const Mode& mode : {kModes[0], kModes[1], kModes[2]}) {
-    CompiledFunction with(step, options_of(mode));
-    CompiledFunction bare(step, without(options_of(mode), kAllEpilogues));
+    runtime::CompiledFunction with(step, options_of(mode));
+    runtime::CompiledFunction bare(step, compiler::without(options_of(mode), kAllEpilogues));
     const Tensors expected = bare.run(inputs);
     for (int run = 0; run < 3; ++run) {
       const Tensors got = with.run(inputs);

@@ -123,8 +123,8 @@ TEST(CudaFp8, ProductsOfEveryMixtureWithScalesAndBias) {
       }
     }
   }
-  EXPECT_NE(gemm_choices().used_text().find("scaled"), std::string::npos)
-      << "the library has multiplied by the scales: " << gemm_choices().used_text();
+  EXPECT_NE(kernels::gemm_choices().used_text().find("scaled"), std::string::npos)
+      << "the library has multiplied by the scales: " << kernels::gemm_choices().used_text();
 }
 
 // In a program the scales of all operands are one vector, and the library reads them at multiples of 16 bytes only.
@@ -174,9 +174,9 @@ TEST(CudaFp8, TrainingWidensNothingAndLearnsTheSame) {
     Random random(3);
     Gpt2 model(kSmallGpt, random);
     AdamW optimizer(model.named_parameters(), AdamWOptions{.weight_decay = 0.1});
-    PipelineOptions options =
-        without({.precision = {.policy = Precision::fp8_mixed}, .device = kGpu}, left_out);
-    CompiledFunction step(
+    compiler::PipelineOptions options = compiler::without(
+        {.precision = {.policy = compiler::Precision::fp8_mixed}, .device = kGpu}, left_out);
+    runtime::CompiledFunction step(
         [&](std::span<const Tensor> x) -> Tensors {
           const Tensor loss = model.loss(x[0], x[1]);
           optimizer.update(grad(loss, optimizer.parameters()), 3e-3);
@@ -188,8 +188,8 @@ TEST(CudaFp8, TrainingWidensNothingAndLearnsTheSame) {
     std::vector<double> losses;
     for (int i = 0; i < 20; ++i)
       losses.push_back(step.executable(inputs).run(inputs)[0].item<double>());
-    for (const Kernel& kernel : step.executable(inputs).kernels().kernels) {
-      const auto use = tensor_cores_of(kernel, {.major = 9, .minor = 0});
+    for (const compiler::Kernel& kernel : step.executable(inputs).kernels().kernels) {
+      const auto use = cost::tensor_cores_of(kernel, {.major = 9, .minor = 0});
       if (!use || kernel.op == &attention_op || kernel.op == &attention_backward_op) continue;
       ++products;
       full += use->mark() == "fp8" ? 1 : 0;

@@ -72,20 +72,20 @@ TEST(CudaGemm, EpiloguesAreTheirCompositions) {
                w = to(random({n, k}, 8, DType::bf16), kGpu),
                bias = to(random({n}, 9, DType::bf16), kGpu), y = empty({m, n}, DType::bf16, kGpu),
                aux = empty({m, n}, DType::bf16, kGpu),
-               workspace = empty({kGemmWorkspaceBytes}, DType::u8, kGpu);
+               workspace = empty({kernels::kGemmWorkspaceBytes}, DType::u8, kGpu);
   const std::span<std::byte> scratch(workspace.storage().data(),
-                                     static_cast<size_t>(kGemmWorkspaceBytes));
-  Gemm gemm{.m = m,
-            .n = n,
-            .k = k,
-            .a = {x.storage().data(), DType::bf16, k, 1, 0},
-            .b = {w.storage().data(), DType::bf16, 1, k, 0},
-            .c = {y.storage().data(), DType::bf16, n, 1, 0}};
-  gemm.epilogue = GemmEpilogue::bias_gelu_aux;
+                                     static_cast<size_t>(kernels::kGemmWorkspaceBytes));
+  kernels::Gemm gemm{.m = m,
+                     .n = n,
+                     .k = k,
+                     .a = {x.storage().data(), DType::bf16, k, 1, 0},
+                     .b = {w.storage().data(), DType::bf16, 1, k, 0},
+                     .c = {y.storage().data(), DType::bf16, n, 1, 0}};
+  gemm.epilogue = kernels::GemmEpilogue::bias_gelu_aux;
   gemm.bias = bias.storage().data();
   gemm.bias_dtype = DType::bf16;
   gemm.aux = aux.storage().data();
-  run_gemm_cuda(gemm, cuda::stream(0), scratch);
+  kernels::run_gemm_cuda(gemm, cuda::stream(0), scratch);
   const auto wide = [](const Tensor& t) { return cast(to(t, Device::cpu()), DType::f32); };
   const Tensor before = matmul(wide(x), transpose(wide(w))) + wide(bias);
   EXPECT_LT(relative_error(aux, before), 5e-3);
@@ -94,9 +94,9 @@ TEST(CudaGemm, EpiloguesAreTheirCompositions) {
   // dgelu: (dy w2) * gelu'(aux), and the sums of its columns.
   const Tensor dy = to(random({m, k}, 10, DType::bf16), kGpu), sums = empty({n}, DType::bf16, kGpu);
   gemm.a.data = dy.storage().data();
-  gemm.epilogue = GemmEpilogue::dgelu_bias_grad;
+  gemm.epilogue = kernels::GemmEpilogue::dgelu_bias_grad;
   gemm.bias = sums.storage().data();
-  run_gemm_cuda(gemm, cuda::stream(0), scratch);
+  kernels::run_gemm_cuda(gemm, cuda::stream(0), scratch);
   const Tensor inputs[] = {wide(aux), matmul(wide(dy), transpose(wide(w)))};
   const Tensor expected = call_op(gelu_tanh_backward_op, inputs)[0];
   EXPECT_LT(relative_error(y, expected), 2e-2);
@@ -105,14 +105,14 @@ TEST(CudaGemm, EpiloguesAreTheirCompositions) {
   // dW = dY^T X with db beside it, added to what is there.
   const Tensor dy2 = to(random({m, n}, 11, DType::bf16), kGpu), dw = to(random({n, k}, 12), kGpu);
   const Tensor start = to(dw, Device::cpu());
-  Gemm weight{.m = n,
-              .n = k,
-              .k = m,
-              .a = {dy2.storage().data(), DType::bf16, 1, n, 0},
-              .b = {x.storage().data(), DType::bf16, k, 1, 0},
-              .c = {dw.storage().data(), DType::f32, k, 1, 0},
-              .accumulate = true};
-  run_gemm_cuda(weight, cuda::stream(0), scratch);
+  kernels::Gemm weight{.m = n,
+                       .n = k,
+                       .k = m,
+                       .a = {dy2.storage().data(), DType::bf16, 1, n, 0},
+                       .b = {x.storage().data(), DType::bf16, k, 1, 0},
+                       .c = {dw.storage().data(), DType::f32, k, 1, 0},
+                       .accumulate = true};
+  kernels::run_gemm_cuda(weight, cuda::stream(0), scratch);
   EXPECT_LT(relative_error(dw, start + matmul(transpose(wide(dy2)), wide(x))), 2e-3);
 }
 
@@ -121,12 +121,12 @@ TEST(CudaGemm, ChoicesComeBackAsTheyWereWritten) {
   const Tensor x = to(random({512, 512}, 13, DType::bf16), kGpu);
   const std::vector<float> first =
       to(cast(matmul(x, x), DType::f32), Device::cpu()).to_vector<float>();
-  const std::string lines = gemm_choices().text();
+  const std::string lines = kernels::gemm_choices().text();
   EXPECT_NE(lines.find("m512 n512 k512"), std::string::npos) << lines;
-  gemm_choices().pin(lines);
-  EXPECT_EQ(gemm_choices().text(), lines);
+  kernels::gemm_choices().pin(lines);
+  EXPECT_EQ(kernels::gemm_choices().text(), lines);
   EXPECT_EQ(to(cast(matmul(x, x), DType::f32), Device::cpu()).to_vector<float>(), first);
-  EXPECT_NE(gemm_choices().used_text().find("m512 n512 k512"), std::string::npos);
+  EXPECT_NE(kernels::gemm_choices().used_text().find("m512 n512 k512"), std::string::npos);
 }
 
 }  // namespace

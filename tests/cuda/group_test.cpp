@@ -34,10 +34,10 @@ void expect_same_bits(const Tensor& a, const Tensor& b, size_t which) {
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(x[i], y[i]) << "tensor " << which << " at " << i;
 }
 
-PipelineOptions options_of(std::string_view left_out) {
-  PipelineOptions options;
+compiler::PipelineOptions options_of(std::string_view left_out) {
+  compiler::PipelineOptions options;
   options.device = kGpu;
-  return without(options, left_out);
+  return compiler::without(options, left_out);
 }
 
 // One element, fewer than a pack, around the borders of warps, blocks and parts of a sum, and no multiple of
@@ -68,7 +68,7 @@ void expect_bits_of_one_by_one(const Options& rule) {
   Trained grouped, apart;
   Rule grouped_rule(grouped.parameters, rule), apart_rule(apart.parameters, rule);
   const auto step = [](Trained& trained, Optimizer& optimizer, std::string_view left_out) {
-    return compile(
+    return runtime::compile(
         [&trained, &optimizer](const Tensor& rate) {
           NoGrad update_only;
           std::vector<Tensor> grads;
@@ -119,7 +119,7 @@ void expect_like_the_cpu(const Options& options, double tolerance) {
       grads.push_back(to(values(shape, 400 + static_cast<uint32_t>(i)), device));
     }
     Rule rule(parameters, options);
-    auto step = compile([&](const Tensor& rate) {
+    auto step = runtime::compile([&](const Tensor& rate) {
       NoGrad update_only;
       std::vector<Tensor> scaled;
       for (const Tensor& g : grads) scaled.push_back(g * rate);
@@ -174,8 +174,8 @@ TEST(CudaGroup, SumsDoNotDependOnTheirNeighbours) {
         values(kShapes[i], static_cast<uint32_t>(2000 + i), i % 3 == 2 ? DType::bf16 : DType::f32),
         kGpu));
   const auto run_on = [](const std::vector<Tensor>& x, std::string_view left_out) {
-    CompiledFunction f([](std::span<const Tensor> given) { return norms_of(given); },
-                       options_of(left_out));
+    runtime::CompiledFunction f([](std::span<const Tensor> given) { return norms_of(given); },
+                                options_of(left_out));
     std::vector<std::vector<double>> results;
     for (int run = 0; run < 4; ++run) {
       std::vector<double> sums;
@@ -210,8 +210,8 @@ TEST(CudaGroup, SumsOfUnalignedViews) {
       norms.push_back(sum(square(slice(x, 0, {start, start + 33'333 + start}))));
     return norms;
   };
-  auto cpu = compile(f), one = compile(f, options_of("")),
-       other = compile(f, options_of("group_kernels"));
+  auto cpu = runtime::compile(f), one = runtime::compile(f, options_of("")),
+       other = runtime::compile(f, options_of("group_kernels"));
   const Tensors expected = cpu(base);
   for (int run = 0; run < 3; ++run) {
     const Tensors joined = one(there), apart = other(there);
@@ -230,8 +230,8 @@ TEST(CudaGroup, ReductionsOfAllKindsSideBySide) {
     return Tensors{sum(square(a), {0}), sqrt(mean(abs(a), {1})), sum(square(b), {1}),
                    max(b * 2.0),        sum(exp(c)) * 0.5,       min(abs(c), {0})};
   };
-  auto cpu = compile(f), one = compile(f, options_of("")),
-       other = compile(f, options_of("group_kernels"));
+  auto cpu = runtime::compile(f), one = runtime::compile(f, options_of("")),
+       other = runtime::compile(f, options_of("group_kernels"));
   const Tensors expected = cpu(x, y, z);
   const Tensor gx = to(x, kGpu), gy = to(y, kGpu), gz = to(z, kGpu);
   for (int run = 0; run < 3; ++run) {

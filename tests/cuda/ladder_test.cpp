@@ -30,7 +30,7 @@ double relative_error(const Tensor& got, const Tensor& expected) {
 }
 
 template <typename T>
-void expect_product(void (*kernel)(const ladder::GpuMatrices<T>&, cuda::Stream), DType dtype,
+void expect_product(void (*kernel)(const plan::ladder::GpuMatrices<T>&, cuda::Stream), DType dtype,
                     const char* name) {
   const Tensor a = cast(random(1), dtype), b = cast(random(2), dtype);
   const Tensor expected = matmul(cast(a, DType::f64), cast(b, DType::f64));
@@ -47,20 +47,21 @@ void expect_product(void (*kernel)(const ladder::GpuMatrices<T>&, cuda::Stream),
 
 TEST(CudaLadder, EveryRungComputesTheProduct) {
   BRRR_NEEDS_GPU();
-  expect_product<float>(ladder::gpu_naive, DType::f32, "naive");
-  expect_product<float>(ladder::gpu_shared, DType::f32, "shared memory");
-  expect_product<float>(ladder::gpu_registers, DType::f32, "registers");
-  expect_product<bf16>(ladder::gpu_tensor_cores, DType::bf16, "tensor cores");
-  expect_product<bf16>(ladder::gpu_staged, DType::bf16, "staged");
+  expect_product<float>(plan::ladder::gpu_naive, DType::f32, "naive");
+  expect_product<float>(plan::ladder::gpu_shared, DType::f32, "shared memory");
+  expect_product<float>(plan::ladder::gpu_registers, DType::f32, "registers");
+  expect_product<bf16>(plan::ladder::gpu_tensor_cores, DType::bf16, "tensor cores");
+  expect_product<bf16>(plan::ladder::gpu_staged, DType::bf16, "staged");
 }
 
 #endif
 
 TEST(CudaLadder, ThePeakIsARateOfThisGpu) {
   BRRR_NEEDS_GPU();
-  const GpuClimb climb = climb_gpu(1024);
+  const plan::GpuClimb climb = plan::climb_gpu(1024);
   EXPECT_FALSE(climb.name.empty());
-  for (const Rung& rung : climb.rungs) EXPECT_TRUE(rung.is_here()) << rung.name << rung.missing;
+  for (const plan::Rung& rung : climb.rungs)
+    EXPECT_TRUE(rung.is_here()) << rung.name << rung.missing;
   EXPECT_GE(climb.peak_flops_per_second, climb.rungs.front().flops_per_second);
 }
 

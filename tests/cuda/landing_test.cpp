@@ -32,10 +32,10 @@ Tensor values(const Shape& shape, uint32_t draw, DType dtype) {
   return to(cast(normal(shape, RandomKey{.seed = 5, .stream = 7, .draw = draw}), dtype), kGpu);
 }
 
-int copies_in(const KernelList& list) {
+int copies_in(const compiler::KernelList& list) {
   int count = 0;
-  for (const Kernel& kernel : list.kernels) {
-    for (const KernelPart& part : kernel.parts)
+  for (const compiler::Kernel& kernel : list.kernels) {
+    for (const compiler::KernelPart& part : kernel.parts)
       count += part.op == &copy_op || part.op == &concat_op ? 1 : 0;
   }
   return count;
@@ -61,7 +61,8 @@ TEST_P(CudaLanding, GivesTheBitsOfCopies) {
     const Tensor y = reshape(transpose(out, 1, 2), {c.batch, c.seq, width}) * factor;
     return Tensors{y, grad(sum(cast(y, DType::f32)), {input})[0] * 1.0};
   };
-  auto landed = compile(step), copied = compile(step, without({}, "land_results"));
+  auto landed = runtime::compile(step),
+       copied = runtime::compile(step, compiler::without({}, "land_results"));
   const Tensors expected = copied(x, weight);
   for (int run = 0; run < 3; ++run) {
     const Tensors got = landed(x, weight);

@@ -19,8 +19,8 @@ namespace brrr {
 // the head among them.
 inline const Gpt2Config kSmallGpt{.vocab = 64, .context = 32, .layers = 2, .heads = 2, .width = 64};
 
-inline std::vector<float> state_of(Executable& program, std::string_view name) {
-  for (const StateSlot& slot : program.graph().states) {
+inline std::vector<float> state_of(runtime::Executable& program, std::string_view name) {
+  for (const graph::StateSlot& slot : program.graph().states) {
     if (slot.name == name) return to(slot.tensor, Device::cpu()).to_vector<float>();
   }
   ADD_FAILURE() << "there is no state named " << name;
@@ -30,8 +30,8 @@ inline std::vector<float> state_of(Executable& program, std::string_view name) {
 // ---- the loss scale ----
 
 // 2^40 times any gradient is beyond f16; three good steps double the scale.
-inline PrecisionOptions overflowing_f16() {
-  return {.policy = Precision::f16_mixed,
+inline compiler::PrecisionOptions overflowing_f16() {
+  return {.policy = compiler::Precision::f16_mixed,
           .loss_scale = {.initial = 0x1p40, .growth_interval = 3, .largest = 0x1p40}};
 }
 
@@ -67,7 +67,7 @@ struct EightBitScales {
   std::vector<float> scales;  // one an operand
 };
 
-inline std::vector<EightBitScales> eight_bit_scales(Executable& program) {
+inline std::vector<EightBitScales> eight_bit_scales(runtime::Executable& program) {
   std::vector<EightBitScales> found{{"e4m3", 448, {}, {}}, {"e5m2", 57344, {}, {}}};
   for (EightBitScales& each : found) {
     const std::string name = join_text("fp8.", each.format);

@@ -30,33 +30,35 @@ constexpr int kSteps = 20;
 
 struct Mode {
   const char* name;
-  PrecisionOptions precision;
+  compiler::PrecisionOptions precision;
   double cut, all;  // how near one part the losses of several are, and how near the cpu
 };
 
 // Two roundings meet: sums in another order, and what is rounded the other way for it, by 4 bits of mantissa in e4m3,
 // 8 in bf16, 11 in f16.
-const Mode kModes[] = {
-    {"bf16", {.policy = Precision::bf16_mixed}, 0.01, 0.02},
-    {"f16", {.policy = Precision::f16_mixed}, 0.005, 0.01},
-    {"f16, attention in f32",
-     {.policy = Precision::f16_mixed, .overrides = {{"h.*.attn", Precision::f32}}},
-     0.005,
-     0.01},
-    {"f16, a fixed scale",
-     {.policy = Precision::f16_mixed, .loss_scale = {.kind = LossScaling::fixed, .initial = 1024}},
-     0.005,
-     0.01},
-    {"fp8", {.policy = Precision::fp8_mixed}, 0.05, 0.1},
-    {"fp8, the head in bf16",
-     {.policy = Precision::fp8_mixed, .overrides = {{"head", Precision::bf16_mixed}}},
-     0.05,
-     0.1}};
+const Mode kModes[] = {{"bf16", {.policy = compiler::Precision::bf16_mixed}, 0.01, 0.02},
+                       {"f16", {.policy = compiler::Precision::f16_mixed}, 0.005, 0.01},
+                       {"f16, attention in f32",
+                        {.policy = compiler::Precision::f16_mixed,
+                         .overrides = {{"h.*.attn", compiler::Precision::f32}}},
+                        0.005,
+                        0.01},
+                       {"f16, a fixed scale",
+                        {.policy = compiler::Precision::f16_mixed,
+                         .loss_scale = {.kind = compiler::LossScaling::fixed, .initial = 1024}},
+                        0.005,
+                        0.01},
+                       {"fp8", {.policy = compiler::Precision::fp8_mixed}, 0.05, 0.1},
+                       {"fp8, the head in bf16",
+                        {.policy = compiler::Precision::fp8_mixed,
+                         .overrides = {{"head", compiler::Precision::bf16_mixed}}},
+                        0.05,
+                        0.1}};
 
 // 8 rows of 32 tokens, in parts of 2 at least: multiples of 16, as 8-bit products ask.
 class Training {
  public:
-  Training(const PrecisionOptions& precision, Device device, int64_t parts)
+  Training(const compiler::PrecisionOptions& precision, Device device, int64_t parts)
       : device_scope_(device),
         model_(make_model(kSmallGpt, random_)),
         optimizer_(model_->named_parameters(), AdamWOptions{.weight_decay = 0.1}),
@@ -67,22 +69,22 @@ class Training {
     batch_.targets = to(squares.targets, device);
   }
 
-  StepResult step() { return step_.run(batch_, next_++); }
+  train::StepResult step() { return step_.run(batch_, next_++); }
   std::vector<double> losses(int steps) {
     std::vector<double> found;
     for (int i = 0; i < steps; ++i) found.push_back(step().loss);
     return found;
   }
-  Executable& program() { return step_.executable(batch_); }
+  runtime::Executable& program() { return step_.executable(batch_); }
   std::vector<float> state(std::string_view name) { return state_of(program(), name); }
   std::vector<float> contents() const {
     return values_of({model_->named_parameters(), optimizer_.states()});
   }
 
  private:
-  static TrainStepOptions options_of(const PrecisionOptions& precision, Device device,
-                                     int64_t parts) {
-    TrainStepOptions options{.accumulate = parts};
+  static train::TrainStepOptions options_of(const compiler::PrecisionOptions& precision,
+                                            Device device, int64_t parts) {
+    train::TrainStepOptions options{.accumulate = parts};
     options.pipeline.precision = precision;
     options.pipeline.device = device;
     return options;
@@ -93,7 +95,7 @@ class Training {
   std::unique_ptr<LanguageModel> model_;
   AdamW optimizer_;
   Schedule schedule_;
-  TrainStep step_;
+  train::TrainStep step_;
   Batch batch_;
   int64_t next_ = 0;
 };
@@ -144,7 +146,7 @@ TEST(CudaMicroBatches, AnOverflowHalvesTheScaleOnceAndChangesNothingElse) {
   Training training(overflowing_f16(), kGpu, 4);
   std::vector<bool> applied;
   double scale = expect_overflows_halve_the_scale(training, [&] {
-    const StepResult result = training.step();
+    const train::StepResult result = training.step();
     applied.push_back(result.applied);
     return result.loss;
   });
@@ -164,7 +166,7 @@ TEST(CudaMicroBatches, HistoriesOfEightBitsGoOnByStepsAndHoldTheLargestPart) {
   BRRR_NEEDS_GPU();
   constexpr int kRuns = 3;
   const auto scales_of = [](int64_t parts) {
-    Training training({.policy = Precision::fp8_mixed}, kGpu, parts);
+    Training training({.policy = compiler::Precision::fp8_mixed}, kGpu, parts);
     training.losses(kRuns);
     return eight_bit_scales(training.program());
   };
@@ -173,12 +175,12 @@ TEST(CudaMicroBatches, HistoriesOfEightBitsGoOnByStepsAndHoldTheLargestPart) {
 
 TEST(CudaMicroBatches, ProductsOfBodiesAreEightBits) {
   BRRR_NEEDS_GPU();
-  Training training({.policy = Precision::fp8_mixed}, kGpu, 4);
+  Training training({.policy = compiler::Precision::fp8_mixed}, kGpu, 4);
   int products = 0;
-  for (const Kernel& kernel : training.program().kernels().kernels) {
+  for (const compiler::Kernel& kernel : training.program().kernels().kernels) {
     if (!kernel.body) continue;
-    for (const Kernel& inner : kernel.body->list.kernels) {
-      const auto use = tensor_cores_of(inner, {.major = 9, .minor = 0});
+    for (const compiler::Kernel& inner : kernel.body->list.kernels) {
+      const auto use = cost::tensor_cores_of(inner, {.major = 9, .minor = 0});
       if (!use || inner.op == &attention_op || inner.op == &attention_backward_op) continue;
       ++products;
       EXPECT_EQ(use->mark(), "fp8") << inner.name;
@@ -192,7 +194,7 @@ TEST(CudaMicroBatches, OperandsOutsideAndInTwoBodiesShareTheStates) {
   BRRR_NEEDS_GPU();
   const DeviceScope scope(kGpu);
   const Tensor w = full({16, 16}, 2.0), v = full({16, 16}, 3.0), u = full({16, 16}, 5.0);
-  CompiledFunction f(
+  runtime::CompiledFunction f(
       [&](std::span<const Tensor> in) -> Tensors {
         const Tensor &x = in[0], &n = in[1];
         const Tensor before = matmul(x[0], w);
@@ -201,7 +203,7 @@ TEST(CudaMicroBatches, OperandsOutsideAndInTwoBodiesShareTheStates) {
         const Tensor second = repeat(n, {x}, [&](const Tensor& x_i) { return matmul(x_i, u); })[0];
         return {before, first, second, matmul(x[0] * 11.0, w)};
       },
-      {.precision = {.policy = Precision::fp8_mixed}, .device = kGpu});
+      {.precision = {.policy = compiler::Precision::fp8_mixed}, .device = kGpu});
   const std::vector<Tensor> inputs{ones({3, 16, 16}),
                                    full({}, 3.0, {.dtype = DType::i64, .device = kGpu})};
   const double expected[] = {32, 3 * 336, 3 * 80, 352};
@@ -212,7 +214,7 @@ TEST(CudaMicroBatches, OperandsOutsideAndInTwoBodiesShareTheStates) {
         ASSERT_NEAR(each, expected[i], 0.01 * expected[i]) << "run " << run << ", result " << i;
     }
   }
-  for (const StateSlot& state : f.executable(inputs).graph().states) {
+  for (const graph::StateSlot& state : f.executable(inputs).graph().states) {
     if (state.name != "fp8.e4m3.amax") continue;
     const std::vector<float> amax = to(state.tensor, Device::cpu()).to_vector<float>();
     std::vector<float> newest;

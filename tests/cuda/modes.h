@@ -14,8 +14,8 @@ namespace brrr {
 
 struct Mode {
   const char* name;
-  Precision policy;
-  MatmulPrecision products;
+  compiler::Precision policy;
+  compiler::MatmulPrecision products;
   double tolerance;
 };
 

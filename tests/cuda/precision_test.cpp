@@ -22,23 +22,25 @@ const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
 
 struct Mode {
   const char* name;
-  PrecisionOptions precision;
+  compiler::PrecisionOptions precision;
   DType parameters = DType::f32;
   double first, all;  // how near the cpu the loss of the first step is, and that of every step
 };
 
 // What differs is the order of sums, and what follows from a number that is rounded the other way: by 4 bits of
 // mantissa in e4m3, 8 in bf16, 11 in f16.
-const Mode kModes[] = {{"tf32", {.matmul = MatmulPrecision::tf32}, DType::f32, 1e-4, 0.005},
-                       {"bf16 mixed", {.policy = Precision::bf16_mixed}, DType::f32, 1e-3, 0.02},
-                       {"bf16 pure", {}, DType::bf16, 4e-3, 0.03},
-                       {"f16", {.policy = Precision::f16_mixed}, DType::f32, 2e-4, 0.01},
-                       {"f16 unscaled",
-                        {.policy = Precision::f16_mixed, .loss_scale = {.kind = LossScaling::none}},
-                        DType::f32,
-                        2e-4,
-                        0.01},
-                       {"fp8", {.policy = Precision::fp8_mixed}, DType::f32, 5e-3, 0.1}};
+const Mode kModes[] = {
+    {"tf32", {.matmul = compiler::MatmulPrecision::tf32}, DType::f32, 1e-4, 0.005},
+    {"bf16 mixed", {.policy = compiler::Precision::bf16_mixed}, DType::f32, 1e-3, 0.02},
+    {"bf16 pure", {}, DType::bf16, 4e-3, 0.03},
+    {"f16", {.policy = compiler::Precision::f16_mixed}, DType::f32, 2e-4, 0.01},
+    {"f16 unscaled",
+     {.policy = compiler::Precision::f16_mixed,
+      .loss_scale = {.kind = compiler::LossScaling::none}},
+     DType::f32,
+     2e-4,
+     0.01},
+    {"fp8", {.policy = compiler::Precision::fp8_mixed}, DType::f32, 5e-3, 0.1}};
 
 class Training {
  public:
@@ -67,7 +69,7 @@ class Training {
     for (int i = 0; i < steps; ++i) found.push_back(step());
     return found;
   }
-  Executable& program() { return function_.executable(inputs_); }
+  runtime::Executable& program() { return function_.executable(inputs_); }
   std::span<const Tensor> inputs() const { return inputs_; }
 
   std::vector<float> state(std::string_view name) { return state_of(program(), name); }
@@ -81,7 +83,7 @@ class Training {
   Random random_{3};
   Gpt2 model_;
   AdamW optimizer_;
-  CompiledFunction function_;
+  runtime::CompiledFunction function_;
   std::vector<Tensor> inputs_;
 };
 
@@ -125,7 +127,7 @@ TEST(CudaPrecision, AnOverflowChangesNothingButTheScale) {
 
 TEST(CudaPrecision, ScalesOfEightBitsFollowTheirOperands) {
   BRRR_NEEDS_GPU();
-  const Mode mode{"fp8", {.policy = Precision::fp8_mixed}, DType::f32, 0, 0};
+  const Mode mode{"fp8", {.policy = compiler::Precision::fp8_mixed}, DType::f32, 0, 0};
   constexpr int kRuns = 3;
   const auto scales_on = [&](Device device) {
     Training training(mode, device);
@@ -139,13 +141,15 @@ TEST(CudaPrecision, ScalesOfEightBitsFollowTheirOperands) {
 TEST(CudaPrecision, CountsRangeLossesThere) {
   BRRR_NEEDS_GPU();
   const Mode mode{"f16 unscaled",
-                  {.policy = Precision::f16_mixed, .loss_scale = {.kind = LossScaling::none}},
+                  {.policy = compiler::Precision::f16_mixed,
+                   .loss_scale = {.kind = compiler::LossScaling::none}},
                   DType::f32,
                   0,
                   0};
   Training training(mode, kGpu);
   const std::vector<float> before = training.contents();
-  const RangeLosses lost = count_range_losses(training.program().graph(), training.inputs());
+  const compiler::RangeLosses lost =
+      compiler::count_range_losses(training.program().graph(), training.inputs());
   EXPECT_GT(lost.forward.stored, 10'000);
   EXPECT_GT(lost.backward.stored, 10'000);
   EXPECT_GT(lost.backward.underflows, 0) << "f16 loses small gradients";

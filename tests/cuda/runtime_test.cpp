@@ -64,7 +64,8 @@ TEST(CudaRuntime, OutOfMemoryNamesTheHolders) {
 TEST(CudaRuntime, AProgramThatCannotFitIsRefusedByItsPlan) {
   BRRR_NEEDS_GPU();
   const Tensor column = ones({1 << 20, 16}, {.device = kGpu});
-  auto f = compile([](const Tensor& x) { return sum(softmax(matmul(x, transpose(x)), -1)); });
+  auto f =
+      runtime::compile([](const Tensor& x) { return sum(softmax(matmul(x, transpose(x)), -1)); });
   const std::string words = error_of([&] { f(column); });
   EXPECT_NE(words.find("out of memory by the plan: the program needs "), std::string::npos)
       << words;

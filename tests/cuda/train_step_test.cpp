@@ -20,18 +20,18 @@ void expect_nothing_behind_a_refused_update(Device device) {
       Gpt2Config{.vocab = 32, .context = 16, .layers = 1, .heads = 2, .width = 16}, random);
   AdamW optimizer(model->named_parameters(), AdamWOptions{});
   const Schedule schedule({.shape = ScheduleShape::constant, .rate = 1e-2, .steps = 10});
-  TrainStepOptions options{.halts = true};
+  train::TrainStepOptions options{.halts = true};
   options.pipeline.device = device;
-  TrainStep step(*model, optimizer, nullptr, schedule, options);
+  train::TrainStep step(*model, optimizer, nullptr, schedule, options);
   const SquareTokens squares({2, 16}, 31);
   const Batch batch{.inputs = squares.tokens, .targets = squares.targets};
   for (int64_t i = 0; i < 3; ++i)  // by launches, captured, replayed
     EXPECT_TRUE(step.run(batch, i).applied);
   const std::vector<float> parameters = values_of({model->named_parameters()}),
                            moments = values_of({optimizer.states()});
-  PendingResults bad = step.start(batch, 3, {.loss = 0}), behind = step.start(batch, 4),
-                 last = step.start(batch, 5);
-  const StepResult refused = step.finish(std::move(bad));
+  runtime::PendingResults bad = step.start(batch, 3, {.loss = 0}), behind = step.start(batch, 4),
+                          last = step.start(batch, 5);
+  const train::StepResult refused = step.finish(std::move(bad));
   EXPECT_FALSE(refused.applied);
   EXPECT_GT(refused.loss, 0) << "its loss is told";
   EXPECT_FALSE(step.finish(std::move(behind)).applied);

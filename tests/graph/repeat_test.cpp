@@ -26,12 +26,12 @@ Tensor count_of(int64_t n) { return from_values(std::vector<int64_t>{n}, {}); }
 
 // Traces body(x of [4, 3], count).
 template <typename Body>
-Graph trace(const Body& body) {
-  Tracer tracer;
+graph::Graph trace(const Body& body) {
+  graph::Tracer tracer;
   const Tensor x = tracer.add_input({.shape = {4, 3}, .dtype = DType::f32}, Device::cpu(), "x");
   const Tensor count = tracer.add_input({.shape = {}, .dtype = DType::i64}, Device::cpu(), "n");
-  Graph graph = tracer.finish(body(x, count));
-  verify(graph, "tracing");
+  graph::Graph graph = tracer.finish(body(x, count));
+  graph::verify(graph, "tracing");
   return graph;
 }
 
@@ -49,39 +49,39 @@ std::vector<Tensor> accumulate(const Tensor& w, const Tensor& x, const Tensor& c
 
 TEST(RepeatGraph, BodyCapturesAndSums) {
   const Tensor w = tensor({1, 2, 3}).require_grad();
-  const Graph graph = trace([&](const Tensor& x, const Tensor& count) -> Tensors {
+  const graph::Graph graph = trace([&](const Tensor& x, const Tensor& count) -> Tensors {
     const std::vector<Tensor> sums = accumulate(w, x, count);
-    Tracer::current()->name_state(w, "w");  // behind the body, as optimizers do
+    graph::Tracer::current()->name_state(w, "w");  // behind the body, as optimizers do
     return {sums[0], sums[1]};
   });
   ASSERT_EQ(graph.nodes.size(), 1U);
-  const Node& node = graph.nodes[0];
-  EXPECT_EQ(node.op, &repeat_op);
+  const graph::Node& node = graph.nodes[0];
+  EXPECT_EQ(node.op, &graph::repeat_op);
   EXPECT_EQ(node.body->inputs.size(), 3U);  // the index, the slice, w
   EXPECT_EQ(node.body->inputs[2].name, "w");
   EXPECT_EQ(node.body->states.size(), 2U);
   const auto phase_of = [&](size_t n) { return node.body->nodes[n].phase; };
-  EXPECT_EQ(phase_of(0), Phase::forward);
-  EXPECT_EQ(phase_of(node.body->nodes.size() - 3), Phase::backward);
-  EXPECT_EQ(phase_of(node.body->nodes.size() - 1), Phase::update);
+  EXPECT_EQ(phase_of(0), graph::Phase::forward);
+  EXPECT_EQ(phase_of(node.body->nodes.size() - 3), graph::Phase::backward);
+  EXPECT_EQ(phase_of(node.body->nodes.size() - 1), graph::Phase::update);
 }
 
 TEST(RepeatGraph, InterpretsLikeTheLoop) {
   const Tensor w = tensor({1, 2, 3}).require_grad();
-  const Graph graph = trace([&](const Tensor& x, const Tensor& count) -> Tensors {
+  const graph::Graph graph = trace([&](const Tensor& x, const Tensor& count) -> Tensors {
     const std::vector<Tensor> sums = accumulate(w, x, count);
     return {sums[0], sums[1]};
   });
   for (int64_t n : {1, 3, 4}) {
     const std::vector<Tensor> expected = accumulate(w, kRows, count_of(n));
-    const Interpreted result = interpret(graph, {{kRows, count_of(n)}});
+    const graph::Interpreted result = graph::interpret(graph, {{kRows, count_of(n)}});
     for (size_t i : {0U, 1U})
       EXPECT_EQ(result.outputs[i].to_vector<float>(), expected[i].to_vector<float>());
   }
-  EXPECT_EQ(interpret(graph, {{kRows, count_of(0)}}).outputs[0].to_vector<float>(),
+  EXPECT_EQ(graph::interpret(graph, {{kRows, count_of(0)}}).outputs[0].to_vector<float>(),
             (std::vector<float>{0, 0, 0}));
   EXPECT_NE(error_of([&] {
-              interpret(graph, {{kRows, count_of(5)}});
+              graph::interpret(graph, {{kRows, count_of(5)}});
             }).find("between 0 and the 4"),
             std::string::npos);
 }
@@ -95,12 +95,12 @@ TEST(RepeatGraph, WritesCarryOver) {
     corner.copy_from(corner + cast(index, DType::f32));
     return {sum(row) * corner};
   };
-  const Graph graph = trace([&](const Tensor& x, const Tensor& count) -> Tensors {
+  const graph::Graph graph = trace([&](const Tensor& x, const Tensor& count) -> Tensors {
     const std::vector<Tensor> sums = repeat(count, {x}, body);
     return {sums[0], largest * 1.0};
   });
-  EXPECT_EQ(repeat_node(graph.nodes[0].attrs).initial, 2);
-  const Interpreted result = interpret(graph, {{kRows, count_of(3)}});
+  EXPECT_EQ(graph::repeat_node(graph.nodes[0].attrs).initial, 2);
+  const graph::Interpreted result = graph::interpret(graph, {{kRows, count_of(3)}});
   const std::vector<Tensor> expected = repeat(count_of(3), {kRows}, body);  // writes for real
   EXPECT_EQ(result.outputs[0].item<float>(), expected[0].item<float>());
   EXPECT_EQ(result.outputs[1].to_vector<float>(), (std::vector<float>{7, 8, 9}));
@@ -116,25 +116,25 @@ TEST(RepeatGraph, BodiesInBodies) {
       return repeat(count, {x}, [&](const Tensor& other) { return sum(row * other * w); });
     });
   };
-  const Graph graph = trace(
+  const graph::Graph graph = trace(
       [&](const Tensor& x, const Tensor& count) -> Tensors { return {program(x, count)[0]}; });
-  EXPECT_EQ(interpret(graph, {{kRows, count_of(3)}}).outputs[0].item<float>(),
+  EXPECT_EQ(graph::interpret(graph, {{kRows, count_of(3)}}).outputs[0].item<float>(),
             program(kRows, count_of(3))[0].item<float>());
-  const std::string text = to_text(graph);
-  EXPECT_EQ(to_text(parse_graph(text)), text);
+  const std::string text = graph::to_text(graph);
+  EXPECT_EQ(graph::to_text(graph::parse_graph(text)), text);
 }
 
 TEST(RepeatGraph, CostIsThatOfAllIterations) {
-  const Graph graph = trace([&](const Tensor& x, const Tensor& count) -> Tensors {
+  const graph::Graph graph = trace([&](const Tensor& x, const Tensor& count) -> Tensors {
     return {repeat(count, {x}, [](const Tensor& row) { return exp(row); })[0]};
   });
-  const Cost once = cost_of(*graph.nodes[0].body);
-  EXPECT_EQ(cost_of(graph).flops, 4 * once.flops);
+  const Cost once = graph::cost_of(*graph.nodes[0].body);
+  EXPECT_EQ(graph::cost_of(graph).flops, 4 * once.flops);
   EXPECT_GT(once.flops, 0);
 }
 
 TEST(RepeatGraph, NarrowPartsAreSummedInF32) {
-  const Graph graph = trace([&](const Tensor& x, const Tensor& count) -> Tensors {
+  const graph::Graph graph = trace([&](const Tensor& x, const Tensor& count) -> Tensors {
     const std::vector<Tensor> sums = repeat(count, {x}, [](const Tensor& row) -> Tensors {
       return {cast(row, DType::bf16), cast(row, DType::f64), cast(row, DType::i32)};
     });
@@ -198,7 +198,7 @@ TEST(RepeatGraph, RefusesWhatALoopWouldNotMean) {
          }),
          "one i64");
   // A function may catch what its body throws: the trace goes on where the body began.
-  const Graph graph = trace([](const Tensor& x, const Tensor& count) -> Tensors {
+  const graph::Graph graph = trace([](const Tensor& x, const Tensor& count) -> Tensors {
     try {
       repeat(count, {x}, [](const Tensor& row) { return matmul(row, row < 1); });
     } catch (const Error&) {
@@ -211,16 +211,16 @@ TEST(RepeatGraph, RefusesWhatALoopWouldNotMean) {
 
 TEST(RepeatGraph, VerifyFindsPlantedFaults) {
   const Tensor w = tensor({1, 2, 3}).require_grad();
-  const Graph good = trace([&](const Tensor& x, const Tensor& count) -> Tensors {
+  const graph::Graph good = trace([&](const Tensor& x, const Tensor& count) -> Tensors {
     return {accumulate(w, x, count)[0]};
   });
   const auto fault = [&](const auto& plant) {
-    Graph bad = good;
-    auto body = std::make_shared<Graph>(*bad.nodes[0].body);
+    graph::Graph bad = good;
+    auto body = std::make_shared<graph::Graph>(*bad.nodes[0].body);
     bad.nodes[0].body = body;
     plant(bad.nodes[0], *body);
     try {
-      verify(bad, "planting");
+      graph::verify(bad, "planting");
     } catch (const InternalError& error) {
       return std::string(error.what());
     }
@@ -229,16 +229,17 @@ TEST(RepeatGraph, VerifyFindsPlantedFaults) {
   const auto expect = [](const std::string& message, const char* part) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
-  expect(fault([](Node& node, Graph&) { node.body = nullptr; }), "lost its body");
-  expect(fault([](Node&, Graph& body) { std::swap(body.nodes[0], body.nodes[1]); }),
+  expect(fault([](graph::Node& node, graph::Graph&) { node.body = nullptr; }), "lost its body");
+  expect(fault([](graph::Node&, graph::Graph& body) { std::swap(body.nodes[0], body.nodes[1]); }),
          "body of repeat");
-  expect(fault([](Node& node, Graph&) { std::swap(node.inputs[0], node.inputs[1]); }),
+  expect(fault([](graph::Node& node, graph::Graph&) { std::swap(node.inputs[0], node.inputs[1]); }),
          "its body takes");
-  expect(fault([](Node&, Graph& body) { body.outputs.emplace_back(0); }), "do not fit a body");
+  expect(fault([](graph::Node&, graph::Graph& body) { body.outputs.emplace_back(0); }),
+         "do not fit a body");
 }
 
 TEST(RepeatGraph, TextErrorsNameTheLine) {
-  const auto refused = [](const char* text) { return error_of([&] { parse_graph(text); }); };
+  const auto refused = [](const char* text) { return error_of([&] { graph::parse_graph(text); }); };
   const auto expect = [](const std::string& message, const char* part) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };

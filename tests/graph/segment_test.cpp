@@ -14,19 +14,19 @@ namespace {
 
 // The backward part of a segment lies in none.
 TEST(Segments, HoldTheForwardNodesOfTheirScope) {
-  Tracer tracer;
+  graph::Tracer tracer;
   const Tensor x = tracer.add_input({.shape = {2}, .dtype = DType::f32}, Device::cpu(), "x");
   x.require_grad();
   Tensor y = exp(x);
   {
-    const SegmentScope layer("h.0");
+    const graph::SegmentScope layer("h.0");
     y = sin(y);
-    const SegmentScope inner("h.0.mlp", true);
+    const graph::SegmentScope inner("h.0.mlp", true);
     y = cos(y);
   }
   const Tensor loss = sum(y);
-  const Graph graph = tracer.finish(grad(loss, {x}));
-  const std::string text = to_text(graph);
+  const graph::Graph graph = tracer.finish(grad(loss, {x}));
+  const std::string text = graph::to_text(graph);
   EXPECT_EQ(text.substr(0, text.find("backward")), R"(input %0: f32[2] "x"
 segment 0 "h.0"
 segment 1 "h.0.mlp" in 0 checkpoint
@@ -36,15 +36,15 @@ segment 1 "h.0.mlp" in 0 checkpoint
 %4: f32[] = sum %3 {axes=[0] keep_dims=false}
 )");
   EXPECT_EQ(text.substr(text.find("backward")).find('@'), std::string::npos);
-  EXPECT_EQ(to_text(parse_graph(text)), text);
+  EXPECT_EQ(graph::to_text(graph::parse_graph(text)), text);
 }
 
 TEST(Segments, TextThatNamesNoneIsRefused) {
   EXPECT_NE(error_of([] {
-              parse_graph("input %0: f32[2] \"x\"\n%1: f32[2] = exp %0 @3\n");
+              graph::parse_graph("input %0: f32[2] \"x\"\n%1: f32[2] = exp %0 @3\n");
             }).find("there is no segment 3"),
             std::string::npos);
-  EXPECT_NE(error_of([] { parse_graph("segment 4 \"h.4\"\n"); }).find("should be segment 0"),
+  EXPECT_NE(error_of([] { graph::parse_graph("segment 4 \"h.4\"\n"); }).find("should be segment 0"),
             std::string::npos);
 }
 

@@ -24,23 +24,23 @@ namespace brrr {
 namespace {
 
 template <typename Body>
-Graph trace(const Body& body) {
-  Tracer tracer;
-  Graph graph = tracer.finish(body(tracer));
-  verify(graph, "tracing");
+graph::Graph trace(const Body& body) {
+  graph::Tracer tracer;
+  graph::Graph graph = tracer.finish(body(tracer));
+  graph::verify(graph, "tracing");
   return graph;
 }
 
-Tensor given(Tracer& tracer, const Shape& shape, const char* name = "x") {
+Tensor given(graph::Tracer& tracer, const Shape& shape, const char* name = "x") {
   return tracer.add_input({.shape = shape, .dtype = DType::f32}, Device::cpu(), name);
 }
 
 TEST(Trace, RecordsInsteadOfRunning) {
-  const Graph graph = trace([](Tracer& tracer) -> Tensors {
+  const graph::Graph graph = trace([](graph::Tracer& tracer) -> Tensors {
     const Tensor x = given(tracer, {2, 3});
     return {sum(exp(x) * 2.0)};
   });
-  EXPECT_EQ(to_text(graph), R"(input %0: f32[2, 3] "x"
+  EXPECT_EQ(graph::to_text(graph), R"(input %0: f32[2, 3] "x"
 %1: f32[2, 3] = exp %0
 %2: f64[] weak = number {dtype=f64 device=cpu value=2.0}
 %3: f32[2, 3] = mul %1 %2
@@ -48,37 +48,37 @@ TEST(Trace, RecordsInsteadOfRunning) {
 return %4
 )");
   const Tensor x = tensor({{0, 0, 0}, {0, 0, 0}});
-  EXPECT_EQ(interpret(graph, {{x}}).outputs[0].item<float>(), 12);
+  EXPECT_EQ(graph::interpret(graph, {{x}}).outputs[0].item<float>(), 12);
 }
 
 TEST(Trace, ConcreteTensorsAreStates) {
   const Tensor w = tensor({1, 2, 3});
-  const Graph graph = trace([&](Tracer& tracer) -> Tensors {
+  const graph::Graph graph = trace([&](graph::Tracer& tracer) -> Tensors {
     tracer.name_state(w, "w");
     const Tensor x = given(tracer, {3});
     return {x * w, x + slice(w, 0, {0, 3})};
   });
-  EXPECT_EQ(to_text(graph), R"(input %0: f32[3] "x"
+  EXPECT_EQ(graph::to_text(graph), R"(input %0: f32[3] "x"
 state %1: f32[3] "w"
 %2: f32[3] = mul %0 %1
 %3: f32[3] = add %0 %1
 return %2 %3
 )");
   w.fill(5);  // not burnt in: the graph sees the tensor as it is when it runs
-  EXPECT_EQ(interpret(graph, {{ones({3})}}).outputs[0].to_vector<float>(),
+  EXPECT_EQ(graph::interpret(graph, {{ones({3})}}).outputs[0].to_vector<float>(),
             (std::vector<float>{5, 5, 5}));
 }
 
 // x[:, 0] += 1
 TEST(Trace, WriteThroughAView) {
   const Tensor x = tensor({{1, 2}, {3, 4}});
-  const Graph graph = trace([&](Tracer& tracer) -> Tensors {
+  const graph::Graph graph = trace([&](graph::Tracer& tracer) -> Tensors {
     tracer.name_state(x, "x");
     const Tensor column = select(x, 1, 0);
     column.copy_from(column + 1.0);
     return {sum(x)};
   });
-  EXPECT_EQ(to_text(graph), R"(state %0: f32[2, 2] "x"
+  EXPECT_EQ(graph::to_text(graph), R"(state %0: f32[2, 2] "x"
 %1: f32[2] = select %0 {axis=1 index=0}
 %2: f64[] weak = number {dtype=f64 device=cpu value=1.0}
 %3: f32[2] = add %1 %2
@@ -87,7 +87,7 @@ TEST(Trace, WriteThroughAView) {
 write "x" %4
 return %5
 )");
-  const Interpreted result = interpret(graph, {});
+  const graph::Interpreted result = graph::interpret(graph, {});
   EXPECT_EQ(result.outputs[0].item<float>(), 12);
   EXPECT_EQ(result.states[0].to_vector<float>(), (std::vector<float>{2, 2, 4, 4}));
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3, 4}));
@@ -96,21 +96,21 @@ return %5
 // Two handles of one storage are one state, and a view taken before a write shows what was written.
 TEST(Trace, ViewsFollowWrites) {
   const Tensor x = tensor({1, 2, 3, 4});
-  const Graph graph = trace([&](Tracer&) -> Tensors {
+  const graph::Graph graph = trace([&](graph::Tracer&) -> Tensors {
     const Tensor first = slice(x, 0, {0, 2});
     const Tensor before = first * 1.0;
     x.fill(7);
     return {before, first * 1.0};
   });
   ASSERT_EQ(graph.states.size(), 1U);
-  const Interpreted result = interpret(graph, {});
+  const graph::Interpreted result = graph::interpret(graph, {});
   EXPECT_EQ(result.outputs[0].to_vector<float>(), (std::vector<float>{1, 2}));
   EXPECT_EQ(result.outputs[1].to_vector<float>(), (std::vector<float>{7, 7}));
 }
 
 TEST(Trace, SwappedStates) {
   const Tensor a = tensor({1, 2}), b = tensor({3, 4});
-  const Graph graph = trace([&](Tracer& tracer) -> Tensors {
+  const graph::Graph graph = trace([&](graph::Tracer& tracer) -> Tensors {
     tracer.name_state(a, "a");
     tracer.name_state(b, "b");
     const Tensor old = clone(a);
@@ -118,14 +118,14 @@ TEST(Trace, SwappedStates) {
     b.copy_from(old);
     return {};
   });
-  const Interpreted result = interpret(graph, {});
+  const graph::Interpreted result = graph::interpret(graph, {});
   EXPECT_EQ(result.states[0].to_vector<float>(), (std::vector<float>{3, 4}));
   EXPECT_EQ(result.states[1].to_vector<float>(), (std::vector<float>{1, 2}));
 }
 
 TEST(Trace, ReturnedAliasOfState) {
   const Tensor a = tensor({1, 2});
-  const Graph graph = trace([&](Tracer&) -> Tensors {
+  const graph::Graph graph = trace([&](graph::Tracer&) -> Tensors {
     a.copy_from(a * 2.0);
     return {a};
   });
@@ -143,21 +143,21 @@ TEST(Trace, TiedEmbedding) {
     const Tensor loss = cross_entropy(matmul(x, transpose(table)), targets);
     return {loss, grad(loss, {table})[0]};
   };
-  const Graph graph = trace([&](Tracer& tracer) {
+  const graph::Graph graph = trace([&](graph::Tracer& tracer) {
     return loss_and_grad(tracer.add_input(ids.type(), Device::cpu(), "ids"));
   });
   const Tensors expected = loss_and_grad(ids);
-  const Interpreted result = interpret(graph, {{ids}});
+  const graph::Interpreted result = graph::interpret(graph, {{ids}});
   for (int i : {0, 1})
     EXPECT_EQ(result.outputs[static_cast<size_t>(i)].to_vector<float>(),
               expected[i].to_vector<float>());
-  EXPECT_EQ(graph.nodes.front().phase, Phase::forward);
-  EXPECT_EQ(graph.nodes.back().phase, Phase::backward);
+  EXPECT_EQ(graph.nodes.front().phase, graph::Phase::forward);
+  EXPECT_EQ(graph.nodes.back().phase, graph::Phase::backward);
 }
 
 TEST(Trace, RefusesToLookAtValues) {
   const auto message = error_of([] {
-    trace([](Tracer& tracer) -> Tensors {
+    trace([](graph::Tracer& tracer) -> Tensors {
       const Tensor x = given(tracer, {1});
       if (x.item<float>() > 0) return {x};
       return {neg(x)};
@@ -169,18 +169,18 @@ TEST(Trace, RefusesToLookAtValues) {
 
 TEST(Trace, RefusesWhatWouldSurprise) {
   Tensor leaked;
-  trace([&](Tracer& tracer) -> Tensors { return {leaked = exp(given(tracer, {2}))}; });
+  trace([&](graph::Tracer& tracer) -> Tensors { return {leaked = exp(given(tracer, {2}))}; });
   EXPECT_NE(error_of([&] { leaked + 1.0; }).find("trace that has ended"), std::string::npos);
   EXPECT_NE(error_of([&] {
-              trace([&](Tracer&) -> Tensors { return {leaked}; });
+              trace([&](graph::Tracer&) -> Tensors { return {leaked}; });
             }).find("trace that has ended"),
             std::string::npos);
   EXPECT_NE(error_of([] {
-              trace([](Tracer&) -> Tensors { return {normal({2})}; });
+              trace([](graph::Tracer&) -> Tensors { return {normal({2})}; });
             }).find("pass it as an input"),
             std::string::npos);
   EXPECT_NE(error_of([] {
-              trace([](Tracer& tracer) -> Tensors {
+              trace([](graph::Tracer& tracer) -> Tensors {
                 const Tensor x = given(tracer, {2});
                 x.fill(1);
                 return {x};
@@ -189,30 +189,30 @@ TEST(Trace, RefusesWhatWouldSurprise) {
             std::string::npos);
   const Tensor w = tensor({1, 2}).require_grad();
   EXPECT_NE(error_of([&] {
-              trace([&](Tracer&) -> Tensors {
+              trace([&](graph::Tracer&) -> Tensors {
                 sum(w).backward();
                 return {};
               });
             }).find("grad(loss, parameters)"),
             std::string::npos);
-  EXPECT_EQ(Tracer::current(), nullptr);
+  EXPECT_EQ(graph::Tracer::current(), nullptr);
 }
 
 TEST(GraphText, ReadsBackWhatItPrints) {
   const Tensor w = tensor({{1, 2}, {3, 4}});
-  const Graph graph = trace([&](Tracer& tracer) -> Tensors {
+  const graph::Graph graph = trace([&](graph::Tracer& tracer) -> Tensors {
     tracer.name_state(w, "a \"quoted\" \\ name");
     const Tensor x = given(tracer, {3, 2});
     const Tensor y = matmul(x, w) * 0.1 + cast(x, DType::f64);
     w.copy_from(w * 3);
     return {max(y, {0}), full({2}, 1e-300), cast(x, DType::u64) + (uint64_t{1} << 63)};
   });
-  const std::string text = to_text(graph);
-  EXPECT_EQ(to_text(parse_graph(text)), text);
+  const std::string text = graph::to_text(graph);
+  EXPECT_EQ(graph::to_text(graph::parse_graph(text)), text);
 }
 
 TEST(GraphText, ErrorsNameTheLine) {
-  const auto refused = [](const char* text) { return error_of([&] { parse_graph(text); }); };
+  const auto refused = [](const char* text) { return error_of([&] { graph::parse_graph(text); }); };
   EXPECT_NE(refused("input %0: f32[2] \"x\"\n%1: f32[2] = nonsense %0\nreturn %1\n").find("line 2"),
             std::string::npos);
   EXPECT_NE(refused("return %3\n").find("%3 is not made"), std::string::npos);
@@ -223,13 +223,13 @@ TEST(GraphText, ErrorsNameTheLine) {
 }
 
 TEST(Verify, FindsPlantedFaults) {
-  const Graph good =
-      parse_graph("input %0: f32[2] \"x\"\n%1: f32[2] = exp %0\n%2: f32[2] = neg %1\nreturn %2\n");
+  const graph::Graph good = graph::parse_graph(
+      "input %0: f32[2] \"x\"\n%1: f32[2] = exp %0\n%2: f32[2] = neg %1\nreturn %2\n");
   const auto fault = [&](const auto& plant) {
-    Graph bad = good;
+    graph::Graph bad = good;
     plant(bad);
     try {
-      verify(bad, "planting");
+      graph::verify(bad, "planting");
     } catch (const InternalError& error) {
       return std::string(error.what());
     }
@@ -238,12 +238,13 @@ TEST(Verify, FindsPlantedFaults) {
   const auto expect = [](const std::string& message, const char* part) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
-  expect(fault([](Graph& g) { std::swap(g.nodes[0], g.nodes[1]); }), "before it is made");
-  expect(fault([](Graph& g) { g.values[2].type.shape = {3}; }), "makes f32[2]");
-  expect(fault([](Graph& g) { g.nodes[1].outputs[0] = ValueId(1); }), "exists already");
-  expect(fault([](Graph& g) { g.outputs.push_back(ValueId(9)); }), "the outputs");
-  expect(fault([](Graph& g) { g.add_value({}); }), "nobody makes");
-  expect(fault([](Graph& g) { g.values[2].node = NodeId(0); }), "does not know");
+  expect(fault([](graph::Graph& g) { std::swap(g.nodes[0], g.nodes[1]); }), "before it is made");
+  expect(fault([](graph::Graph& g) { g.values[2].type.shape = {3}; }), "makes f32[2]");
+  expect(fault([](graph::Graph& g) { g.nodes[1].outputs[0] = graph::ValueId(1); }),
+         "exists already");
+  expect(fault([](graph::Graph& g) { g.outputs.push_back(graph::ValueId(9)); }), "the outputs");
+  expect(fault([](graph::Graph& g) { g.add_value({}); }), "nobody makes");
+  expect(fault([](graph::Graph& g) { g.values[2].node = graph::NodeId(0); }), "does not know");
 }
 
 }  // namespace

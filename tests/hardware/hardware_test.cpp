@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 double promised(std::string_view device, DType dtype) {
-  return promised_rate(device, dtype).dense.value();
+  return hardware::promised_rate(device, dtype).dense.value();
 }
 
 TEST(Hardware, HoldsThePromisesOfTheLecture) {
@@ -30,20 +30,20 @@ TEST(Hardware, HoldsThePromisesOfTheLecture) {
 
 TEST(Hardware, AnH200IsAnH100WithMoreMemory) {
   EXPECT_EQ(promised("H200", DType::bf16), promised("H100", DType::bf16));
-  EXPECT_EQ(device_memory("H200").size, 141_GB);
-  EXPECT_EQ(device_memory("H200").bandwidth, BytesPerSecond(4.8e12));
-  EXPECT_EQ(device_memory("H100").size, 80_GB);
+  EXPECT_EQ(hardware::device_memory("H200").size, 141_GB);
+  EXPECT_EQ(hardware::device_memory("H200").bandwidth, BytesPerSecond(4.8e12));
+  EXPECT_EQ(hardware::device_memory("H100").size, 80_GB);
 }
 
 TEST(Hardware, EveryNumberSaysWhereItComesFrom) {
-  for (const GpuSpec& gpu : known_gpus()) {
+  for (const hardware::GpuSpec& gpu : hardware::known_gpus()) {
     EXPECT_FALSE(gpu.memory_source.empty()) << gpu.name;
-    std::set<Arithmetic> seen;
-    for (const PeakRate& peak : gpu.peaks) {
+    std::set<hardware::Arithmetic> seen;
+    for (const hardware::PeakRate& peak : gpu.peaks) {
       EXPECT_FALSE(peak.source.empty()) << gpu.name;
       EXPECT_FALSE(peak.accumulate.empty()) << gpu.name;
       EXPECT_TRUE(seen.insert(peak.arithmetic).second)
-          << gpu.name << " " << to_text(peak.arithmetic);
+          << gpu.name << " " << hardware::to_text(peak.arithmetic);
     }
   }
 }
@@ -55,13 +55,13 @@ TEST(Hardware, StableNamesAreThere) {
         "b200",      "gb200",     "rtx3090",  "rtx4090", "rtx5090",  "mi250x",       "mi300x",
         "tpu-v4",    "tpu-v5e",   "tpu-v5p",  "tpu-v6e", "m1",       "m1-max",       "m2-ultra",
         "m3-max",    "m4-max",    "m3-ultra"})
-    EXPECT_NO_THROW(find_gpu(name)) << name;
+    EXPECT_NO_THROW(hardware::find_gpu(name)) << name;
 }
 
 // What a compiler asks of its target. The B100's SM count and L2 cache are not published.
 TEST(Hardware, NvidiaDevicesHaveWhatACompilerTargetNeeds) {
   int checked = 0;
-  for (const GpuSpec& gpu : known_gpus()) {
+  for (const hardware::GpuSpec& gpu : hardware::known_gpus()) {
     if (!gpu.title.starts_with("NVIDIA")) continue;
     ++checked;
     EXPECT_TRUE(gpu.compute_capability) << gpu.name;
@@ -73,31 +73,32 @@ TEST(Hardware, NvidiaDevicesHaveWhatACompilerTargetNeeds) {
     EXPECT_GE(gpu.l2, Bytes(4 << 20)) << gpu.name;
   }
   EXPECT_GE(checked, 20);
-  const GpuSpec& h200 = find_gpu("h200");
+  const hardware::GpuSpec& h200 = hardware::find_gpu("h200");
   EXPECT_EQ(h200.multiprocessors, 132);
   EXPECT_EQ(h200.compute_capability->major, 9);
   EXPECT_EQ(h200.compute_capability->minor, 0);
   EXPECT_EQ(h200.shared_per_multiprocessor, Bytes(228 << 10));
   EXPECT_EQ(h200.shared_per_block, Bytes(227 << 10));
-  EXPECT_EQ(find_gpu("h100-pcie").multiprocessors, 114);
-  EXPECT_EQ(find_gpu("rtx4090").multiprocessors, 128);
-  EXPECT_EQ(find_gpu("b200").multiprocessors, 148);
+  EXPECT_EQ(hardware::find_gpu("h100-pcie").multiprocessors, 114);
+  EXPECT_EQ(hardware::find_gpu("rtx4090").multiprocessors, 128);
+  EXPECT_EQ(hardware::find_gpu("b200").multiprocessors, 148);
 }
 
 TEST(Hardware, TheTableIsInTheOrderOfItsFile) {
-  EXPECT_EQ(known_gpus().front().name, "v100-sxm2");
-  EXPECT_EQ(known_gpus()[11].name, "h100-96");  // after h100-sxm, which is not the order of names
+  EXPECT_EQ(hardware::known_gpus().front().name, "v100-sxm2");
+  EXPECT_EQ(hardware::known_gpus()[11].name,
+            "h100-96");  // after h100-sxm, which is not the order of names
 }
 
 TEST(Hardware, TheTableAgreesWithClockTimesUnits) {
   int checked = 0;
-  for (const GpuSpec& gpu : known_gpus()) {
-    EXPECT_NO_THROW(require_consistent(gpu)) << gpu.name;
+  for (const hardware::GpuSpec& gpu : hardware::known_gpus()) {
+    EXPECT_NO_THROW(hardware::require_consistent(gpu)) << gpu.name;
     checked += gpu.clock ? 1 : 0;
   }
   EXPECT_GE(checked, 20);
-  EXPECT_NEAR(find_gpu("h100").clock->rate().value(), 989.4e12, 0.1e12);
-  EXPECT_NEAR(find_gpu("a100").clock->rate().value(), 311.9e12, 0.1e12);
+  EXPECT_NEAR(hardware::find_gpu("h100").clock->rate().value(), 989.4e12, 0.1e12);
+  EXPECT_NEAR(hardware::find_gpu("a100").clock->rate().value(), 311.9e12, 0.1e12);
 }
 
 TEST(Hardware, RidgesAreThoseOfTheNotes) {
@@ -106,7 +107,7 @@ TEST(Hardware, RidgesAreThoseOfTheNotes) {
       {"h100-pcie", 378}, {"b200", 281},   {"gb200", 313},  {"rtx4090", 164},
       {"mi300x", 247},    {"tpu-v4", 229}, {"tpu-v5p", 166}};
   for (const auto& [name, ridge] : known)
-    EXPECT_NEAR(ridge_flops_per_byte(name, DType::bf16), ridge, 1) << name;
+    EXPECT_NEAR(hardware::ridge_flops_per_byte(name, DType::bf16), ridge, 1) << name;
 }
 
 constexpr const char* kCard = R"([gpu.my-card]
@@ -122,17 +123,17 @@ fma_per_cycle = 128
 )";
 
 TEST(HardwareToml, AUserAddsADevice) {
-  add_gpus_from_toml(kCard, "cards.toml");
-  const GpuSpec& card = find_gpu("my-card");
-  EXPECT_DOUBLE_EQ(card.peak(Arithmetic::bf16).dense.value(), 200e12);
+  hardware::add_gpus_from_toml(kCard, "cards.toml");
+  const hardware::GpuSpec& card = hardware::find_gpu("my-card");
+  EXPECT_DOUBLE_EQ(card.peak(hardware::Arithmetic::bf16).dense.value(), 200e12);
   EXPECT_EQ(card.memory, 48_GB);
-  EXPECT_THAT([] { add_gpus_from_toml(kCard, "cards.toml"); },
+  EXPECT_THAT([] { hardware::add_gpus_from_toml(kCard, "cards.toml"); },
               ThrowsMessage<Error>(HasSubstr("is taken")));
 }
 
 // The form of the built-in table: each number with its own source, and what a compiler asks.
 TEST(HardwareToml, EveryNumberMayHaveASourceOfItsOwn) {
-  add_gpus_from_toml(R"([gpu.my-chip]
+  hardware::add_gpus_from_toml(R"([gpu.my-chip]
 title = "A chip"
 aliases = ["my-other-name"]
 driver_names = ["Chip 5000"]
@@ -145,13 +146,13 @@ compute_capability = "12.1"
 shared_kib_per_sm = 100
 shared_kib_per_block = 99
 )",
-                     "chips.toml");
-  const GpuSpec& chip = find_gpu("my-other-name");
+                               "chips.toml");
+  const hardware::GpuSpec& chip = hardware::find_gpu("my-other-name");
   EXPECT_EQ(chip.title, "A chip");
-  EXPECT_EQ(device_from_driver_name("Chip 5000"), "my-chip");
-  const PeakRate& peak = chip.peak(Arithmetic::bf16);
+  EXPECT_EQ(hardware::device_from_driver_name("Chip 5000"), "my-chip");
+  const hardware::PeakRate& peak = chip.peak(hardware::Arithmetic::bf16);
   EXPECT_EQ(peak.dense, FlopsPerSecond(100e12));  // `dense` is halved already
-  EXPECT_EQ(peak.headline, Headline::sparse_halved);
+  EXPECT_EQ(peak.headline, hardware::Headline::sparse_halved);
   EXPECT_EQ(peak.source, "half of a leaflet's 200");
   EXPECT_EQ(chip.memory_source, "a letter");
   EXPECT_EQ(chip.link.name, "rope");
@@ -164,16 +165,17 @@ TEST(HardwareToml, SparsePeaksGivenAsDenseAreRefused) {
   std::string text = kCard;
   text.replace(text.find("= 200"), 5, "= 400");
   text.replace(text.find("my-card"), 7, "my-next");
-  EXPECT_THAT([&] { add_gpus_from_toml(text, "cards.toml"); },
+  EXPECT_THAT([&] { hardware::add_gpus_from_toml(text, "cards.toml"); },
               ThrowsMessage<Error>(AllOf(HasSubstr("sparsity"), HasSubstr("half of it"))));
   text.replace(text.find("\"dense\""), 7, "\"sparse\"");
-  add_gpus_from_toml(text, "cards.toml");
-  EXPECT_DOUBLE_EQ(find_gpu("my-next").peak(Arithmetic::bf16).dense.value(), 200e12);
+  hardware::add_gpus_from_toml(text, "cards.toml");
+  EXPECT_DOUBLE_EQ(hardware::find_gpu("my-next").peak(hardware::Arithmetic::bf16).dense.value(),
+                   200e12);
 }
 
 TEST(HardwareToml, SaysWhatIsMissingOrWrong) {
   const auto refuse = [](const std::string& text) {
-    return [text] { add_gpus_from_toml(text, "x.toml"); };
+    return [text] { hardware::add_gpus_from_toml(text, "x.toml"); };
   };
   EXPECT_THAT(refuse("[gpu.a]\nbf16_tflops = 1\n"),
               ThrowsMessage<Error>(HasSubstr("needs source")));
@@ -206,47 +208,48 @@ TEST(Hardware, SparseHeadlinesAreHalved) {
 }
 
 TEST(Hardware, RefusesUnknownDevicesAndDtypesWithWhatIsKnown) {
-  EXPECT_THAT([] { promised_rate("H1000", DType::bf16); },
+  EXPECT_THAT([] { hardware::promised_rate("H1000", DType::bf16); },
               ThrowsMessage<Error>(
                   AllOf(HasSubstr("\"H1000\""), HasSubstr("near are"), HasSubstr("h100-sxm"))));
-  EXPECT_THAT([] { promised_rate("A100", DType::f8e4m3); },
+  EXPECT_THAT([] { hardware::promised_rate("A100", DType::f8e4m3); },
               ThrowsMessage<Error>(
                   AllOf(HasSubstr("fp8"), HasSubstr("a100-80"), HasSubstr("bf16 312 TFLOP/s"))));
-  EXPECT_THAT([] { promised_rate("", DType::f32); }, ThrowsMessage<Error>(HasSubstr("h200")));
-  EXPECT_THAT([] { device_memory("TPU"); }, ThrowsMessage<Error>(HasSubstr("\"TPU\"")));
+  EXPECT_THAT([] { hardware::promised_rate("", DType::f32); },
+              ThrowsMessage<Error>(HasSubstr("h200")));
+  EXPECT_THAT([] { hardware::device_memory("TPU"); }, ThrowsMessage<Error>(HasSubstr("\"TPU\"")));
 }
 
 TEST(Hardware, KnowsWhatDriversReportAndGuessesNothing) {
-  EXPECT_EQ(device_from_driver_name("NVIDIA H100 80GB HBM3"), "h100-sxm");
-  EXPECT_EQ(device_from_driver_name("NVIDIA H100 PCIe"), "h100-pcie")
+  EXPECT_EQ(hardware::device_from_driver_name("NVIDIA H100 80GB HBM3"), "h100-sxm");
+  EXPECT_EQ(hardware::device_from_driver_name("NVIDIA H100 PCIe"), "h100-pcie")
       << "a third slower than the SXM board";
-  EXPECT_EQ(device_from_driver_name("NVIDIA A100-SXM4-40GB"), "a100-40");
-  EXPECT_EQ(device_from_driver_name("NVIDIA H200"), "h200");
+  EXPECT_EQ(hardware::device_from_driver_name("NVIDIA A100-SXM4-40GB"), "a100-40");
+  EXPECT_EQ(hardware::device_from_driver_name("NVIDIA H200"), "h200");
   EXPECT_THAT(
-      [] { device_from_driver_name("NVIDIA H100 SuperDuper"); },
+      [] { hardware::device_from_driver_name("NVIDIA H100 SuperDuper"); },
       ThrowsMessage<Error>(AllOf(HasSubstr("NVIDIA H100 SuperDuper"), HasSubstr("measure"))));
 }
 
 TEST(Hardware, RidgeIsArithmeticOverBandwidth) {
-  EXPECT_NEAR(ridge_flops_per_byte("H100", DType::bf16), 295, 1);
-  EXPECT_NEAR(ridge_flops_per_byte("H200", DType::bf16), 206, 1);
-  EXPECT_NEAR(ridge_flops_per_byte("A100", DType::bf16), 153, 1);
+  EXPECT_NEAR(hardware::ridge_flops_per_byte("H100", DType::bf16), 295, 1);
+  EXPECT_NEAR(hardware::ridge_flops_per_byte("H200", DType::bf16), 206, 1);
+  EXPECT_NEAR(hardware::ridge_flops_per_byte("A100", DType::bf16), 153, 1);
 }
 
 TEST(Mfu, IsActualOverPromised) {
-  EXPECT_DOUBLE_EQ(mfu(FlopsPerSecond(5e14), FlopsPerSecond(1e15)), 0.5);
-  EXPECT_EQ(mfu(FlopsPerSecond(0), FlopsPerSecond(1)), 0);
-  EXPECT_GT(mfu(FlopsPerSecond(2), FlopsPerSecond(1)), 1)
+  EXPECT_DOUBLE_EQ(hardware::mfu(FlopsPerSecond(5e14), FlopsPerSecond(1e15)), 0.5);
+  EXPECT_EQ(hardware::mfu(FlopsPerSecond(0), FlopsPerSecond(1)), 0);
+  EXPECT_GT(hardware::mfu(FlopsPerSecond(2), FlopsPerSecond(1)), 1)
       << "a wrong count must be seen, not clamped";
 }
 
 TEST(Mfu, RefusesPromisesThatCannotBe) {
-  EXPECT_THROW(mfu(FlopsPerSecond(1), FlopsPerSecond(0)), Error);
-  EXPECT_THROW(mfu(FlopsPerSecond(-1), FlopsPerSecond(1)), Error);
-  EXPECT_THROW(ideal_time(Flops(1), FlopsPerSecond(0)), Error);
-  EXPECT_THROW(run_time(Flops(1), {.promised = FlopsPerSecond(1), .devices = 0}), Error);
-  EXPECT_THROW(run_time(Flops(1), {.promised = FlopsPerSecond(1), .mfu = 0}), Error);
-  EXPECT_THROW(run_time(Flops(1), {.promised = FlopsPerSecond(1), .mfu = 1.5}), Error);
+  EXPECT_THROW(hardware::mfu(FlopsPerSecond(1), FlopsPerSecond(0)), Error);
+  EXPECT_THROW(hardware::mfu(FlopsPerSecond(-1), FlopsPerSecond(1)), Error);
+  EXPECT_THROW(hardware::ideal_time(Flops(1), FlopsPerSecond(0)), Error);
+  EXPECT_THROW(hardware::run_time(Flops(1), {.promised = FlopsPerSecond(1), .devices = 0}), Error);
+  EXPECT_THROW(hardware::run_time(Flops(1), {.promised = FlopsPerSecond(1), .mfu = 0}), Error);
+  EXPECT_THROW(hardware::run_time(Flops(1), {.promised = FlopsPerSecond(1), .mfu = 1.5}), Error);
 }
 
 }  // namespace

@@ -20,18 +20,19 @@ constexpr Sizes kCpu{1024, 256, 64}, kGpu{16384, 32768, 8192};
 // ---- motivating questions ---------------------------------------------------------------------
 
 TEST(Lecture, Training70BOn15TTokensTakes144Days) {
-  const Flops work = training_flops(70e9, 15e12);
+  const Flops work = hardware::training_flops(70e9, 15e12);
   EXPECT_DOUBLE_EQ(work.value(), 6.3e24);
-  const Cluster cluster{
-      .promised = promised_rate("H100", DType::bf16).dense, .devices = 1024, .mfu = 0.5};
-  const double days = run_time(work, cluster) / kDay;
+  const hardware::Cluster cluster{
+      .promised = hardware::promised_rate("H100", DType::bf16).dense, .devices = 1024, .mfu = 0.5};
+  const double days = hardware::run_time(work, cluster) / kDay;
   EXPECT_NEAR(work.value() / days, 4.37723136e22, 1e13);
   EXPECT_NEAR(days, 143.927, 5e-4);
 }
 
 TEST(Lecture, EightH100sHold40BParametersUnderNaiveAdamW) {
   constexpr int64_t kBytesPerParameter = 4 + 4 + (4 + 4);  // parameter, gradient, two moments
-  EXPECT_EQ((device_memory("H100").size * 8).value() / kBytesPerParameter, 40'000'000'000);
+  EXPECT_EQ((hardware::device_memory("H100").size * 8).value() / kBytesPerParameter,
+            40'000'000'000);
 }
 
 // ---- tensors and their bytes ------------------------------------------------------------------
@@ -75,14 +76,17 @@ TEST(Lecture, ALinearModelTakesTwoBDK) {
 
 TEST(Lecture, IdealTimesOfTheLargeLinearModelOnAnH100) {
   const Flops work(linear_flops(kGpu, DType::bf16, Device::null()));
-  EXPECT_NEAR(ideal_time(work, promised_rate("H100", DType::bf16).dense).value(), 8.889e-3, 5e-7);
-  EXPECT_NEAR(ideal_time(work, promised_rate("H100", DType::f32).dense).value(), 130.3e-3, 5e-5);
+  EXPECT_NEAR(
+      hardware::ideal_time(work, hardware::promised_rate("H100", DType::bf16).dense).value(),
+      8.889e-3, 5e-7);
+  EXPECT_NEAR(hardware::ideal_time(work, hardware::promised_rate("H100", DType::f32).dense).value(),
+              130.3e-3, 5e-5);
 }
 
 TEST(Lecture, MfuOfARunAtTwiceTheIdealTimeIsOneHalf) {
   const Flops work(linear_flops(kGpu, DType::bf16, Device::null()));
-  const FlopsPerSecond promised = promised_rate("H100", DType::bf16).dense;
-  EXPECT_DOUBLE_EQ(mfu(work / (ideal_time(work, promised) * 2), promised), 0.5);
+  const FlopsPerSecond promised = hardware::promised_rate("H100", DType::bf16).dense;
+  EXPECT_DOUBLE_EQ(hardware::mfu(work / (hardware::ideal_time(work, promised) * 2), promised), 0.5);
 }
 
 TEST(Lecture, ElementwiseOpsTakeOneFlopAnElement) {
@@ -93,7 +97,7 @@ TEST(Lecture, ElementwiseOpsTakeOneFlopAnElement) {
 }
 
 TEST(Lecture, EightH100sForOneAndTwoWeeks) {
-  const FlopsPerSecond eight = promised_rate("H100", DType::bf16).dense * 8;
+  const FlopsPerSecond eight = hardware::promised_rate("H100", DType::bf16).dense * 8;
   EXPECT_NEAR((eight * (kDay * 7)).value(), 4.7876e21, 5e16);
   EXPECT_NEAR((eight * (kDay * 14)).value(), 9.5752e21, 1e17);
 }

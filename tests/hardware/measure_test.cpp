@@ -23,13 +23,13 @@ void sleep_ms(int time) { std::this_thread::sleep_for(std::chrono::milliseconds(
 
 TEST(TimeMedian, WarmsUpOnceAndCallsEachTrial) {
   int calls = 0;
-  time_median([&] { ++calls; }, 4);
+  hardware::time_median([&] { ++calls; }, 4);
   EXPECT_EQ(calls, 5);
 }
 
 TEST(TimeMedian, IsNotMovedByOneSlowCallOrByTheWarmUp) {
   int calls = 0;
-  const Seconds time = time_median(
+  const Seconds time = hardware::time_median(
       [&] {
         ++calls;
         sleep_ms(calls == 1 || calls == 3 ? 200 : 1);
@@ -40,11 +40,13 @@ TEST(TimeMedian, IsNotMovedByOneSlowCallOrByTheWarmUp) {
 }
 
 TEST(TimeMedian, NeedsATrial) {
-  EXPECT_THAT([] { time_median([] {}, 0); }, ThrowsMessage<Error>(HasSubstr("at least one trial")));
+  EXPECT_THAT([] { hardware::time_median([] {}, 0); },
+              ThrowsMessage<Error>(HasSubstr("at least one trial")));
 }
 
 TEST(MeasurePeak, IsAPlausibleSpeedAndF32IsNotSlowerThanF64) {
-  const FlopsPerSecond single = measure_peak(DType::f32), twice = measure_peak(DType::f64);
+  const FlopsPerSecond single = hardware::measure_peak(DType::f32),
+                       twice = hardware::measure_peak(DType::f64);
   EXPECT_GT(single, FlopsPerSecond(1e7))
       << "slower than any machine of this century, even sanitized";
   EXPECT_LT(single, FlopsPerSecond(1e15)) << "the loop was optimised away";
@@ -52,31 +54,33 @@ TEST(MeasurePeak, IsAPlausibleSpeedAndF32IsNotSlowerThanF64) {
 }
 
 TEST(MeasurePeak, RefusesWhatTheCpuDoesNotComputeIn) {
-  EXPECT_THAT([] { measure_peak(DType::bf16); }, ThrowsMessage<Error>(HasSubstr("bf16")));
+  EXPECT_THAT([] { hardware::measure_peak(DType::bf16); }, ThrowsMessage<Error>(HasSubstr("bf16")));
 }
 
 TEST(MeasureCpu, ChainsComputeWhatTheySay) {
   // After one step x -> x / 2 + 1; after many all are 2, of which there are flops / 2.
-  EXPECT_FLOAT_EQ(run_f32_chains(1000), static_cast<float>(f32_chain_flops_per_step()));
-  EXPECT_DOUBLE_EQ(run_f64_chains(1000), static_cast<double>(f64_chain_flops_per_step()));
+  EXPECT_FLOAT_EQ(hardware::run_f32_chains(1000),
+                  static_cast<float>(hardware::f32_chain_flops_per_step()));
+  EXPECT_DOUBLE_EQ(hardware::run_f64_chains(1000),
+                   static_cast<double>(hardware::f64_chain_flops_per_step()));
 }
 
 TEST(MeasureCpu, SumsCopiesAndFillsEveryElement) {
   const Tensor x = empty({256}), y = empty({256});
   for (int64_t i = 0; i < 256; ++i) x.data<float>()[i] = static_cast<float>(i);
-  EXPECT_EQ(sum_floats(x.data<float>(), 256), 255 * 256 / 2);
-  for (Stores stores : {Stores::ordinary, Stores::streaming}) {
+  EXPECT_EQ(hardware::sum_floats(x.data<float>(), 256), 255 * 256 / 2);
+  for (hardware::Stores stores : {hardware::Stores::ordinary, hardware::Stores::streaming}) {
     y.fill(-1);
-    copy_floats(y.data<float>(), x.data<float>(), 256, stores);
+    hardware::copy_floats(y.data<float>(), x.data<float>(), 256, stores);
     EXPECT_EQ(y.to_vector<float>(), x.to_vector<float>());
-    fill_floats(y.data<float>(), 7, 256, stores);
+    hardware::fill_floats(y.data<float>(), 7, 256, stores);
     EXPECT_EQ(y.to_vector<float>(), std::vector<float>(256, 7));
   }
 }
 
 TEST(MeasureMemory, GivesRatesAndLeavesNothingBehind) {
   const Bytes before = ledger().live();
-  const MemoryRates rates = measure_memory();
+  const hardware::MemoryRates rates = hardware::measure_memory();
   EXPECT_GT(rates.read, BytesPerSecond(1e7));
   EXPECT_LT(rates.read, BytesPerSecond(1e14));
   EXPECT_GT(rates.copy, BytesPerSecond(1e7));
@@ -86,13 +90,13 @@ TEST(MeasureMemory, GivesRatesAndLeavesNothingBehind) {
 }
 
 TEST(MeasureCache, GivesEachThreadTwoArraysOfItsOwn) {
-  const MemoryRates rates = measure_cache(64_KiB);
+  const hardware::MemoryRates rates = hardware::measure_cache(64_KiB);
   EXPECT_EQ(rates.working_set, 32_KiB * thread_pool().threads());
   for (BytesPerSecond rate : {rates.read, rates.write, rates.copy}) {
     EXPECT_GT(rate, BytesPerSecond(1e7));
     EXPECT_LT(rate, BytesPerSecond(1e14));
   }
-  EXPECT_THAT([] { measure_cache(1_B); }, ThrowsMessage<Error>(HasSubstr("1 KiB")));
+  EXPECT_THAT([] { hardware::measure_cache(1_B); }, ThrowsMessage<Error>(HasSubstr("1 KiB")));
 }
 
 }  // namespace

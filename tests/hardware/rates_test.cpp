@@ -17,13 +17,13 @@ namespace {
 
 using testing::HasSubstr;
 
-RateGrid plane() {
+hardware::RateGrid plane() {
   return {.unit = "flop/s",
           .axes = {{"m", {1, 100}}, {"n", {10, 1000, 100000}}},
           .values = {1, 2, 4, 100, 200, 400}};
 }
 
-double at(const RateGrid& grid, std::vector<double> where) { return grid.at(where); }
+double at(const hardware::RateGrid& grid, std::vector<double> where) { return grid.at(where); }
 
 TEST(RateGrid, IsExactAtItsPoints) {
   EXPECT_DOUBLE_EQ(at(plane(), {1, 10}), 1);
@@ -41,12 +41,12 @@ TEST(RateGrid, IsLinearInLogarithmsBetween) {
 TEST(RateGrid, KeepsItsEdgeOutside) {
   EXPECT_DOUBLE_EQ(at(plane(), {0.1, 1}), 1);
   EXPECT_DOUBLE_EQ(at(plane(), {1e9, 1e9}), 400);
-  EXPECT_DOUBLE_EQ(at(constant_rate("s", 7), {}), 7);
+  EXPECT_DOUBLE_EQ(at(hardware::constant_rate("s", 7), {}), 7);
   EXPECT_DOUBLE_EQ(plane().largest(), 400);
 }
 
-Rates sample() {
-  Rates rates = rates_from_peaks(
+hardware::Rates sample() {
+  hardware::Rates rates = hardware::rates_from_peaks(
       "a machine", {.flops_per_second = 1e11, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
   rates.grids["layer_norm"] = {.unit = "element/s",
                                .axes = {{"elements", {100, 1000}}, {"row", {10}}},
@@ -59,9 +59,9 @@ Rates sample() {
 TEST(Rates, ReadsBackWhatItWrote) {
   const TempFolder folder;
   const std::string path = (folder / "sub" / "rates.json").string();
-  save_rates(sample(), path);
-  const Rates read = load_rates(path);
-  EXPECT_EQ(to_json(read), to_json(sample()));
+  hardware::save_rates(sample(), path);
+  const hardware::Rates read = hardware::load_rates(path);
+  EXPECT_EQ(hardware::to_json(read), hardware::to_json(sample()));
   EXPECT_EQ(read.threads, 3);
   EXPECT_TRUE(read.calibrated);
   EXPECT_EQ(read.grid("layer_norm").values, (std::vector<double>{1.5e9, 2.25e9}));
@@ -70,23 +70,24 @@ TEST(Rates, ReadsBackWhatItWrote) {
 }
 
 TEST(Rates, SayHowMuchOfThemWasMeasured) {
-  Rates rates = sample();
-  EXPECT_EQ(rates.kind(), RatesKind::full);
+  hardware::Rates rates = sample();
+  EXPECT_EQ(rates.kind(), hardware::RatesKind::full);
   rates.quick = true;
-  EXPECT_EQ(parse_rates(to_json(rates), "rates.json").kind(), RatesKind::quick);
-  EXPECT_EQ(to_text(rates.kind()), "quick");
-  nlohmann::json file = nlohmann::json::parse(to_json(sample()));
+  EXPECT_EQ(hardware::parse_rates(hardware::to_json(rates), "rates.json").kind(),
+            hardware::RatesKind::quick);
+  EXPECT_EQ(hardware::to_text(rates.kind()), "quick");
+  nlohmann::json file = nlohmann::json::parse(hardware::to_json(sample()));
   file.erase("quick");  // as files were before
-  EXPECT_EQ(parse_rates(file.dump(), "rates.json").kind(), RatesKind::full);
+  EXPECT_EQ(hardware::parse_rates(file.dump(), "rates.json").kind(), hardware::RatesKind::full);
   rates.calibrated = false;
-  EXPECT_EQ(rates.kind(), RatesKind::assumed);
+  EXPECT_EQ(rates.kind(), hardware::RatesKind::assumed);
 }
 
 // A valid file with one thing changed.
 std::string error_with(const std::function<void(nlohmann::json&)>& change) {
-  nlohmann::json file = nlohmann::json::parse(to_json(sample()));
+  nlohmann::json file = nlohmann::json::parse(hardware::to_json(sample()));
   change(file);
-  return error_of([&] { parse_rates(file.dump(), "rates.json"); });
+  return error_of([&] { hardware::parse_rates(file.dump(), "rates.json"); });
 }
 
 TEST(Rates, RefusesFilesThatAreNotWhole) {
@@ -118,11 +119,11 @@ TEST(Rates, RefusesFilesThatAreNotWhole) {
 }
 
 TEST(Rates, RefusesFilesThatAreCutOff) {
-  const std::string whole = to_json(sample());
+  const std::string whole = hardware::to_json(sample());
   for (size_t length : {size_t{0}, size_t{1}, whole.size() / 2, whole.size() - 3})
-    EXPECT_THAT(error_of([&] { parse_rates(whole.substr(0, length), "r"); }),
+    EXPECT_THAT(error_of([&] { hardware::parse_rates(whole.substr(0, length), "r"); }),
                 HasSubstr("not JSON"));
-  EXPECT_THAT(error_of([] { load_rates("/nowhere/rates.json"); }),
+  EXPECT_THAT(error_of([] { hardware::load_rates("/nowhere/rates.json"); }),
               HasSubstr("run `brrr calibrate`"));
 }
 

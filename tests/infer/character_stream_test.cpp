@@ -12,7 +12,7 @@ TEST(CharacterStream, ShowsWholeCharactersWhereverTheBytesAreCut) {
   const std::string text = "a\u00e9\u20ac\U0001F600z";
   for (size_t i = 0; i <= text.size(); ++i) {
     for (size_t j = i; j <= text.size(); ++j) {
-      CharacterStream stream;
+      infer::CharacterStream stream;
       std::string shown;
       for (const std::string& part : {text.substr(0, i), text.substr(i, j - i), text.substr(j)}) {
         const std::string now = stream.add(part);
@@ -25,7 +25,7 @@ TEST(CharacterStream, ShowsWholeCharactersWhereverTheBytesAreCut) {
 }
 
 TEST(CharacterStream, BytesOfNoCharacterAreShownAsSuch) {
-  CharacterStream stream;
+  infer::CharacterStream stream;
   EXPECT_EQ(stream.add("a\xFF"
                        "b"),
             "a\uFFFD"

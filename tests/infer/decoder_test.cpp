@@ -137,7 +137,7 @@ TEST(Decoder, OneTokenAtATimeSaysWhatTheWholeSequenceSays) {
   for (const Family& family : families()) {
     const auto model = model_of(family);
     ASSERT_TRUE(model->supports_cache()) << family.name;
-    Decoder decoder(*model, {.block = 8});
+    infer::Decoder decoder(*model, {.block = 8});
     const std::vector<int32_t> tokens = tokens_of(40, 1);  // to the end of the context
     for (size_t i = 0; i < tokens.size(); ++i) {
       const Tensor logits = decoder.feed({{tokens[i]}});
@@ -155,7 +155,7 @@ TEST(Decoder, AnyCutIntoCallsGivesTheSame) {
     const auto model = model_of(family);
     const std::vector<int32_t> tokens = tokens_of(23, 2);
     const std::vector<float> expected = whole_logits(*model, tokens);
-    Decoder decoder(*model, {.block = 8});
+    infer::Decoder decoder(*model, {.block = 8});
     int block_cuts = 0;
     for (int64_t cut = 0; cut < 23; ++cut) {
       decoder.restart();
@@ -179,14 +179,14 @@ TEST(Decoder, AnyCutIntoCallsGivesTheSame) {
 TEST(Decoder, RowsOfDifferentLengthsDoNotMeet) {
   for (const Family& family : families()) {
     const auto model = model_of(family);
-    Decoder decoder(*model, {.batch = 3, .block = 8});
-    Decoder::Rows rows{tokens_of(3, 3), tokens_of(30, 4), tokens_of(9, 5)};
+    infer::Decoder decoder(*model, {.batch = 3, .block = 8});
+    infer::Decoder::Rows rows{tokens_of(3, 3), tokens_of(30, 4), tokens_of(9, 5)};
     Tensor logits = decoder.feed(rows);
     for (int64_t step = 0; step < 4; ++step) {
       for (size_t row = 0; row < rows.size(); ++row)
         expect_logits(family, logits, static_cast<int64_t>(row), whole_logits(*model, rows[row]),
                       join_text("row ", row, ", step ", step));
-      Decoder::Rows next;
+      infer::Decoder::Rows next;
       for (size_t row = 0; row < rows.size(); ++row) {
         next.push_back(tokens_of(row == 1 ? 1 : 1 + step % 2, static_cast<uint32_t>(10 + step)));
         rows[row].insert(rows[row].end(), next[row].begin(), next[row].end());
@@ -200,7 +200,7 @@ TEST(Decoder, RowsOfDifferentLengthsDoNotMeet) {
 TEST(Decoder, RowsMayPause) {
   const Family family = families()[1];
   const auto model = model_of(family);
-  Decoder decoder(*model, {.batch = 2, .block = 8});
+  infer::Decoder decoder(*model, {.batch = 2, .block = 8});
   const std::vector<int32_t> tokens = tokens_of(12, 6);
   decoder.feed({{tokens.begin(), tokens.end() - 1}, tokens});
   decoder.feed({{}, tokens_of(5, 7)});
@@ -215,7 +215,7 @@ TEST(Decoder, RowsMayPause) {
 TEST(Decoder, SeesParametersChange) {
   const Family family = families()[0];
   const auto model = model_of(family);
-  Decoder decoder(*model);
+  infer::Decoder decoder(*model);
   const std::vector<int32_t> tokens = tokens_of(7, 8);
   const std::vector<float> before = decoder.feed({tokens}).to_vector<float>();
   for (const Tensor& parameter : model->parameters()) {
@@ -241,9 +241,9 @@ TEST(Decoder, ModelsWithoutACacheRunTheWholeSequence) {
   Random random(1);
   WithoutCache model(family.config.get<Gpt2Config>(), random);
   for (const NamedTensor& parameter : model.named_parameters()) fill_by_name(parameter);
-  Decoder decoder(model, {.batch = 2, .block = 8});
+  infer::Decoder decoder(model, {.batch = 2, .block = 8});
   EXPECT_FALSE(decoder.uses_cache());
-  Decoder::Rows rows{tokens_of(5, 9), tokens_of(11, 10)};
+  infer::Decoder::Rows rows{tokens_of(5, 9), tokens_of(11, 10)};
   decoder.feed(rows);
   const Tensor logits = decoder.feed({{4}, {2}});
   rows[0].push_back(4);
@@ -255,7 +255,7 @@ TEST(Decoder, ModelsWithoutACacheRunTheWholeSequence) {
 
 TEST(Decoder, SaysWhatDoesNotFit) {
   const auto model = model_of(families()[0]);
-  Decoder decoder(*model);
+  infer::Decoder decoder(*model);
   EXPECT_THAT(error_of([&] { decoder.feed({tokens_of(41, 1)}); }),
               HasSubstr("41 tokens are longer than the context of 40"));
   EXPECT_THAT(error_of([&] { decoder.feed({{53}}); }), HasSubstr("outside the vocabulary of 53"));
@@ -266,9 +266,9 @@ TEST(Decoder, SaysWhatDoesNotFit) {
 // Keys and values of all layers: layers * 2 * batch * kv_heads * (context + block) * head_dim * 4 bytes.
 TEST(Decoder, TheCacheHasTheSizeOfItsFormula) {
   const auto llama = model_of(families()[1]), latent = model_of(families()[5]);
-  EXPECT_EQ(Decoder(*llama, {.batch = 3, .block = 8}).cache_bytes().value(),
+  EXPECT_EQ(infer::Decoder(*llama, {.batch = 3, .block = 8}).cache_bytes().value(),
             2 * 2 * 3 * 2 * 48 * 6 * 4);
-  EXPECT_EQ(Decoder(*latent, {.batch = 3, .block = 8}).cache_bytes().value(),
+  EXPECT_EQ(infer::Decoder(*latent, {.batch = 3, .block = 8}).cache_bytes().value(),
             2 * 3 * 48 * (12 + 4) * 4);
 }
 

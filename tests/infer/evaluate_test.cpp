@@ -61,8 +61,8 @@ TEST(Evaluate, EveryTokenButTheFirstIsPredictedOnce) {
   for (int64_t count : {2, 10, 11, 12, 57}) {
     for (int64_t batch : {1, 4}) {
       const TokenSet tokens = tokens_in_memory(count);
-      Evaluator evaluator(*model, tokens, {.batch = batch, .documents = false}, bytes.get());
-      const Evaluation result = evaluator.run();
+      infer::Evaluator evaluator(*model, tokens, {.batch = batch, .documents = false}, bytes.get());
+      const infer::Evaluation result = evaluator.run();
       const double nats = brute_force_nats(*model, tokens, 10);
       EXPECT_EQ(result.tokens, count - 1);
       EXPECT_NEAR(result.loss, nats / static_cast<double>(count - 1), 1e-5) << count;
@@ -80,9 +80,9 @@ TEST(Evaluate, SpecialTokensHaveNoBytes) {
       text::define_byte_tokenizer(std::vector<std::string>{std::string(text::kEndOfText)}));
   TokensInMemory memory{
       .name = "memory", .tokens = {65, 66, 256, 67}, .document_starts = {}, .vocab_size = 257};
-  Evaluator evaluator(*model, whole_file(TokenFile::from_memory(std::move(memory))), {},
-                      bytes.get());
-  const Evaluation result = evaluator.run();
+  infer::Evaluator evaluator(*model, whole_file(TokenFile::from_memory(std::move(memory))), {},
+                             bytes.get());
+  const infer::Evaluation result = evaluator.run();
   EXPECT_EQ(result.tokens, 3);
   EXPECT_EQ(result.bytes, 2);
 }
@@ -90,10 +90,10 @@ TEST(Evaluate, SpecialTokensHaveNoBytes) {
 TEST(Evaluate, DocumentsDoNotSeeEachOther) {
   const auto model = small_model();
   const TokenSet apart = tokens_in_memory(10, {0, 6}), together = tokens_in_memory(10);
-  const double own = Evaluator(*model, apart).run().loss,
-               all = Evaluator(*model, together).run().loss;
+  const double own = infer::Evaluator(*model, apart).run().loss,
+               all = infer::Evaluator(*model, together).run().loss;
   EXPECT_NE(own, all);
-  Evaluator blind(*model, apart, {.documents = false});
+  infer::Evaluator blind(*model, apart, {.documents = false});
   EXPECT_NEAR(blind.run().loss, all, 1e-7);
 }
 
@@ -101,10 +101,10 @@ TEST(Evaluate, DocumentsDoNotSeeEachOther) {
 TEST(Evaluate, WindowsBeginWhereDocumentsDo) {
   const auto model = small_model();
   const TokenSet tokens = tokens_in_memory(32, {0, 4, 7, 12});
-  Evaluator whole(*model, tokens), even(*model, tokens, {.whole_documents = false});
+  infer::Evaluator whole(*model, tokens), even(*model, tokens, {.whole_documents = false});
   EXPECT_EQ(whole.windows(), 4);
   EXPECT_EQ(even.windows(), 4);
-  const Evaluation result = whole.run(), other = even.run();
+  const infer::Evaluation result = whole.run(), other = even.run();
   EXPECT_EQ(result.tokens, 31);
   EXPECT_EQ(other.tokens, 31);
   EXPECT_NE(result.loss, other.loss);
@@ -112,7 +112,7 @@ TEST(Evaluate, WindowsBeginWhereDocumentsDo) {
 
 TEST(Evaluate, SeesParametersChangeAndSpreadsFewWindows) {
   const auto model = small_model();
-  Evaluator evaluator(*model, tokens_in_memory(200), {.batch = 2, .max_batches = 3});
+  infer::Evaluator evaluator(*model, tokens_in_memory(200), {.batch = 2, .max_batches = 3});
   EXPECT_EQ(evaluator.windows(), 6);
   const double before = evaluator.run().loss;
   EXPECT_EQ(evaluator.run().loss, before);
@@ -125,15 +125,17 @@ TEST(Evaluate, SeesParametersChangeAndSpreadsFewWindows) {
 
 TEST(Evaluate, SaysWhatDoesNotFit) {
   const auto model = small_model();
-  EXPECT_THAT(error_of([&] { Evaluator(*model, tokens_in_memory(1)); }), HasSubstr("at least two"));
-  EXPECT_THAT(error_of([&] { Evaluator(*model, tokens_in_memory(20), {.context = 11}); }),
+  EXPECT_THAT(error_of([&] { infer::Evaluator(*model, tokens_in_memory(1)); }),
+              HasSubstr("at least two"));
+  EXPECT_THAT(error_of([&] { infer::Evaluator(*model, tokens_in_memory(20), {.context = 11}); }),
               HasSubstr("the model takes 1 to 10"));
   TokensInMemory foreign{
       .name = "foreign", .tokens = {1, 999}, .document_starts = {}, .vocab_size = 1000};
-  EXPECT_THAT(error_of([&] {
-                Evaluator(*model, whole_file(TokenFile::from_memory(std::move(foreign)))).run();
-              }),
-              HasSubstr("another tokenizer"));
+  EXPECT_THAT(
+      error_of([&] {
+        infer::Evaluator(*model, whole_file(TokenFile::from_memory(std::move(foreign)))).run();
+      }),
+      HasSubstr("another tokenizer"));
 }
 
 }  // namespace

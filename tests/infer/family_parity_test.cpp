@@ -27,14 +27,14 @@ using testing::HasSubstr;
 // f32 on both sides, sums in another order: over 4 layers of 32 elements the logits differ in the last three bits.
 constexpr double kLogits = 1e-5, kGradients = 2e-5;
 
-LoadedModel load_case(const TempFolder& folder, const Json& test) {
+infer::LoadedModel load_case(const TempFolder& folder, const Json& test) {
   write_text(folder / "config.json", test.at("config").dump());
   Random random(1);
-  const auto made = make_model(config_from_huggingface(test.at("config").dump()), random);
+  const auto made = make_model(infer::config_from_huggingface(test.at("config").dump()), random);
   std::vector<NamedTensor> weights = made->named_parameters();
   for (const NamedTensor& each : weights) fill_by_name(each);
   save_safetensors(folder / "model.safetensors", weights);
-  return load_model(folder.path());
+  return infer::load_model(folder.path());
 }
 
 TEST(FamilyParity, FoldersHaveTheLogitsLossesAndGradientsOfTransformers) {
@@ -42,7 +42,7 @@ TEST(FamilyParity, FoldersHaveTheLogitsLossesAndGradientsOfTransformers) {
   for (const Json& test : families.at("cases")) {
     SCOPED_TRACE(test.at("name").get<std::string>());
     const TempFolder folder;
-    const LoadedModel loaded = load_case(folder, test);
+    const infer::LoadedModel loaded = load_case(folder, test);
     EXPECT_EQ(family_of(loaded.config), test.at("config").at("model_type").get<std::string>());
     EXPECT_EQ(loaded.model->parameter_count(), test.at("parameters").get<int64_t>());
     EXPECT_EQ(parameter_count(loaded.config), test.at("parameters").get<int64_t>());
@@ -69,32 +69,32 @@ TEST(FamilyParity, ConfigurationsGoThroughConfigJson) {
   for (std::string_view name : model_presets()) {
     const ModelConfig config = model_preset(name);
     if (name == "deepseek-v3" || name == "llama-mla-tiny" || !config.family().huggingface.write) {
-      EXPECT_NE(error_of([&] { config_to_huggingface(config); }), "no error") << name;
+      EXPECT_NE(error_of([&] { infer::config_to_huggingface(config); }), "no error") << name;
       continue;
     }
-    const ModelConfig back = config_from_huggingface(config_to_huggingface(config));
+    const ModelConfig back = infer::config_from_huggingface(infer::config_to_huggingface(config));
     EXPECT_EQ(family_of(back), family_of(config)) << name;
     EXPECT_EQ(parameter_count(back), parameter_count(config)) << name;
     // Again it is the same to the field: what was left to a default is a number now.
-    EXPECT_EQ(config_from_huggingface(config_to_huggingface(back)), back) << name;
+    EXPECT_EQ(infer::config_from_huggingface(infer::config_to_huggingface(back)), back) << name;
     ++written;
   }
   EXPECT_GT(written, 25);
   for (std::string_view name : {"qwen3-8b", "gemma-2-27b", "gpt2-124m"})
-    EXPECT_EQ(config_from_huggingface(config_to_huggingface(model_preset(name))),
+    EXPECT_EQ(infer::config_from_huggingface(infer::config_to_huggingface(model_preset(name))),
               model_preset(name));
   Gemma2Config without_bounds{.score_cap = 0, .logit_cap = 0};
-  EXPECT_EQ(config_from_huggingface(config_to_huggingface(without_bounds)),
+  EXPECT_EQ(infer::config_from_huggingface(infer::config_to_huggingface(without_bounds)),
             ModelConfig(without_bounds));
-  EXPECT_EQ(error_of([] { config_to_huggingface(model_preset("lstm-tiny")); }),
+  EXPECT_EQ(error_of([] { infer::config_to_huggingface(model_preset("lstm-tiny")); }),
             "transformers has no class for models of family recurrent");
 }
 
 TEST(FamilyParity, UnknownTypesAreToldWhichAreKnown) {
-  EXPECT_EQ(error_of([] { config_from_huggingface(R"({"model_type": "mamba"})"); }),
+  EXPECT_EQ(error_of([] { infer::config_from_huggingface(R"({"model_type": "mamba"})"); }),
             "config.json: model_type mamba is not supported; gpt2, llama, mistral, mixtral, qwen2, "
             "qwen3 and gemma2 are");
-  EXPECT_THAT(error_of([] { shape_from_huggingface(R"({"model_type": "mamba"})"); }),
+  EXPECT_THAT(error_of([] { infer::shape_from_huggingface(R"({"model_type": "mamba"})"); }),
               HasSubstr("is not known; gpt2, llama, mistral, mixtral, qwen2, smollm3, "
                         "deepseek_v2, deepseek_v3, qwen3 and gemma2 are"));
 }

@@ -45,10 +45,10 @@ std::vector<int32_t> naive(const LanguageModel& model, std::vector<int32_t> toke
 
 TEST(Generator, WritesWhatTheNaiveLoopWrites) {
   const auto model = small_model();
-  Generator generator(*model, {.prefill_block = 4});
+  infer::Generator generator(*model, {.prefill_block = 4});
   const std::vector<std::vector<int32_t>> prompts{{5}, {1, 2, 3, 4, 5, 6, 7}, {9, 9}};
   for (double temperature : {0.0, 1.0}) {
-    const GenerateOptions options{
+    const infer::GenerateOptions options{
         .tokens = 20,
         .sampling = {
             .temperature = temperature, .top_k = 12, .repetition_penalty = 1.1, .seed = 4}};
@@ -56,7 +56,7 @@ TEST(Generator, WritesWhatTheNaiveLoopWrites) {
     for (size_t row = 0; row < prompts.size(); ++row) {
       const auto sample = static_cast<uint32_t>(row);
       EXPECT_EQ(together[row].ids, naive(*model, prompts[row], 20, options.sampling, sample));
-      GenerateOptions alone = options;
+      infer::GenerateOptions alone = options;
       alone.first_sample = sample;
       EXPECT_EQ(generator.generate(prompts[row], alone), together[row].ids) << "row " << row;
     }
@@ -67,7 +67,7 @@ TEST(Generator, WritesWhatTheNaiveLoopWrites) {
 
 TEST(Generator, HandsTokensOverAsTheyCome) {
   const auto model = small_model();
-  Generator generator(*model);
+  infer::Generator generator(*model);
   std::vector<int32_t> taken;
   const auto ids = generator.generate(std::vector<int32_t>{1, 2}, {.tokens = 8},
                                       [&](int32_t token) { taken.push_back(token); });
@@ -77,9 +77,9 @@ TEST(Generator, HandsTokensOverAsTheyCome) {
 
 TEST(Generator, StopsRowsByThemselves) {
   const auto model = small_model();
-  Generator generator(*model);
+  infer::Generator generator(*model);
   const std::vector<std::vector<int32_t>> prompts{{1}, {2}, {3}, {4}};
-  GenerateOptions options{.tokens = 25, .sampling = {.seed = 1}};
+  infer::GenerateOptions options{.tokens = 25, .sampling = {.seed = 1}};
   const auto free = generator.generate_all(prompts, options);
   options.stop = free[0].ids[3];
   const auto stopped = generator.generate_all(prompts, options);
@@ -94,8 +94,8 @@ TEST(Generator, StopsRowsByThemselves) {
 // Past the context a text goes on from its last half.
 TEST(Generator, GoesOnPastTheContext) {
   const auto model = small_model(16);
-  Generator generator(*model, {.prefill_block = 4});
-  const GenerateOptions options{.tokens = 40, .sampling = {.temperature = 0}};
+  infer::Generator generator(*model, {.prefill_block = 4});
+  const infer::GenerateOptions options{.tokens = 40, .sampling = {.temperature = 0}};
   const std::vector<int32_t> prompt{1, 2, 3};
   const auto ids = generator.generate(prompt, options);
   ASSERT_EQ(ids.size(), 40U);
@@ -105,15 +105,15 @@ TEST(Generator, GoesOnPastTheContext) {
   const std::vector<int32_t> half(text.end() - 8, text.end());
   EXPECT_EQ(ids[14], naive(*model, half, 1, options.sampling, 0)[0]);
 
-  GenerateOptions ends = options;
-  ends.context_end = ContextEnd::stop;
+  infer::GenerateOptions ends = options;
+  ends.context_end = infer::ContextEnd::stop;
   EXPECT_EQ(generator.generate(prompt, ends), std::vector<int32_t>(ids.begin(), ids.begin() + 14));
 }
 
 TEST(Generator, ReadsTheEndOfAPromptThatIsTooLong) {
   const auto model = small_model(16);
-  Generator generator(*model);
-  const GenerateOptions options{.tokens = 1, .sampling = {.temperature = 0}};
+  infer::Generator generator(*model);
+  const infer::GenerateOptions options{.tokens = 1, .sampling = {.temperature = 0}};
   std::vector<int32_t> prompt;
   for (int32_t i = 0; i < 30; ++i) prompt.push_back(i);
   const std::vector<int32_t> last(prompt.end() - 15, prompt.end());
@@ -123,13 +123,13 @@ TEST(Generator, ReadsTheEndOfAPromptThatIsTooLong) {
 // ---- Draws where the logits are: the same texts, one token ahead of the host.
 
 struct Told {
-  std::vector<Generation> results;
+  std::vector<infer::Generation> results;
   std::vector<std::pair<int64_t, int32_t>> taken;  // row and token, as they came
 };
 
 Told tell(const LanguageModel& model, const std::vector<std::vector<int32_t>>& prompts,
-          const GenerateOptions& options, DrawOn draw_on) {
-  Generator generator(model, {.prefill_block = 4, .draw_on = draw_on});
+          const infer::GenerateOptions& options, infer::DrawOn draw_on) {
+  infer::Generator generator(model, {.prefill_block = 4, .draw_on = draw_on});
   Told told;
   told.results = generator.generate_all(
       prompts, options, [&](int64_t row, int32_t token) { told.taken.emplace_back(row, token); });
@@ -137,9 +137,9 @@ Told tell(const LanguageModel& model, const std::vector<std::vector<int32_t>>& p
 }
 
 void expect_same_texts(const LanguageModel& model, const std::vector<std::vector<int32_t>>& prompts,
-                       const GenerateOptions& options) {
-  const Told host = tell(model, prompts, options, DrawOn::host),
-             device = tell(model, prompts, options, DrawOn::device);
+                       const infer::GenerateOptions& options) {
+  const Told host = tell(model, prompts, options, infer::DrawOn::host),
+             device = tell(model, prompts, options, infer::DrawOn::device);
   EXPECT_EQ(device.taken, host.taken);
   for (size_t row = 0; row < prompts.size(); ++row) {
     EXPECT_EQ(device.results[row].ids, host.results[row].ids) << "row " << row;
@@ -178,12 +178,12 @@ TEST(Generator, DrawsOnTheDeviceWhatItDrawsOnTheHost) {
        {static_cast<const LanguageModel*>(llama.get()), static_cast<const LanguageModel*>(&gpt2)}) {
     for (const auto& prompts : calls) {
       for (const SamplingOptions& sampling : {free, cut, SamplingOptions{.temperature = 0}}) {
-        for (ContextEnd end : {ContextEnd::slide, ContextEnd::stop}) {
-          GenerateOptions options{
+        for (infer::ContextEnd end : {infer::ContextEnd::slide, infer::ContextEnd::stop}) {
+          infer::GenerateOptions options{
               .tokens = 37, .sampling = sampling, .context_end = end, .first_sample = 3};
           expect_same_texts(*model, prompts, options);
           const std::vector<int32_t> ids =
-              tell(*model, prompts, options, DrawOn::host).results[0].ids;
+              tell(*model, prompts, options, infer::DrawOn::host).results[0].ids;
           ASSERT_FALSE(ids.empty());
           options.stop = ids[std::min<size_t>(3, ids.size() - 1)];
           expect_same_texts(*model, prompts, options);
@@ -196,11 +196,13 @@ TEST(Generator, DrawsOnTheDeviceWhatItDrawsOnTheHost) {
 // One generator for several calls: what a call left behind in the decoder does not show in the next.
 TEST(Generator, CallsThatDrawOnTheDeviceDoNotMeet) {
   const auto model = small_model();
-  Generator device(*model, {.draw_on = DrawOn::device}), host(*model, {.draw_on = DrawOn::host});
+  infer::Generator device(*model, {.draw_on = infer::DrawOn::device}),
+      host(*model, {.draw_on = infer::DrawOn::host});
   const std::vector<int32_t> prompts[] = {{1}, {2, 3}, {4, 5, 6}, {1}};
   for (double penalty : {1.0, 1.5, 1.0, 2.0}) {
     for (const std::vector<int32_t>& prompt : prompts) {
-      GenerateOptions options{.tokens = 9, .sampling = {.repetition_penalty = penalty, .seed = 5}};
+      infer::GenerateOptions options{.tokens = 9,
+                                     .sampling = {.repetition_penalty = penalty, .seed = 5}};
       const auto expected = host.generate(prompt, options);
       EXPECT_EQ(device.generate(prompt, options), expected);
       options.stop = expected[2];  // a draw is under way when the text ends
@@ -215,8 +217,8 @@ TEST(Generator, SaysWhichLogitIsNoNumberWhereverItDraws) {
   NoGrad writing;
   for (const NamedTensor& parameter : model->named_parameters())
     parameter.tensor.fill(std::nanf(""));
-  for (DrawOn draw_on : {DrawOn::host, DrawOn::device}) {
-    Generator generator(*model, {.draw_on = draw_on});
+  for (infer::DrawOn draw_on : {infer::DrawOn::host, infer::DrawOn::device}) {
+    infer::Generator generator(*model, {.draw_on = draw_on});
     EXPECT_THAT(error_of([&] { generator.generate(std::vector<int32_t>{1}, {.tokens = 3}); }),
                 HasSubstr("sampling: the logit of token 0 is nan; the model computes no usable"));
   }
@@ -224,7 +226,7 @@ TEST(Generator, SaysWhichLogitIsNoNumberWhereverItDraws) {
 
 TEST(Generator, WantsSomethingToBeginWith) {
   const auto model = small_model();
-  Generator generator(*model);
+  infer::Generator generator(*model);
   EXPECT_THAT(error_of([&] { generator.generate({}, {}); }), HasSubstr("empty prompt"));
   EXPECT_TRUE(generator.generate(std::vector<int32_t>{1}, {.tokens = 0}).empty());
 }
@@ -233,7 +235,7 @@ TEST(Generator, WritesTheStoryOfLlama2c) {
   const std::optional<Stories260k> stories = load_stories260k();
   if (!stories) GTEST_SKIP() << "no stories260K";
   const auto& [model, pieces, expected] = *stories;
-  Generator generator(*model);
+  infer::Generator generator(*model);
   std::string text;
   generator.generate(std::vector<int32_t>{1}, {.tokens = 199, .sampling = {.temperature = 0}},
                      [&](int32_t token) { text += pieces[static_cast<size_t>(token)]; });

@@ -46,14 +46,14 @@ fs::path write_marked(const fs::path& run, const std::string& name, double mark)
   return write_checkpoint(run, name, *model, kLlama);
 }
 
-double mark_of(const LoadedModel& loaded) {
+double mark_of(const infer::LoadedModel& loaded) {
   return loaded.model->parameters()[0].to_vector<double>()[0];
 }
 
 TEST(LoadModel, CheckpointsComeBackBitForBit) {
   const TempFolder folder;
   const fs::path checkpoint = write_marked(folder.path(), "step-00000007", 0.25);
-  const LoadedModel loaded = load_model(checkpoint);
+  const infer::LoadedModel loaded = infer::load_model(checkpoint);
   EXPECT_EQ(loaded.config.get<LlamaConfig>(), kLlama);
   ASSERT_TRUE(loaded.tokenizer);
   EXPECT_EQ(loaded.tokenizer->vocab_size(), 257);
@@ -70,11 +70,12 @@ TEST(LoadModel, ARunIsItsBestCheckpointElseItsNewest) {
   write_marked(run.path(), "step-00000200", 2);
   write_marked(run.path(), "step-100000000", 3);  // more digits: by number, not by letters
   fs::create_directories(run / "checkpoints/step-00000300.partial");
-  EXPECT_EQ(mark_of(load_model(run.path())), 3);
+  EXPECT_EQ(mark_of(infer::load_model(run.path())), 3);
   write_text(run / "checkpoints/best", "step-00000200\n");
-  EXPECT_EQ(mark_of(load_model(run.path().string() + "/")), 2);
+  EXPECT_EQ(mark_of(infer::load_model(run.path().string() + "/")), 2);
   write_text(run / "checkpoints/best", "../../elsewhere\n");
-  EXPECT_THAT(error_of([&] { load_model(run.path()); }), HasSubstr("no checkpoint of the run"));
+  EXPECT_THAT(error_of([&] { infer::load_model(run.path()); }),
+              HasSubstr("no checkpoint of the run"));
 }
 
 TEST(LoadModel, ADamagedCheckpointIsNamedAndTheOneBeforeItOffered) {
@@ -85,23 +86,24 @@ TEST(LoadModel, ADamagedCheckpointIsNamedAndTheOneBeforeItOffered) {
   std::string bytes = read_file(third / "model.safetensors");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
   write_text(third / "model.safetensors", bytes);
-  const std::string flipped = error_of([&] { load_model(run.path()); });
+  const std::string flipped = error_of([&] { infer::load_model(run.path()); });
   EXPECT_THAT(flipped, HasSubstr("step-00000003/model.safetensors is damaged"));
   EXPECT_THAT(flipped, HasSubstr(second.string()));
   fs::resize_file(second / "model.json", 10);
-  EXPECT_THAT(error_of([&] { load_model(third); }), HasSubstr(first.string()));
+  EXPECT_THAT(error_of([&] { infer::load_model(third); }), HasSubstr(first.string()));
   fs::remove(first / "manifest.json");
-  EXPECT_THAT(error_of([&] { load_model(first); }), HasSubstr("no whole one before it"));
+  EXPECT_THAT(error_of([&] { infer::load_model(first); }), HasSubstr("no whole one before it"));
 }
 
 TEST(LoadModel, SaysWhatAFolderLacks) {
   const TempFolder folder;
-  EXPECT_THAT(error_of([&] { load_model(folder / "nothing"); }), HasSubstr("no such file"));
-  EXPECT_THAT(error_of([&] { load_model(folder.write("file", "x")); }), HasSubstr("is a folder"));
-  EXPECT_THAT(error_of([&] { load_model(folder.path()); }),
+  EXPECT_THAT(error_of([&] { infer::load_model(folder / "nothing"); }), HasSubstr("no such file"));
+  EXPECT_THAT(error_of([&] { infer::load_model(folder.write("file", "x")); }),
+              HasSubstr("is a folder"));
+  EXPECT_THAT(error_of([&] { infer::load_model(folder.path()); }),
               HasSubstr("neither checkpoints, model.json nor config.json"));
   fs::create_directories(folder / "checkpoints");
-  EXPECT_THAT(error_of([&] { load_model(folder.path()); }), HasSubstr("no checkpoint yet"));
+  EXPECT_THAT(error_of([&] { infer::load_model(folder.path()); }), HasSubstr("no checkpoint yet"));
 }
 
 TEST(LoadModel, ATokenizerOfAnotherModelIsRefused) {
@@ -110,10 +112,11 @@ TEST(LoadModel, ATokenizerOfAnotherModelIsRefused) {
   const auto large = text::make_tokenizer(
       text::define_char_tokenizer("\u03b1\u03b2\u03b3", text::UnknownCharacters::as_bytes));
   text::save_tokenizer(*large, (run / "other.json").string());
-  EXPECT_THAT(
-      error_of([&] { load_model(run.path(), {.tokenizer = (run / "other.json").string()}); }),
-      HasSubstr("has 259 ids and the model knows 257"));
-  EXPECT_EQ(load_model(run.path()).tokenizer->vocab_size(), 257);
+  EXPECT_THAT(error_of([&] {
+                infer::load_model(run.path(), {.tokenizer = (run / "other.json").string()});
+              }),
+              HasSubstr("has 259 ids and the model knows 257"));
+  EXPECT_EQ(infer::load_model(run.path()).tokenizer->vocab_size(), 257);
 }
 
 // ---- Hugging Face ------------------------------------------------------------------------------------
@@ -151,7 +154,7 @@ TEST(LoadModel, LlamaFoldersOfHuggingFaceInShards) {
   save_safetensors(folder / "model-2.safetensors", second);
   write_text(folder / "model.safetensors.index.json", Json{{"weight_map", map}}.dump());
   write_text(folder / "config.json", llama_json(kLlama).dump());
-  const LoadedModel loaded = load_model(folder.path());
+  const infer::LoadedModel loaded = infer::load_model(folder.path());
   EXPECT_EQ(loaded.config.get<LlamaConfig>(), kLlama);
   EXPECT_FALSE(loaded.tokenizer) << "there is none in the folder";
   const auto ours = loaded.model->named_parameters(), theirs = model->named_parameters();
@@ -167,23 +170,23 @@ TEST(LoadModel, RelativesOfLlamaAreTold) {
   json["model_type"] = "qwen2";
   json["use_sliding_window"] = false;
   json["rope_theta"] = 1e6;
-  const auto qwen2 = config_from_huggingface(json.dump()).get<LlamaConfig>();
+  const auto qwen2 = infer::config_from_huggingface(json.dump()).get<LlamaConfig>();
   EXPECT_TRUE(qwen2.qkv_bias);
   EXPECT_EQ(qwen2.rope_base, 1e6);
   json["model_type"] = "qwen3";
   json["head_dim"] = 12;
-  const auto qwen3 = config_from_huggingface(json.dump()).get<Qwen3Config>();
+  const auto qwen3 = infer::config_from_huggingface(json.dump()).get<Qwen3Config>();
   EXPECT_EQ(qwen3.head_dim, 12);
   json["model_type"] = "mistral";
   json["sliding_window"] = 7;
-  EXPECT_EQ(config_from_huggingface(json.dump()).get<LlamaConfig>().window, 7);
+  EXPECT_EQ(infer::config_from_huggingface(json.dump()).get<LlamaConfig>().window, 7);
 }
 
 TEST(LoadModel, RefusesWhatItWouldComputeOtherwise) {
   const auto message = [](const char* key, const Json& value) {
     Json json = llama_json(kLlama);
     json[key] = value;
-    return error_of([&] { config_from_huggingface(json.dump()); });
+    return error_of([&] { infer::config_from_huggingface(json.dump()); });
   };
   EXPECT_THAT(message("model_type", "mamba"), HasSubstr("mamba is not supported"));
   EXPECT_THAT(message("hidden_act", "gelu"), HasSubstr("hidden_act is \"gelu\""));
@@ -194,7 +197,7 @@ TEST(LoadModel, RefusesWhatItWouldComputeOtherwise) {
               HasSubstr("factor is missing; it must be a number above 0"));
   EXPECT_THAT(message("hidden_size", "wide"),
               HasSubstr("hidden_size is \"wide\"; it must be a whole number"));
-  EXPECT_THAT(error_of([] { config_from_huggingface("[]"); }), HasSubstr("JSON object"));
+  EXPECT_THAT(error_of([] { infer::config_from_huggingface("[]"); }), HasSubstr("JSON object"));
 }
 
 // The weights of a folder under the names of transformers, as tests/fixtures/make_huggingface_fixtures.py
@@ -232,8 +235,8 @@ TEST(LoadModel, FoldersHaveTheLogitsOfTransformers) {
     const std::string json = test.at("config").dump();
     write_text(folder / "config.json", json);
     save_safetensors(folder / "model.safetensors",
-                     named_by_others(config_from_huggingface(json).get<LlamaConfig>()));
-    const LoadedModel loaded = load_model(folder.path());
+                     named_by_others(infer::config_from_huggingface(json).get<LlamaConfig>()));
+    const infer::LoadedModel loaded = infer::load_model(folder.path());
     const Tensor logits = loaded.model->logits(token_batch(0, 2, 200, 64).tokens);
     // f32 on both sides, angles of 200 positions in f32 on theirs.
     EXPECT_TRUE(fixture::near(slice(select(logits, 1, 199), 1, {0, 64, 7}), test.at("logits"),
@@ -246,12 +249,12 @@ TEST(LoadModel, ExpertsThatAreMissingAreNamed) {
   const Json cases = fixture::load("huggingface").at("cases");
   const std::string json = cases.back().at("config").dump();
   write_text(folder / "config.json", json);
-  auto weights = named_by_others(config_from_huggingface(json).get<LlamaConfig>());
+  auto weights = named_by_others(infer::config_from_huggingface(json).get<LlamaConfig>());
   std::erase_if(weights, [](const NamedTensor& each) {
     return each.name == "model.layers.1.block_sparse_moe.experts.2.w3.weight";
   });
   save_safetensors(folder / "model.safetensors", weights);
-  EXPECT_THAT(error_of([&] { load_model(folder.path()); }),
+  EXPECT_THAT(error_of([&] { infer::load_model(folder.path()); }),
               HasSubstr("model.layers.1.mlp.up_proj: the weights of expert 2 are missing"));
 }
 
@@ -279,7 +282,8 @@ TEST(LoadModel, Gpt2OfHuggingFaceHasTheLogitsOfOnnxRuntime) {
              input = shared_data("ref/gpt2_tiny_ort/input_ids.json"),
              expected = shared_data("ref/gpt2_tiny_ort/logits.f32");
   if (!weights || !input || !expected) GTEST_SKIP() << "no gpt2-tiny-random";
-  const LoadedModel loaded = load_model(std::filesystem::path(*weights).parent_path());
+  const infer::LoadedModel loaded =
+      infer::load_model(std::filesystem::path(*weights).parent_path());
   const Json ids = Json::parse(read_file(*input));
   const Tensor tokens = from_values(ids.at("input_ids").get<std::vector<int64_t>>(), {2, 24});
   const std::vector<float> logits = loaded.model->logits(tokens).to_vector<float>();

@@ -30,22 +30,24 @@ TEST(DecodeCache, IsWrittenInPlace) {
     Random random(1);
     const auto model = make_model(model_preset(preset), random);
     const DecodeCache cache = model->make_cache(2, 72);
-    auto step = compile([&](const Tensor& tokens, const Tensor& starts, const Tensor& counts) {
-      NoGrad inference;
-      const DecodeInputs decode{&cache, starts, counts};
-      return model->hidden(tokens, {.decode = &decode});
-    });
+    auto step =
+        runtime::compile([&](const Tensor& tokens, const Tensor& starts, const Tensor& counts) {
+          NoGrad inference;
+          const DecodeInputs decode{&cache, starts, counts};
+          return model->hidden(tokens, {.decode = &decode});
+        });
     const Tensor tokens = numbers({7, 8}, {2, 1}), starts = numbers({3, 50}, {2}),
                  counts = numbers({1, 1}, {2});
     step(tokens, starts, counts);
-    const KernelList& list = step.function().executable({{tokens, starts, counts}}).kernels();
+    const compiler::KernelList& list =
+        step.function().executable({{tokens, starts, counts}}).kernels();
     int in_place = 0;
-    for (const Kernel& kernel : list.kernels) {
+    for (const compiler::Kernel& kernel : list.kernels) {
       EXPECT_NE(kernel.op, &copy_op) << preset << ": " << kernel.name;
       if (kernel.op != &update_slice_op) continue;
-      const BufferId written = kernel.outputs[0].buffer;
+      const compiler::BufferId written = kernel.outputs[0].buffer;
       EXPECT_EQ(written, kernel.inputs[0].buffer);
-      in_place += list.buffers[written.index()].place == Place::state;
+      in_place += list.buffers[written.index()].place == compiler::Place::state;
     }
     EXPECT_EQ(in_place, caches) << preset;
   }

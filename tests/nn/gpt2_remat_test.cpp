@@ -29,15 +29,15 @@ struct Trained {
   std::vector<std::vector<float>> parameters;
   int64_t arena_bytes = 0;
   int64_t touched_bytes = 0;
-  std::vector<KeptValue> kept;
+  std::vector<compiler::KeptValue> kept;
 };
 
-Trained train(const PipelineOptions& options, int steps = kSteps) {
+Trained train(const compiler::PipelineOptions& options, int steps = kSteps) {
   const ThreadCount two(2);  // scratch, which no choice can save, grows with threads
   Random random(3);
   const Gpt2 model(gpt2_preset("gpt2-tiny"), random);
   AdamW optimizer(model.named_parameters(), {.weight_decay = 0.1});
-  auto step = compile(
+  auto step = runtime::compile(
       [&](const Tensor& tokens, const Tensor& targets) {
         const Tensor loss = model.loss(tokens, targets);
         std::vector<Tensor> grads = grad(loss, optimizer.parameters());
@@ -50,15 +50,15 @@ Trained train(const PipelineOptions& options, int steps = kSteps) {
   Trained run;
   for (int i = 0; i < steps; ++i) run.losses.push_back(step(batch[0], batch[1]).item<float>());
   for (const Tensor& x : model.parameters()) run.parameters.push_back(x.to_vector<float>());
-  const Executable& program = step.function().executable(batch);
+  const runtime::Executable& program = step.function().executable(batch);
   run.arena_bytes = program.plan().arena_bytes;
   run.touched_bytes = program.cost().bytes_read + program.cost().bytes_written;
-  run.kept = kept_values(program.graph());
+  run.kept = compiler::kept_values(program.graph());
   return run;
 }
 
 const Trained& keep_all() {
-  static const Trained run = train({.remat = {.policy = RematPolicy::none}});
+  static const Trained run = train({.remat = {.policy = compiler::RematPolicy::none}});
   return run;
 }
 
@@ -69,17 +69,18 @@ void expect_same_bits(const Trained& found, const char* what) {
 
 TEST(Gpt2Remat, EveryPolicyKeepsTheBits) {
   EXPECT_LT(keep_all().losses.back(), keep_all().losses.front());
-  for (const RematPolicy policy :
-       {RematPolicy::selective, RematPolicy::full, RematPolicy::budget}) {
-    const std::string name(policy_name(policy));
+  for (const compiler::RematPolicy policy :
+       {compiler::RematPolicy::selective, compiler::RematPolicy::full,
+        compiler::RematPolicy::budget}) {
+    const std::string name(compiler::policy_name(policy));
     expect_same_bits(train({.remat = {.policy = policy}}), name.c_str());
     expect_same_bits(train({.remat = {.policy = policy}, .without = {"fuse"}}), name.c_str());
   }
 }
 
 TEST(Gpt2Remat, PoliciesUseLessMemory) {
-  const Trained selective = train({.remat = {.policy = RematPolicy::selective}}, 1),
-                full = train({.remat = {.policy = RematPolicy::full}}, 1);
+  const Trained selective = train({.remat = {.policy = compiler::RematPolicy::selective}}, 1),
+                full = train({.remat = {.policy = compiler::RematPolicy::full}}, 1);
   EXPECT_LT(selective.arena_bytes, 0.8 * static_cast<double>(keep_all().arena_bytes));
   EXPECT_LT(full.arena_bytes, selective.arena_bytes);
 }
@@ -140,7 +141,7 @@ TEST(Gpt2Remat, InfeasibleBudgetSaysWhatHoldsTheMemory) {
 // Why store activations? Four wide values a layer, each with who needs it and what it costs to make.
 TEST(Gpt2Remat, ReportsKeptActivations) {
   int wide = 0;
-  for (const KeptValue& kept : keep_all().kept) {
+  for (const compiler::KeptValue& kept : keep_all().kept) {
     EXPECT_TRUE(kept.needed_by.valid());
     if (kept.bytes == kBatch * kSeq * 4 * 64 * 4) ++wide;  // 4 x width, f32
     if (kept.name == "linear of h.0.mlp.c_fc.weight") {

@@ -75,14 +75,15 @@ TEST(Gpt2, CompiledTrainsLikeEager) {
       losses_of([&](const Tensor& rate) { return eager.step(batch.tokens, batch.targets, rate); });
   EXPECT_LT(expected.back(), 0.5 * expected.front());
 
-  std::vector<std::string_view> left_out = optimising_passes();
+  std::vector<std::string_view> left_out = compiler::optimising_passes();
   left_out.emplace_back();  // none
   for (std::string_view pass : left_out) {
-    const PipelineOptions options = pass.empty() ? PipelineOptions() : without({}, pass);
+    const compiler::PipelineOptions options =
+        pass.empty() ? compiler::PipelineOptions() : compiler::without({}, pass);
     Training training;
-    auto step = compile([&](const Tensor& x, const Tensor& y,
-                            const Tensor& rate) { return training.step(x, y, rate); },
-                        options);
+    auto step = runtime::compile([&](const Tensor& x, const Tensor& y,
+                                     const Tensor& rate) { return training.step(x, y, rate); },
+                                 options);
     EXPECT_EQ(
         losses_of([&](const Tensor& rate) { return step(batch.tokens, batch.targets, rate); }),
         expected)
@@ -101,7 +102,7 @@ TEST(Gpt2, CompiledThreadsDoNotMatter) {
   for (int threads : {1, 2, 5}) {
     set_num_threads(threads);
     Training training;
-    auto step = compile([&](const Tensor& x, const Tensor& y, const Tensor& rate) {
+    auto step = runtime::compile([&](const Tensor& x, const Tensor& y, const Tensor& rate) {
       return training.step(x, y, rate);
     });
     const std::vector<float> losses =

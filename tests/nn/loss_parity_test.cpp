@@ -57,13 +57,14 @@ TEST(LossParity, HundredStepsOfAdamW) {
                                                 .beta2 = s.at("beta2"),
                                                 .eps = s.at("eps"),
                                                 .weight_decay = s.at("weight_decay")});
-    auto step = compile([&](const Tensor& tokens, const Tensor& targets, const Tensor& number) {
-      const Tensor loss = model->loss(tokens, targets);
-      std::vector<Tensor> grads = grad(loss, optimizer.parameters());
-      clip_global_norm(grads, s.at("clip").get<double>());
-      optimizer.update(grads, schedule.at(number));
-      return loss.detach();
-    });
+    auto step =
+        runtime::compile([&](const Tensor& tokens, const Tensor& targets, const Tensor& number) {
+          const Tensor loss = model->loss(tokens, targets);
+          std::vector<Tensor> grads = grad(loss, optimizer.parameters());
+          clip_global_norm(grads, s.at("clip").get<double>());
+          optimizer.update(grads, schedule.at(number));
+          return loss.detach();
+        });
     for (int64_t i = 0; i < s.at("steps").get<int64_t>(); ++i) {
       const TokenBatch batch = batch_of(s, *model, i);
       const double expected = test.at("losses")[static_cast<size_t>(i)];

@@ -128,7 +128,7 @@ Trained train(const ModelConfig& config, bool compiled) {
     optimizer.update(grads, 1e-2);
     return loss.detach();
   };
-  auto program = compile(step);
+  auto program = runtime::compile(step);
   Trained run;
   for (int64_t i = 0; i < 12; ++i) {
     const Tensor key = dropout_key(5, i);

@@ -157,8 +157,8 @@ TEST(Dropout, KeyAndSiteDecide) {
 // The key is an input: one program, other numbers at every step.
 TEST(Dropout, OneProgramServesAllSteps) {
   const Dropout layer(0.25, 3);
-  auto step =
-      compile([&](const Tensor& x, const Tensor& key) { return layer(x, {.dropout_key = key}); });
+  auto step = runtime::compile(
+      [&](const Tensor& x, const Tensor& key) { return layer(x, {.dropout_key = key}); });
   for (int64_t t : {0, 1, 2}) {
     const Tensor key = dropout_key(4, t), x = ones({100});
     EXPECT_EQ(step(x, key).to_vector<float>(), layer(x, {.dropout_key = key}).to_vector<float>());

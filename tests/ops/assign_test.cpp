@@ -93,7 +93,7 @@ TEST(Assign, IsSeenByATapeThatKeptTheElements) {
 
 TEST(Assign, WritesAStateOfACompiledFunction) {
   const Tensor total = zeros({2});
-  auto add = compile([&](Tensor x) {
+  auto add = runtime::compile([&](Tensor x) {
     total += x;
     total *= 2;
     return total + 0.5;

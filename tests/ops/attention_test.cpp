@@ -127,7 +127,8 @@ TEST(AttentionMask, GradientsAreFiniteWhereNothingIsSeen) {
 TEST(AttentionMask, CompiledIsWhatEagerIs) {
   const Inputs in = random_inputs({1, 2, 6, 8}, {1, 1, 6, 8});
   const Tensor mask = uniform({2, 6, 6}, RandomKey{.seed = 3}) > 0.4;
-  auto f = compile([&](Tensor q, Tensor seen) { return attention(q, in.k, in.v, {.mask = seen}); });
+  auto f = runtime::compile(
+      [&](Tensor q, Tensor seen) { return attention(q, in.k, in.v, {.mask = seen}); });
   EXPECT_EQ(f(in.q, mask).to_vector<float>(),
             attention(in.q, in.k, in.v, {.mask = mask}).to_vector<float>());
 }
@@ -279,13 +280,13 @@ TEST(Attention, PairsAreThoseOfEveryQuery) {
     for (const int64_t window : {0, 1, 3, 8, 100}) {
       for (const int64_t queries : {0, 1, 5, 9}) {
         for (const int64_t keys : {1, 5, 9}) {
-          const AttentionRule rule{.causal = causal || window > 0, .window = window};
-          const AttentionSizes sizes =
-              attention_sizes({2, 3, queries, 4}, {2, 3, keys, 4}, {2, 3, keys, 4});
-          const VisibleKeys visible = visible_keys(rule, sizes, keys, nullptr);
+          const kernels::AttentionRule rule{.causal = causal || window > 0, .window = window};
+          const kernels::AttentionSizes sizes =
+              kernels::attention_sizes({2, 3, queries, 4}, {2, 3, keys, 4}, {2, 3, keys, 4});
+          const kernels::VisibleKeys visible = kernels::visible_keys(rule, sizes, keys, nullptr);
           int64_t pairs = 0;
           for (int64_t i = 0; i < queries; ++i) pairs += visible.end(i) - visible.begin(i);
-          EXPECT_EQ(visible_pairs(rule, sizes), 6 * pairs)
+          EXPECT_EQ(kernels::visible_pairs(rule, sizes), 6 * pairs)
               << causal << " " << window << " " << queries << " " << keys;
         }
       }

@@ -45,9 +45,9 @@ void expect_chain_of(const OpDef& op, bool reversed, size_t count, uint64_t cons
              .output = expected.data(),
              .count = static_cast<int64_t>(count),
              .attrs = &none});
-  const ChainOp chain[] = {{tiles.chain, binary ? 1 : -1, reversed}};
+  const kernels::ChainOp chain[] = {{tiles.chain, binary ? 1 : -1, reversed}};
   const float* inputs[] = {a.data(), b.data()};
-  run_chain({chain, inputs, constants, got.data(), static_cast<int64_t>(count)});
+  kernels::run_chain({chain, inputs, constants, got.data(), static_cast<int64_t>(count)});
   for (size_t i = 0; i < count; ++i)
     EXPECT_TRUE(same(got[i], expected[i]))
         << op.name << " of " << a[i] << ", " << b[i] << ": " << got[i] << ", not " << expected[i];
@@ -68,13 +68,13 @@ TEST(Chain, EveryOpGivesTheBitsOfItsTile) {
 TEST(Chain, RunsItsOpsInOrderAndInPlace) {
   std::vector<float> x{1, 2, 3, -4, 5};
   const std::vector<float> y{2};
-  const ChainOp chain[] = {{ChainCode::mul, 1},        // 2x
-                           {ChainCode::sub, 1, true},  // 2 - 2x
-                           {ChainCode::square},        // (2 - 2x)^2
-                           {ChainCode::div, 1},        // / 2
-                           {ChainCode::add, 0}};       // + x
+  const kernels::ChainOp chain[] = {{ChainCode::mul, 1},        // 2x
+                                    {ChainCode::sub, 1, true},  // 2 - 2x
+                                    {ChainCode::square},        // (2 - 2x)^2
+                                    {ChainCode::div, 1},        // / 2
+                                    {ChainCode::add, 0}};       // + x
   const float* inputs[] = {x.data(), y.data()};
-  run_chain({chain, inputs, 0b10, x.data(), 5});
+  kernels::run_chain({chain, inputs, 0b10, x.data(), 5});
   EXPECT_EQ(x, (std::vector<float>{1, 4, 11, 46, 37}));
 }
 

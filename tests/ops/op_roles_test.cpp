@@ -51,7 +51,7 @@ TEST(OpRoles, AreThoseOfThisTable) {
               return op.role == OpRole::none ? std::string_view() : role_name(op.role);
             }),
             expected);
-  EXPECT_EQ(repeat_op.role, OpRole::repeat) << "not in the list of ops";
+  EXPECT_EQ(graph::repeat_op.role, OpRole::repeat) << "not in the list of ops";
 }
 
 TEST(OpFolds, AreThoseOfThisTable) {
@@ -264,7 +264,7 @@ TypedCall typed_call(const OpDef& op, const Sample& sample) {
     const bool is_main = x.dtype() == DType::f64 && !op.dtypes.contains(DType::f64);
     call.inputs.push_back({.shape = x.shape(), .dtype = is_main ? DType::f32 : x.dtype()});
   }
-  call.outputs = infer_types(op, sample.attrs, call.inputs);
+  call.outputs = graph::infer_types(op, sample.attrs, call.inputs);
   return call;
 }
 

@@ -89,7 +89,7 @@ TEST(Normal, HasTheRightMomentsAndDistribution) {
   const double n = kCount;
   EXPECT_NEAR(mean_of(x), 2, 5 * 3 / std::sqrt(n));
   EXPECT_NEAR(variance_of(x), 9, 5 * 9 * std::sqrt(2 / n));
-  EXPECT_LT(distance_to(x, [](double v) { return normal_cdf((v - 2) / 3); }), kDistance);
+  EXPECT_LT(distance_to(x, [](double v) { return kernels::normal_cdf((v - 2) / 3); }), kDistance);
   double fourth = 0;
   for (double v : x) fourth += std::pow((v - 2) / 3, 4) / n;
   EXPECT_NEAR(fourth, 3, 5 * std::sqrt(96 / n));
@@ -114,17 +114,20 @@ TEST(Normal, OfDeviationZeroIsTheMean) {
 TEST(NormalQuantile, InvertsTheDistributionToF64) {
   for (double z = -37; z < 0; z += 0.0371) {
     // An ulp of p moves z by ulp(p) / density ~ 1e-16 / |z| in the tail: z must come back.
-    EXPECT_NEAR(normal_quantile_lower(normal_cdf(z)), z, 1e-14 * std::max(1.0, -z)) << z;
+    EXPECT_NEAR(kernels::normal_quantile_lower(kernels::normal_cdf(z)), z,
+                1e-14 * std::max(1.0, -z))
+        << z;
   }
-  EXPECT_EQ(normal_quantile_lower(0.5), 0);
-  EXPECT_NEAR(normal_quantile_lower(0.025), -1.959963984540054, 1e-15);
+  EXPECT_EQ(kernels::normal_quantile_lower(0.5), 0);
+  EXPECT_NEAR(kernels::normal_quantile_lower(0.025), -1.959963984540054, 1e-15);
 }
 
 TEST(TruncatedNormal, IsANormalConditionedOnItsBounds) {
   const Tensor x = truncated_normal({kCount}, kKey, {.mean = 1, .std = 2}, {.dtype = DType::f64});
-  const double below = normal_cdf(-2), mass = normal_cdf(2) - below;
+  const double below = kernels::normal_cdf(-2), mass = kernels::normal_cdf(2) - below;
   EXPECT_LT(
-      distance_to(values(x), [&](double v) { return (normal_cdf((v - 1) / 2) - below) / mass; }),
+      distance_to(values(x),
+                  [&](double v) { return (kernels::normal_cdf((v - 1) / 2) - below) / mass; }),
       kDistance);
   // The variance of a normal cut at 2 sigmas is 0.7737 of the whole.
   EXPECT_NEAR(variance_of(values(x)) / 4, 0.7737, 0.01);
@@ -147,8 +150,9 @@ TEST(TruncatedNormal, ReachesIntoTheTails) {
   const auto expect_tail = [](double low, double high) {
     const std::vector<double> x = values(truncated_normal(
         {kCount}, kKey, {.bounds = AbsoluteBounds{low, high}}, {.dtype = DType::f64}));
-    const double upper = normal_cdf(-low), mass = upper - normal_cdf(-high);
-    EXPECT_LT(distance_to(x, [&](double v) { return (upper - normal_cdf(-v)) / mass; }), kDistance);
+    const double upper = kernels::normal_cdf(-low), mass = upper - kernels::normal_cdf(-high);
+    EXPECT_LT(distance_to(x, [&](double v) { return (upper - kernels::normal_cdf(-v)) / mass; }),
+              kDistance);
     for (double v : x) EXPECT_TRUE(v >= low && v <= high);
     std::vector<double> mirrored = values(truncated_normal(
         {kCount}, kKey, {.bounds = AbsoluteBounds{-high, -low}}, {.dtype = DType::f64}));
@@ -165,7 +169,8 @@ TEST(TruncatedNormal, AbsoluteBoundsOf384SigmasTruncateNothing) {
   EXPECT_EQ(3 / sigma, 384);
   const Tensor whole = truncated_normal(
       {kCount}, kKey, {.std = sigma, .bounds = AbsoluteBounds{-3, 3}}, {.dtype = DType::f64});
-  EXPECT_LT(distance_to(values(whole), [&](double v) { return normal_cdf(v / sigma); }), kDistance);
+  EXPECT_LT(distance_to(values(whole), [&](double v) { return kernels::normal_cdf(v / sigma); }),
+            kDistance);
   const auto beyond_three = [&](const Tensor& x) {
     const std::vector<double> all = values(x);
     return std::count_if(all.begin(), all.end(),

@@ -23,7 +23,7 @@ Tensor rows_of(const Tensor& x, int64_t begin, int64_t end) {
 // The first result of `op` on everything, against that on the first, a middle and the last rows.
 void expect_rows_alike(const OpDef& op, const Tensors& inputs, const Attrs& attrs = {}) {
   const Tensor whole = call_op(op, inputs, attrs)[0];
-  ASSERT_GE(whole.bytes().value(), kStreamBytes) << op.name << " is not streamed";
+  ASSERT_GE(whole.bytes().value(), kernels::kStreamBytes) << op.name << " is not streamed";
   for (int64_t begin : {int64_t{0}, kRows / 2, kRows - 3}) {
     Tensors few;
     for (const Tensor& input : inputs) few.push_back(rows_of(input, begin, begin + 3));
@@ -68,8 +68,8 @@ TEST(Stream, CopiesAnyAlignmentAndLength) {
   for (size_t start : {0, 1, 7, 15, 16}) {
     for (size_t count : {0, 1, 15, 16, 17, 64, 100}) {
       std::fill(to.begin(), to.end(), 0.0f);
-      stream_copy(&to[start], from.data(), static_cast<int64_t>(count * sizeof(float)));
-      finish_stream();
+      kernels::stream_copy(&to[start], from.data(), static_cast<int64_t>(count * sizeof(float)));
+      kernels::finish_stream();
       for (size_t i = 0; i < to.size(); ++i) {
         const bool inside = i >= start && i < start + count;
         ASSERT_EQ(to[i], inside ? from[i - start] : 0.0f) << start << " " << count << " " << i;

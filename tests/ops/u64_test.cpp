@@ -282,9 +282,9 @@ TEST(U64, CompiledFunctionsGiveTheSameValues) {
   const Tensor x = unsigneds({3, kHalf, kMax, 12});
   const std::vector<uint64_t> expected = {7, kHalf + (kHalf >> 1), 0, kHalf + 6};
   EXPECT_EQ(values_of(function(x)), expected);
-  auto compiled = compile(function);
+  auto compiled = runtime::compile(function);
   EXPECT_EQ(values_of(compiled(x)), expected);
-  auto largest = compile([](const Tensor& a) { return max(floor_divide(a, 1)); });
+  auto largest = runtime::compile([](const Tensor& a) { return max(floor_divide(a, 1)); });
   EXPECT_EQ(largest(x).item<uint64_t>(), kMax);
 }
 

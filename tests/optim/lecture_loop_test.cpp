@@ -65,7 +65,7 @@ Trained by_brrr(double rate) {
   const Tensor w = zeros({kInputs, 1}, f64).require_grad();
   const Tensor true_w = reshape(arange(0, kInputs, 1, f64), {kInputs, 1});
   AdaGrad optimizer({{"w", w}});
-  auto step = compile([&](const Tensor& x) {
+  auto step = runtime::compile([&](const Tensor& x) {
     const Tensor loss = mean(square(matmul(x, w) - matmul(x, true_w)));
     optimizer.update(grad(loss, optimizer.parameters()), rate);
     return loss.detach();

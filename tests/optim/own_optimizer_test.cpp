@@ -78,7 +78,7 @@ TEST(OwnOptimizer, FollowsItsRecurrence) {
 TEST(OwnOptimizer, CompiledHasTheBitsOfEagerAndFuses) {
   const Data data;
   Training eager, compiled;
-  auto step = compile([&](const Tensor& x, const Tensor& y, const Tensor& rate) {
+  auto step = runtime::compile([&](const Tensor& x, const Tensor& y, const Tensor& rate) {
     return compiled.step(x, y, rate);
   });
   float first = 0, last = 0;
@@ -93,13 +93,13 @@ TEST(OwnOptimizer, CompiledHasTheBitsOfEagerAndFuses) {
   // The update of a parameter is one kernel: the elementwise nodes of the update over the shape of w,
   // which are most of them, are fewer kernels than nodes.
   const std::array<Tensor, 3> inputs{data.x, data.y, data.rate};
-  const Executable& program = step.function().executable(inputs);
+  const runtime::Executable& program = step.function().executable(inputs);
   int nodes = 0;
-  for (const Node& node : program.graph().nodes) nodes += node.phase == Phase::update;
+  for (const graph::Node& node : program.graph().nodes) nodes += node.phase == graph::Phase::update;
   EXPECT_GT(nodes, 20);
   EXPECT_LT(static_cast<int>(program.kernels().kernels.size()), nodes);
   std::vector<std::string> names;
-  for (const StateSlot& state : program.graph().states) {
+  for (const graph::StateSlot& state : program.graph().states) {
     if (state.is_written()) names.push_back(state.name);
   }
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("w", "b", "mean.w", "mean.b", "largest.w",

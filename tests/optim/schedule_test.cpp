@@ -57,7 +57,7 @@ TEST(Schedule, CompiledFromTheNumberOfTheStep) {
                               ScheduleShape::warmup_stable_decay}) {
     EXPECT_EQ(parse_schedule(schedule_name(shape)), shape);
     const Schedule schedule({.shape = shape, .rate = 3e-4, .steps = 50, .warmup = 5});
-    auto rate = compile([&](const Tensor& step) { return schedule.at(step); });
+    auto rate = runtime::compile([&](const Tensor& step) { return schedule.at(step); });
     for (int64_t t = 0; t < 55; ++t)
       EXPECT_EQ(rate(full({}, static_cast<double>(t), {.dtype = DType::i64})).item<double>(),
                 schedule.at(t));

@@ -64,7 +64,7 @@ TEST(Bf16State, SecondMomentsDoNotStall) {
   const Tensor p = full({2000, 1}, 0.0);
   AdamW optimizer({{"p", p}}, {.state_precision = StatePrecision::bf16});
   EXPECT_EQ(optimizer.state_bytes(), Bytes(2 * 2000 * 2 + 8));
-  auto step = compile([&](const Tensor& g) { optimizer.update({g}, 1e-3); });
+  auto step = runtime::compile([&](const Tensor& g) { optimizer.update({g}, 1e-3); });
   for (int i = 0; i < 1000; ++i) step(full({2000, 1}, 1.0));
   const double high = mean(cast(optimizer.states().back().tensor, DType::f64)).item<double>();
   EXPECT_NEAR(high, 1 - std::pow(0.999, 1000), 0.01);
@@ -154,7 +154,7 @@ TEST(WeightAverage, CompiledHasTheBitsOfEager) {
       p.copy_from(p * 0.5 + x);
       average.update();
     };
-    auto program = compile(step);
+    auto program = runtime::compile(step);
     for (int t = 0; t < 10; ++t) {
       const Tensor x = full({5}, std::cos(t));
       compiled ? program(x) : step(x);

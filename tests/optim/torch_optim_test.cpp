@@ -111,7 +111,7 @@ TEST(TorchOptim, TwentySteps) {
 
 // Parameters and states after 20 steps. The rate is an input of the step.
 std::vector<std::vector<float>> trained(const Make& make, bool compiled,
-                                        const PipelineOptions& options = {}) {
+                                        const compiler::PipelineOptions& options = {}) {
   const Parameters parameters = start(DType::f32);
   const std::unique_ptr<Optimizer> optimizer = make(parameters);
   const auto step = [&](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& rate) {
@@ -119,7 +119,7 @@ std::vector<std::vector<float>> trained(const Make& make, bool compiled,
     for (size_t i = 0; i < grads.size(); ++i) grads[i] = grads[i] + parameters[i].tensor * 0.3;
     optimizer->update(grads, rate);
   };
-  auto program = compile(step, options);
+  auto program = runtime::compile(step, options);
   for (int i = 1; i <= 20; ++i) {
     const std::vector<Tensor> noise = noise_of(parameters, i);
     const Tensor rate = full({}, 0.05 / i);

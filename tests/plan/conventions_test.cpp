@@ -21,58 +21,64 @@ namespace {
 
 using testing::HasSubstr;
 
-FlopFacts facts_of(const ModelConfig& config, int64_t seq) {
-  const Rates rates = gpu_rates(find_gpu("h100"), Precision::bf16_mixed);
-  return flop_facts(config, model_cost(config, {.seq = seq}, rates).total(), seq);
+plan::FlopFacts facts_of(const ModelConfig& config, int64_t seq) {
+  const hardware::Rates rates =
+      plan::gpu_rates(hardware::find_gpu("h100"), compiler::Precision::bf16_mixed);
+  return plan::flop_facts(config, plan::model_cost(config, {.seq = seq}, rates).total(), seq);
 }
 
 TEST(Conventions, NanoGptsCountIsThePublishedOne) {
   Gpt2Config config = gpt2_preset("gpt2-124m");
   config.bias = false;
-  const FlopFacts facts = facts_of(config, 1024);
-  EXPECT_NEAR(1024 * flops_per_token(Convention::nanogpt, facts), 875'062'886'400.0, 1);
+  const plan::FlopFacts facts = facts_of(config, 1024);
+  EXPECT_NEAR(1024 * plan::flops_per_token(plan::Convention::nanogpt, facts), 875'062'886'400.0, 1);
 }
 
 // 72 B s L h^2 (1 + s/6h + V/12Lh), and 96 (...) with full recomputation (Narayanan et al. 2021).
 TEST(Conventions, MegatronsCountIsItsFormula) {
   const double h = 2304, L = 24, s = 2048, V = 51200;
-  const FlopFacts facts = facts_of(
+  const plan::FlopFacts facts = facts_of(
       Gpt2Config{.vocab = 51200, .context = 2048, .layers = 24, .heads = 24, .width = 2304}, 2048);
   const double model = 72 * L * h * h * (1 + s / (6 * h) + V / (12 * L * h));
-  EXPECT_NEAR(flops_per_token(Convention::megatron, facts), model, 1e-9 * model);
+  EXPECT_NEAR(plan::flops_per_token(plan::Convention::megatron, facts), model, 1e-9 * model);
   const double with_again = 96 * L * h * h * (1 + s / (6 * h) + V / (16 * L * h));
-  EXPECT_NEAR(flops_per_token(Convention::megatron, facts) +
-                  recomputed_per_token(Convention::megatron, facts, RematPolicy::full),
+  EXPECT_NEAR(plan::flops_per_token(plan::Convention::megatron, facts) +
+                  plan::recomputed_per_token(plan::Convention::megatron, facts,
+                                             compiler::RematPolicy::full),
               with_again, 1e-9 * with_again);
 }
 
 TEST(Conventions, DifferByWhatTheyCount) {
-  const FlopFacts facts = facts_of(model_preset("llama3-8b"), 8192);
-  const double palm = flops_per_token(Convention::palm, facts),
-               titan = flops_per_token(Convention::torchtitan, facts);
+  const plan::FlopFacts facts = facts_of(model_preset("llama3-8b"), 8192);
+  const double palm = plan::flops_per_token(plan::Convention::palm, facts),
+               titan = plan::flops_per_token(plan::Convention::torchtitan, facts);
   EXPECT_NEAR(palm - titan, 6 * 128256.0 * 4096, 1) << "the input table";
-  EXPECT_NEAR(palm - flops_per_token(Convention::six_n, facts), 12.0 * 32 * 4096 * 8192, 1);
-  EXPECT_LT(flops_per_token(Convention::exact, facts), titan) << "half of the square";
-  EXPECT_THAT(error_of([] { parse_convention("7n"); }), HasSubstr("megatron"));
+  EXPECT_NEAR(palm - plan::flops_per_token(plan::Convention::six_n, facts), 12.0 * 32 * 4096 * 8192,
+              1);
+  EXPECT_LT(plan::flops_per_token(plan::Convention::exact, facts), titan) << "half of the square";
+  EXPECT_THAT(error_of([] { plan::parse_convention("7n"); }), HasSubstr("megatron"));
 }
 
 // What runs again is counted as the model is: 4 L a d (s + 1) / 2 where the mask is, 4 L a d s over the square.
 TEST(Conventions, WhatRunsAgainIsCountedAsTheModelIs) {
-  const FlopFacts facts = facts_of(model_preset("llama3-8b"), 8192);
+  const plan::FlopFacts facts = facts_of(model_preset("llama3-8b"), 8192);
   const double square = 4.0 * 32 * 4096 * 8192, seen = 4.0 * 32 * 4096 * 4096.5,
                layers = 2 * facts.products - facts.head;
-  const std::pair<Convention, double> counts[] = {
-      {Convention::exact, seen},        {Convention::six_n, 0},
-      {Convention::palm, square},       {Convention::nanogpt, square},
-      {Convention::torchtitan, square}, {Convention::megatron, square},
-      {Convention::llmc, square / 2}};
+  const std::pair<plan::Convention, double> counts[] = {
+      {plan::Convention::exact, seen},        {plan::Convention::six_n, 0},
+      {plan::Convention::palm, square},       {plan::Convention::nanogpt, square},
+      {plan::Convention::torchtitan, square}, {plan::Convention::megatron, square},
+      {plan::Convention::llmc, square / 2}};
   for (const auto& [convention, attention] : counts) {
-    const std::string_view name = info_of(convention).name;
-    EXPECT_NEAR(recomputed_per_token(convention, facts, RematPolicy::selective), attention, 1)
+    const std::string_view name = plan::info_of(convention).name;
+    EXPECT_NEAR(plan::recomputed_per_token(convention, facts, compiler::RematPolicy::selective),
+                attention, 1)
         << name;
-    EXPECT_NEAR(recomputed_per_token(convention, facts, RematPolicy::full), layers + attention, 1)
+    EXPECT_NEAR(plan::recomputed_per_token(convention, facts, compiler::RematPolicy::full),
+                layers + attention, 1)
         << name;
-    EXPECT_EQ(recomputed_per_token(convention, facts, RematPolicy::none), 0) << name;
+    EXPECT_EQ(plan::recomputed_per_token(convention, facts, compiler::RematPolicy::none), 0)
+        << name;
   }
   EXPECT_NEAR(facts.head, 2.0 * 128256 * 4096, 1) << "which never runs again";
 }
@@ -81,35 +87,44 @@ TEST(Conventions, WhatRunsAgainIsCountedAsTheModelIs) {
 TEST(Conventions, AWindowIsCountedInBoth) {
   const LlamaConfig config{
       .vocab = 32000, .context = 32768, .kv_heads = 8, .hidden = 14336, .window = 4096};
-  const FlopFacts facts = facts_of(config, 32768);
+  const plan::FlopFacts facts = facts_of(config, 32768);
   const double w = 4096, s = 32768, pairs = w * (w + 1) / 2 + (s - w) * w;
   const double seen = 4.0 * 32 * 4096 * pairs / s;
-  EXPECT_NEAR(flops_per_token(Convention::exact, facts), 6 * facts.products + 3 * seen, 1e3);
-  EXPECT_NEAR(recomputed_per_token(Convention::exact, facts, RematPolicy::selective), seen, 1e3);
+  EXPECT_NEAR(plan::flops_per_token(plan::Convention::exact, facts), 6 * facts.products + 3 * seen,
+              1e3);
+  EXPECT_NEAR(
+      plan::recomputed_per_token(plan::Convention::exact, facts, compiler::RematPolicy::selective),
+      seen, 1e3);
 }
 
 // A policy that weighs kernels runs what its graph runs again; its attention follows the convention, too.
 TEST(Conventions, AttentionOfAGraphIsCountedByConvention) {
-  const FlopFacts facts{
+  const plan::FlopFacts facts{
       .attention = 10, .attention_full = 20, .recomputed = 12, .recomputed_attention = 5};
-  EXPECT_EQ(recomputed_per_token(Convention::exact, facts, RematPolicy::budget), 12);
-  EXPECT_EQ(recomputed_per_token(Convention::megatron, facts, RematPolicy::budget), 7 + 10);
-  EXPECT_EQ(recomputed_per_token(Convention::six_n, facts, RematPolicy::budget), 7);
+  EXPECT_EQ(
+      plan::recomputed_per_token(plan::Convention::exact, facts, compiler::RematPolicy::budget),
+      12);
+  EXPECT_EQ(
+      plan::recomputed_per_token(plan::Convention::megatron, facts, compiler::RematPolicy::budget),
+      7 + 10);
+  EXPECT_EQ(
+      plan::recomputed_per_token(plan::Convention::six_n, facts, compiler::RematPolicy::budget), 7);
 }
 
 // 2 N a sample holds where every weight multiplies once: a convolution uses its weights at every place.
 TEST(Conventions, SixNFailsForConvolutions) {
-  const StepSpec spec = on_paper(named_step("cnn", {.batch = 1}));
-  const TrainingParts parts = make_parts(spec);
-  const Graph forward = parts.step->trace_forward(make_batch(spec));
+  const train::StepSpec spec = train::on_paper(train::named_step("cnn", {.batch = 1}));
+  const train::TrainingParts parts = train::make_parts(spec);
+  const graph::Graph forward = parts.step->trace_forward(train::make_batch(spec));
   double flops = 0;
-  for (const Node& node : forward.nodes) {
+  for (const graph::Node& node : forward.nodes) {
     if (node.op->kind == OpKind::contraction)
-      flops += static_cast<double>(cost_of(forward, node).flops);
+      flops += static_cast<double>(graph::cost_of(forward, node).flops);
   }
   EXPECT_GT(flops, 5 * 2 * static_cast<double>(parts.trained().parameter_count()));
-  EXPECT_THAT(error_of([] { find_model("cnn"); }), HasSubstr("times 2 N, since a convolution"));
-  EXPECT_THAT(error_of([] { find_model("mlp"); }), HasSubstr("images and not from tokens"));
+  EXPECT_THAT(error_of([] { plan::find_model("cnn"); }),
+              HasSubstr("times 2 N, since a convolution"));
+  EXPECT_THAT(error_of([] { plan::find_model("mlp"); }), HasSubstr("images and not from tokens"));
 }
 
 constexpr const char* kMixtral =
@@ -130,7 +145,7 @@ constexpr const char* kDeepSeek = R"({"model_type": "deepseek_v3", "vocab_size":
 TEST(ModelSource, ConfigsOfHuggingFaceHaveTheCountsOfThePresets) {
   const TempFolder folder;
   const auto count = [&](const char* text) {
-    return parameter_count(find_model(folder.write("config.json", text).string()).config);
+    return parameter_count(plan::find_model(folder.write("config.json", text).string()).config);
   };
   EXPECT_EQ(count(kMixtral), 46'702'792'704);
   EXPECT_EQ(count(kLlama31), 405'853'388'800);
@@ -188,7 +203,8 @@ TEST(ModelSource, ConfigsOfHuggingFaceMayLeaveOutWhatTheirClassesHave) {
        124'439'808 - 12 * (2 * 768 + 1) * 1024}};
   const TempFolder folder;
   for (const Row& row : rows) {
-    const ModelConfig config = find_model(folder.write("config.json", row.text).string()).config;
+    const ModelConfig config =
+        plan::find_model(folder.write("config.json", row.text).string()).config;
     EXPECT_EQ(parameter_count(config), row.count) << row.text;
   }
 }
@@ -196,7 +212,7 @@ TEST(ModelSource, ConfigsOfHuggingFaceMayLeaveOutWhatTheirClassesHave) {
 TEST(ModelSource, ConfigsOfHuggingFaceAreRefusedByRule) {
   const TempFolder folder;
   const auto refusal = [&](const char* text) {
-    return error_of([&] { find_model(folder.write("config.json", text).string()); });
+    return error_of([&] { plan::find_model(folder.write("config.json", text).string()); });
   };
   EXPECT_THAT(refusal(R"({"model_type": "bert"})"), HasSubstr("model_type bert is not known"));
   EXPECT_THAT(refusal("{"), HasSubstr("must be a JSON object"));
@@ -219,7 +235,7 @@ TEST(ModelSource, ConfigsOfHuggingFaceAreRefusedByRule) {
 TEST(ModelSource, TomlFilesChangeAPresetOrGiveAFamily) {
   const TempFolder folder;
   const auto read = [&](const char* text) {
-    return find_model(folder.write("m.toml", text).string()).config;
+    return plan::find_model(folder.write("m.toml", text).string()).config;
   };
   EXPECT_EQ(read("[model]\npreset = \"llama3-8b\"\nlayers = 16\n").size("layers"), 16);
   EXPECT_EQ(parameter_count(read("[model]\nfamily = \"gpt2\"\n")), 124'439'808);
@@ -228,60 +244,67 @@ TEST(ModelSource, TomlFilesChangeAPresetOrGiveAFamily) {
 }
 
 TEST(ModelSource, FreeShapesAndRefusals) {
-  ShapeOptions shape{.family = "llama", .layers = 32, .hidden = 4096, .heads = 32, .ffn = 11008};
-  EXPECT_EQ(parameter_count(find_model("", shape).config), 6'738'415'616);
+  plan::ShapeOptions shape{
+      .family = "llama", .layers = 32, .hidden = 4096, .heads = 32, .ffn = 11008};
+  EXPECT_EQ(parameter_count(plan::find_model("", shape).config), 6'738'415'616);
   shape.heads = 33;
-  EXPECT_THAT(error_of([&] { find_model("", shape); }), HasSubstr("33 heads do not divide"));
+  EXPECT_THAT(error_of([&] { plan::find_model("", shape); }), HasSubstr("33 heads do not divide"));
   shape.heads = 32, shape.layers = -1;
-  EXPECT_THAT(error_of([&] { find_model("", shape); }),
+  EXPECT_THAT(error_of([&] { plan::find_model("", shape); }),
               HasSubstr("--layers -1 makes no sense; use 1 to 10000"));
-  EXPECT_THAT(error_of([] { find_model("llama3-9b"); }), HasSubstr("did you mean"));
-  EXPECT_THAT(error_of([] { find_model(""); }), HasSubstr("--family"));
+  EXPECT_THAT(error_of([] { plan::find_model("llama3-9b"); }), HasSubstr("did you mean"));
+  EXPECT_THAT(error_of([] { plan::find_model(""); }), HasSubstr("--family"));
 }
 
 TEST(Lint, PricesTheMatmulsOfTheTracedStep) {
   for (const char* name : {"gpt2-124m", "llama3-8b", "qwen2.5-0.5b", "llama2-70b"}) {
     const ModelConfig config = model_preset(name);
-    const Rates rates = gpu_rates(find_gpu("h100"), Precision::bf16_mixed);
-    EXPECT_EQ(linted_flops(config, 128),
-              model_cost(config, {.batch = 1, .seq = 128}, rates).total().products)
+    const hardware::Rates rates =
+        plan::gpu_rates(hardware::find_gpu("h100"), compiler::Precision::bf16_mixed);
+    EXPECT_EQ(plan::linted_flops(config, 128),
+              plan::model_cost(config, {.batch = 1, .seq = 128}, rates).total().products)
         << name;
   }
 }
 
 TEST(Lint, FindsTheVocabularyOfGpt2) {
-  const std::vector<LintFinding> findings = lint(model_preset("gpt2-124m"), find_gpu("h100"));
+  const std::vector<plan::LintFinding> findings =
+      plan::lint(model_preset("gpt2-124m"), hardware::find_gpu("h100"));
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(findings[0].what, "vocabulary 50257");
   EXPECT_EQ(findings[0].change, "pad to 50304; `brrr train` does, inside its step");
   EXPECT_GT(findings[0].gain, 0.05);
-  EXPECT_EQ(whole_tiles_of_vocab(50257), 50304);
-  EXPECT_EQ(whole_tiles_of_vocab(50304), 50304);
-  for (const LintFinding& f : lint(model_preset("llama3-8b"), find_gpu("h100")))
+  EXPECT_EQ(plan::whole_tiles_of_vocab(50257), 50304);
+  EXPECT_EQ(plan::whole_tiles_of_vocab(50304), 50304);
+  for (const plan::LintFinding& f :
+       plan::lint(model_preset("llama3-8b"), hardware::find_gpu("h100")))
     EXPECT_EQ(f.what.find("vocabulary"), std::string::npos) << f.what;
 }
 
 // Every size that wastes one device has a gain, and taking the advice leaves less to gain.
 TEST(Lint, GainsArePredicted) {
-  ShapeOptions shape{.family = "gpt2", .layers = 12, .hidden = 800, .heads = 10, .vocab = 50257};
-  const GpuSpec& gpu = find_gpu("h100");
+  plan::ShapeOptions shape{
+      .family = "gpt2", .layers = 12, .hidden = 800, .heads = 10, .vocab = 50257};
+  const hardware::GpuSpec& gpu = hardware::find_gpu("h100");
   std::map<std::string, double> gains;
-  for (const LintFinding& f : lint(find_model("", shape).config, gpu)) gains[f.what] = f.gain;
+  for (const plan::LintFinding& f : plan::lint(plan::find_model("", shape).config, gpu))
+    gains[f.what] = f.gain;
   for (const char* what : {"vocabulary 50257", "width 800", "heads of 80"}) {
     ASSERT_TRUE(gains.contains(what)) << what;
     EXPECT_GT(gains[what], 0.001) << what;
     EXPECT_LT(gains[what], 0.5) << what;
   }
   EXPECT_EQ(gains["10 heads"], 0);
-  const std::vector<LintFinding> few =
-      lint(model_preset("gpt2-124m"), gpu, {.tokens = 2048});  // 48 tiles for 132 multiprocessors
-  const auto out = std::find_if(few.begin(), few.end(),
-                                [](const LintFinding& f) { return f.what == "out [2048 x 768]"; });
+  const std::vector<plan::LintFinding> few = plan::lint(
+      model_preset("gpt2-124m"), gpu, {.tokens = 2048});  // 48 tiles for 132 multiprocessors
+  const auto out = std::find_if(few.begin(), few.end(), [](const plan::LintFinding& f) {
+    return f.what == "out [2048 x 768]";
+  });
   ASSERT_NE(out, few.end());
   EXPECT_EQ(out->change, "4096 tokens at a time");
   EXPECT_GT(out->gain, 0.01);
   shape.hidden = 1024, shape.heads = 16, shape.vocab = 50304;
-  for (const LintFinding& f : lint(find_model("", shape).config, gpu))
+  for (const plan::LintFinding& f : plan::lint(plan::find_model("", shape).config, gpu))
     EXPECT_LT(f.gain, 0.05) << f.what;
 }
 

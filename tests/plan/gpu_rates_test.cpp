@@ -17,10 +17,12 @@ namespace {
 
 using testing::HasSubstr;
 
-double largest(const Rates& rates, const char* family) { return rates.grid(family).largest(); }
+double largest(const hardware::Rates& rates, const char* family) {
+  return rates.grid(family).largest();
+}
 
 TEST(OwnGpuRates, HaveEachArithmetic) {
-  const Rates rates = own_gpu_rates(find_gpu("h100"));
+  const hardware::Rates rates = plan::own_gpu_rates(hardware::find_gpu("h100"));
   EXPECT_FALSE(rates.calibrated);
   EXPECT_THAT(rates.source, HasSubstr("hardware table: h100-sxm"));
   EXPECT_DOUBLE_EQ(rates.number("peak.f32"), 67.5e12);
@@ -33,11 +35,11 @@ TEST(OwnGpuRates, HaveEachArithmetic) {
   EXPECT_NEAR(largest(rates, "matmul.tn.tf32") / 494.5e12, share, 1e-9);
   EXPECT_NEAR(largest(rates, "matmul.nn") / 67.5e12, share, 1e-9);
   EXPECT_LT(largest(rates, "attention_backward.bf16"), largest(rates, "attention.bf16"));
-  EXPECT_THAT(error_of([] { find_gpu("abacus"); }), HasSubstr("known are"));
+  EXPECT_THAT(error_of([] { hardware::find_gpu("abacus"); }), HasSubstr("known are"));
 }
 
 TEST(OwnGpuRates, LeaveOutWhatADeviceHasNot) {
-  const Rates rates = own_gpu_rates(find_gpu("a100-80"));
+  const hardware::Rates rates = plan::own_gpu_rates(hardware::find_gpu("a100-80"));
   EXPECT_EQ(rates.find("matmul.nt.fp8"), nullptr);
   EXPECT_NE(rates.find("matmul.nt.bf16"), nullptr);
 }
@@ -56,17 +58,18 @@ TEST(OwnGpuRates, ComeNearAMeasuredStep) {
                                                   {"linear [64, 1024, 2304]", 4.3}};
   // The step as it was when it was measured: without the largest activations of layers, and with all that is quicker
   // to keep than to recompute.
-  PipelineOptions pipeline;
-  pipeline.precision.policy = Precision::bf16_mixed;
+  compiler::PipelineOptions pipeline;
+  pipeline.precision.policy = compiler::Precision::bf16_mixed;
   pipeline.device = Device::null(), pipeline.target = h200();
-  const PlannedProgram program =
-      plan_step(plain_step("gpt2-124m", {.batch = 64, .seq = 1024, .vocab = 50304}, pipeline));
-  const Prediction prediction =
-      predict(program.kernels, program.plan, own_gpu_rates(find_gpu("h200")));
+  const runtime::PlannedProgram program = train::plan_step(
+      plain_step("gpt2-124m", {.batch = 64, .seq = 1024, .vocab = 50304}, pipeline));
+  const cost::Prediction prediction =
+      cost::predict(program.kernels, program.plan, plan::own_gpu_rates(hardware::find_gpu("h200")));
   EXPECT_NEAR(1e3 * prediction.seconds(), 116.4, 0.15 * 116.4);
   std::map<std::string, double> predicted;
   for (size_t k = 0; k < program.kernels.kernels.size(); ++k)
-    predicted[kernel_label(program.kernels.kernels[k])] += 1e3 * prediction.kernels[k].seconds();
+    predicted[plan::kernel_label(program.kernels.kernels[k])] +=
+        1e3 * prediction.kernels[k].seconds();
   for (const auto& [label, milliseconds] : measured) {
     ASSERT_TRUE(predicted.contains(label)) << label;
     EXPECT_NEAR(predicted[label] / milliseconds, 1, 0.3) << label;

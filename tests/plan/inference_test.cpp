@@ -15,21 +15,21 @@ struct LectureRow {
   double gigabytes, milliseconds, tokens_per_second;
 };
 
-InferAnswer lecture(int64_t batch, int64_t kv_heads) {
+plan::InferAnswer lecture(int64_t batch, int64_t kv_heads) {
   LlamaConfig config = llama_preset("llama2-13b");
   config.kv_heads = kv_heads;
-  InferQuestion q{.model = config, .gpu = "h100"};
+  plan::InferQuestion q{.model = config, .gpu = "h100"};
   q.batch = batch;
   q.context = 1024;
   q.whole_table = true;
-  return answer(q);
+  return plan::answer(q);
 }
 
 TEST(Inference, Llama13BOnAnH100IsTheLecturesTable) {
   for (const LectureRow& row :
        {LectureRow{1, 26.87, 8.02, 124.7}, LectureRow{64, 79.72, 23.80, 2689},
         LectureRow{256, 240.8, 71.87, 3562}}) {
-    const InferAnswer a = lecture(row.batch, 0);
+    const plan::InferAnswer a = lecture(row.batch, 0);
     EXPECT_EQ(a.kv_bytes_per_sequence, 838'860'800);
     EXPECT_NEAR(a.memory_bytes / 1e9, row.gigabytes, 0.05);
     EXPECT_NEAR(a.decode_seconds * 1e3, row.milliseconds, 0.005 + 1e-3 * row.milliseconds);
@@ -44,7 +44,7 @@ TEST(Inference, EightKeyHeadsAreTheLecturesSecondTable) {
   EXPECT_EQ(lecture(1, 8).params - 81 * 5120, 11'337'728'000.0);
   for (const LectureRow& row :
        {LectureRow{64, 33.41, 9.97, 6417}, LectureRow{256, 65.63, 19.59, 13068}}) {
-    const InferAnswer a = lecture(row.batch, 8);
+    const plan::InferAnswer a = lecture(row.batch, 8);
     EXPECT_NEAR(a.memory_bytes / 1e9, row.gigabytes, 0.05);
     EXPECT_NEAR(a.decode_seconds * 1e3, row.milliseconds, 0.005 + 1e-3 * row.milliseconds);
     EXPECT_NEAR(a.tokens_per_second, row.tokens_per_second, 1e-3 * row.tokens_per_second);
@@ -53,39 +53,39 @@ TEST(Inference, EightKeyHeadsAreTheLecturesSecondTable) {
 }
 
 TEST(Inference, CachesOfPublishedModels) {
-  EXPECT_EQ(2 * kv_elements_per_token(model_preset("llama3-8b")), 131'072);
-  EXPECT_EQ(2 * kv_elements_per_token(model_preset("llama3-70b")), 327'680);
-  EXPECT_EQ(2 * kv_elements_per_token(model_preset("llama2-13b")), 819'200);
-  EXPECT_EQ(2 * kv_elements_per_token(model_preset("deepseek-v3")), 70'272);
+  EXPECT_EQ(2 * plan::kv_elements_per_token(model_preset("llama3-8b")), 131'072);
+  EXPECT_EQ(2 * plan::kv_elements_per_token(model_preset("llama3-70b")), 327'680);
+  EXPECT_EQ(2 * plan::kv_elements_per_token(model_preset("llama2-13b")), 819'200);
+  EXPECT_EQ(2 * plan::kv_elements_per_token(model_preset("deepseek-v3")), 70'272);
 }
 
 TEST(Inference, AMixtureKeepsAllExpertsAndTouchesSome) {
-  InferQuestion q{.model = model_preset("mixtral-8x7b"), .gpu = "h100"};
+  plan::InferQuestion q{.model = model_preset("mixtral-8x7b"), .gpu = "h100"};
   q.count = 2;
-  const InferAnswer one = answer(q);
+  const plan::InferAnswer one = plan::answer(q);
   q.batch = 64;
-  const InferAnswer many = answer(q);
+  const plan::InferAnswer many = plan::answer(q);
   EXPECT_EQ(one.weight_bytes, 2.0 * 46'702'792'704);
   EXPECT_LT(one.touched_bytes, 0.3 * one.weight_bytes);
   EXPECT_GT(many.touched_bytes, 0.95 * many.weight_bytes - 2 * 32000.0 * 4096);
 }
 
 TEST(Inference, TheBoundOfLlama7BOnAnA100Is154Tokens) {
-  InferQuestion q{.model = model_preset("llama2-7b"), .gpu = "a100-80"};
+  plan::InferQuestion q{.model = model_preset("llama2-7b"), .gpu = "a100-80"};
   q.context = 1;
-  EXPECT_NEAR(answer(q).tokens_per_second, 154.3, 0.2);
+  EXPECT_NEAR(plan::answer(q).tokens_per_second, 154.3, 0.2);
 }
 
 // Mistral 7B at 32,768 tokens keeps a window of 4,096: 131,072 B each are 0.537 GB, and with 14.22 GB of weights
 // 4.405 ms at 3.35 TB/s. The arithmetic of a token is that of the window, too.
 TEST(Inference, AWindowIsAllThatIsKept) {
   LlamaConfig config{.vocab = 32000, .context = 32768, .kv_heads = 8, .hidden = 14336};
-  InferQuestion q{.model = config, .gpu = "h100"};
+  plan::InferQuestion q{.model = config, .gpu = "h100"};
   q.context = 32768;
-  const InferAnswer whole = answer(q);
+  const plan::InferAnswer whole = plan::answer(q);
   config.window = 4096;
   q.model = config;
-  const InferAnswer window = answer(q);
+  const plan::InferAnswer window = plan::answer(q);
   EXPECT_EQ(whole.cached_tokens, 32768);
   EXPECT_EQ(whole.kv_bytes, 131'072.0 * 32768);
   EXPECT_EQ(window.cached_tokens, 4096);
@@ -96,17 +96,17 @@ TEST(Inference, AWindowIsAllThatIsKept) {
   const double saved = 4.0 * 32 * 4096 * (32768 - 4096) / 989.5e12;
   EXPECT_NEAR(whole.decode_compute_seconds - window.decode_compute_seconds, saved, 1e-9 * saved);
   q.context = 1024;
-  EXPECT_EQ(answer(q).cached_tokens, 1024) << "shorter than the window";
+  EXPECT_EQ(plan::answer(q).cached_tokens, 1024) << "shorter than the window";
 }
 
 // 8 key heads are shared out over 8 devices at most: 16 hold each head twice, and read as much as 8 did.
 TEST(Inference, KeyHeadsThatAreCopiedAreHeldAndRead) {
-  InferQuestion q{.model = model_preset("llama3-70b"), .gpu = "h100"};
+  plan::InferQuestion q{.model = model_preset("llama3-70b"), .gpu = "h100"};
   q.batch = 16, q.context = 8192;
   const double caches = 327'680.0 * 8192 * 16;
   for (const int64_t count : {4, 8, 16, 64}) {
     q.count = count;
-    const InferAnswer a = answer(q);
+    const plan::InferAnswer a = plan::answer(q);
     const auto n = static_cast<double>(count), shared = std::min(8.0, n);
     EXPECT_EQ(a.kv_bytes, caches);
     EXPECT_EQ(a.kv_devices, std::min<int64_t>(8, count));
@@ -121,33 +121,33 @@ TEST(Inference, KeyHeadsThatAreCopiedAreHeldAndRead) {
 
 // Every device of DeepSeek-V3 has the one vector that all heads read.
 TEST(Inference, LatentCachesAreOnEveryDevice) {
-  InferQuestion q{.model = model_preset("deepseek-v3"), .gpu = "h200"};
+  plan::InferQuestion q{.model = model_preset("deepseek-v3"), .gpu = "h200"};
   q.count = 8, q.batch = 32, q.context = 4096;
-  const InferAnswer a = answer(q);
+  const plan::InferAnswer a = plan::answer(q);
   EXPECT_EQ(a.kv_devices, 1);
   EXPECT_EQ(a.kv_device_bytes, 70'272.0 * 4096 * 32);
 }
 
 // Products of 8-bit weights may run at twice the rate where the device has it; attention is the cache's.
 TEST(Inference, PrefillIsBoundByThePeakOfTheFormats) {
-  InferQuestion q{.model = model_preset("llama3-8b"), .gpu = "h100"};
+  plan::InferQuestion q{.model = model_preset("llama3-8b"), .gpu = "h100"};
   q.context = 8192;
-  const InferAnswer half = answer(q);
+  const plan::InferAnswer half = plan::answer(q);
   const double products = 8192 * 2 * (8'030'261'248.0 - 128256 * 4096 - 65 * 4096),
                attention = 4.0 * 32 * 4096 * 8192 * 8193 / 2;
   EXPECT_NEAR(half.prefill_seconds, (products + attention) / 989.5e12, 1e-9);
-  q.products = product_arithmetic("fp8");
-  const InferAnswer low = answer(q);
-  EXPECT_EQ(low.products, Arithmetic::fp8);
-  EXPECT_EQ(low.attention, Arithmetic::bf16);
+  q.products = plan::product_arithmetic("fp8");
+  const plan::InferAnswer low = plan::answer(q);
+  EXPECT_EQ(low.products, hardware::Arithmetic::fp8);
+  EXPECT_EQ(low.attention, hardware::Arithmetic::bf16);
   EXPECT_NEAR(low.prefill_seconds, products / 1979e12 + attention / 989.5e12, 1e-9);
-  q.attention = product_arithmetic("fp8");
-  EXPECT_NEAR(answer(q).prefill_seconds, (products + attention) / 1979e12, 1e-9);
+  q.attention = plan::product_arithmetic("fp8");
+  EXPECT_NEAR(plan::answer(q).prefill_seconds, (products + attention) / 1979e12, 1e-9);
   q.gpu = "a100";
-  EXPECT_EQ(answer(q).products, Arithmetic::bf16) << "an A100 has no fp8";
-  EXPECT_NEAR(answer(q).prefill_seconds, (products + attention) / 312e12, 1e-9);
-  EXPECT_EQ(product_arithmetic("int8"), Arithmetic::int8);
-  EXPECT_EQ(product_arithmetic("int4"), Arithmetic::bf16);
+  EXPECT_EQ(plan::answer(q).products, hardware::Arithmetic::bf16) << "an A100 has no fp8";
+  EXPECT_NEAR(plan::answer(q).prefill_seconds, (products + attention) / 312e12, 1e-9);
+  EXPECT_EQ(plan::product_arithmetic("int8"), hardware::Arithmetic::int8);
+  EXPECT_EQ(plan::product_arithmetic("int4"), hardware::Arithmetic::bf16);
 }
 
 }  // namespace

@@ -17,11 +17,13 @@ TEST(Ladder, EveryRungComputesTheProduct) {
   constexpr int64_t n = 240;  // of 48, and of no power of two
   const Tensor a = uniform({n, n}, RandomKey{.seed = 1}), b = uniform({n, n}, RandomKey{.seed = 2});
   const std::vector<float> expected = matmul(a, b).to_vector<float>();
-  using Kernel = void (*)(const ladder::Matrices&);
-  std::vector<Kernel> kernels = {ladder::naive,      ladder::loop_order, ladder::register_block,
-                                 ladder::wide_block, ladder::packed,     ladder::tiled};
-  if (ladder::has_simd()) kernels.insert(kernels.end(), {ladder::simd, ladder::threaded});
-  if (ladder::has_wide_simd()) kernels.push_back(ladder::wide_simd);
+  using Kernel = void (*)(const plan::ladder::Matrices&);
+  std::vector<Kernel> kernels = {plan::ladder::naive,          plan::ladder::loop_order,
+                                 plan::ladder::register_block, plan::ladder::wide_block,
+                                 plan::ladder::packed,         plan::ladder::tiled};
+  if (plan::ladder::has_simd())
+    kernels.insert(kernels.end(), {plan::ladder::simd, plan::ladder::threaded});
+  if (plan::ladder::has_wide_simd()) kernels.push_back(plan::ladder::wide_simd);
   for (size_t k = 0; k < kernels.size(); ++k) {
     const Tensor c = full({n, n}, -1.0);
     kernels[k]({a.data<float>(), b.data<float>(), c.data<float>(), n});
@@ -29,10 +31,11 @@ TEST(Ladder, EveryRungComputesTheProduct) {
     for (size_t i = 0; i < found.size(); ++i)
       ASSERT_NEAR(found[i], expected[i], 1e-3) << "rung " << k;
   }
-  EXPECT_NEAR(ladder::boxed_products(1000), std::pow(1.0000001, 1000), 1e-9);
+  EXPECT_NEAR(plan::ladder::boxed_products(1000), std::pow(1.0000001, 1000), 1e-9);
 }
 
-Rung rung(const char* name, double rate, Cause cause, int threads = 1, bool is_aside = false) {
+plan::Rung rung(const char* name, double rate, plan::Cause cause, int threads = 1,
+                bool is_aside = false) {
   return {.name = name,
           .threads = threads,
           .cause = cause,
@@ -40,23 +43,25 @@ Rung rung(const char* name, double rate, Cause cause, int threads = 1, bool is_a
           .is_aside = is_aside};
 }
 
-Ladder some_ladder() {
+plan::Ladder some_ladder() {
   return {.peak_flops_per_second = 50,
           .gpu_peak_flops_per_second = 686e3,
-          .rungs = {rung("Python", 1, Cause::interpreter), rung("boxed", 2, Cause::interpreter),
-                    rung("naive C", 20, Cause::boxing),
-                    rung("detour", 10, Cause::registers, 1, true), rung("missing", 0, Cause::simd),
-                    rung("brrr", 100, Cause::library, 2), rung("GPU naive", 1000, Cause::device, 0),
-                    rung("cuBLASLt", 744e3, Cause::library, 0, true),
-                    rung("brrr on the GPU", 740e3, Cause::library, 0)}};
+          .rungs = {
+              rung("Python", 1, plan::Cause::interpreter),
+              rung("boxed", 2, plan::Cause::interpreter), rung("naive C", 20, plan::Cause::boxing),
+              rung("detour", 10, plan::Cause::registers, 1, true),
+              rung("missing", 0, plan::Cause::simd), rung("brrr", 100, plan::Cause::library, 2),
+              rung("GPU naive", 1000, plan::Cause::device, 0),
+              rung("cuBLASLt", 744e3, plan::Cause::library, 0, true),
+              rung("brrr on the GPU", 740e3, plan::Cause::library, 0)}};
 }
 
 TEST(Ladder, NoRungIsAboveItsPeak) {
-  Ladder ladder = some_ladder();
+  plan::Ladder ladder = some_ladder();
   ladder.raise_peaks();
   EXPECT_EQ(ladder.peak_flops_per_second, 100) << "a rung of the processor";
   EXPECT_EQ(ladder.gpu_peak_flops_per_second, 744e3) << "a detour counts, too";
-  for (const Rung& each : ladder.rungs)
+  for (const plan::Rung& each : ladder.rungs)
     EXPECT_LE(each.flops_per_second, ladder.peak_of(each)) << each.name;
   ladder.peak_flops_per_second = 1e6;
   ladder.raise_peaks();
@@ -64,7 +69,7 @@ TEST(Ladder, NoRungIsAboveItsPeak) {
 }
 
 TEST(Ladder, FactorsGoPastDetoursAndMissingRungs) {
-  const Ladder ladder = some_ladder();
+  const plan::Ladder ladder = some_ladder();
   EXPECT_EQ(ladder.factor(0), 0);
   EXPECT_EQ(ladder.factor(2), 10);
   EXPECT_EQ(ladder.factor(3), 0.5);
@@ -73,15 +78,15 @@ TEST(Ladder, FactorsGoPastDetoursAndMissingRungs) {
 }
 
 TEST(Ladder, CausesMultiplyToTheWholeWayAndNothingIsLeftOver) {
-  const Ladder ladder = some_ladder();
+  const plan::Ladder ladder = some_ladder();
   double factor = 1, share = 0;
-  for (const CauseShare& each : ladder.shares()) {
+  for (const plan::CauseShare& each : ladder.shares()) {
     factor *= each.factor;
     share += each.share;
     EXPECT_FALSE(each.steps.empty());
-    EXPECT_FALSE(meaning(each.cause).empty());
-    EXPECT_NE(each.cause, Cause::registers) << "a detour has no share";
-    if (each.cause == Cause::library) {
+    EXPECT_FALSE(plan::meaning(each.cause).empty());
+    EXPECT_NE(each.cause, plan::Cause::registers) << "a detour has no share";
+    if (each.cause == plan::Cause::library) {
       EXPECT_NEAR(each.factor, 5 * 740, 1e-9);
       EXPECT_EQ(each.steps, "naive C > brrr, GPU naive > brrr on the GPU");
     }
@@ -91,7 +96,7 @@ TEST(Ladder, CausesMultiplyToTheWholeWayAndNothingIsLeftOver) {
 }
 
 TEST(Ladder, ClaimsHoldWithinTheirOrders) {
-  const std::vector<LadderClaim> claims = some_ladder().claims();
+  const std::vector<plan::LadderClaim> claims = some_ladder().claims();
   ASSERT_EQ(claims.size(), 3u);
   EXPECT_EQ(claims[0].verdict(), "less") << "20 times is 1.3 orders";
   EXPECT_EQ(claims[1].verdict(), "less");

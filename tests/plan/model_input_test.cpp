@@ -56,9 +56,11 @@ constexpr const char* kTypes[] = {"gpt2",  "llama",   "mistral",     "mixtral", 
                                   "qwen3", "smollm3", "deepseek_v2", "deepseek_v3", "gemma2"};
 
 std::string refusal_of(const json& file) {
-  return error_of([&] { check_model(shape_from_huggingface(file.dump())); });
+  return error_of([&] { plan::check_model(infer::shape_from_huggingface(file.dump())); });
 }
-int64_t count_of(const json& file) { return parameter_count(shape_from_huggingface(file.dump())); }
+int64_t count_of(const json& file) {
+  return parameter_count(infer::shape_from_huggingface(file.dump()));
+}
 
 // One reader for all: nothing is cut off, wrapped round or taken for absent.
 TEST(ConfigFields, AreWholeNumbersInTheirRange) {
@@ -149,15 +151,15 @@ TEST(ConfigFields, LeftOutAreWhatTheirClassHas) {
     given[row.key] = row.by_default;
     left_out.erase(row.key);
     null[row.key] = nullptr;
-    const ModelConfig with = shape_from_huggingface(given.dump()),
-                      without = shape_from_huggingface(left_out.dump());
+    const ModelConfig with = infer::shape_from_huggingface(given.dump()),
+                      without = infer::shape_from_huggingface(left_out.dump());
     // "4 width" and "width / heads" are kept as they are, not as their number.
     const bool is_derived = row.key == std::string_view("n_inner") ||
                             (row.key == std::string_view("head_dim") && row.by_default == 64);
     EXPECT_TRUE(is_derived || without == with) << row.type << " " << row.key;
     EXPECT_EQ(parameter_count(without), parameter_count(with)) << row.type << " " << row.key;
     if (std::string_view(row.key) == "q_lora_rank") {  // null: queries without a low rank
-      EXPECT_EQ(shape_from_huggingface(null.dump()).get<LlamaConfig>().q_rank, 0);
+      EXPECT_EQ(infer::shape_from_huggingface(null.dump()).get<LlamaConfig>().q_rank, 0);
     } else if (row.by_null == "refused") {
       EXPECT_THAT(refusal_of(null), HasSubstr(join_text(row.key, " is null"))) << row.type;
     } else {
@@ -169,7 +171,7 @@ TEST(ConfigFields, LeftOutAreWhatTheirClassHas) {
 
 TEST(ConfigFields, PositionsAndNormsAreThoseOfTheClass) {
   const auto read = [](const char* type) {
-    return config_from_huggingface(full_config(type).dump()).get<LlamaConfig>();
+    return infer::config_from_huggingface(full_config(type).dump()).get<LlamaConfig>();
   };
   EXPECT_EQ(read("llama").rope_base, 1e4);
   EXPECT_EQ(read("mixtral").rope_base, 1e6);
@@ -177,9 +179,9 @@ TEST(ConfigFields, PositionsAndNormsAreThoseOfTheClass) {
   EXPECT_EQ(read("mixtral").norm_eps, 1e-5);
   json mistral = full_config("mistral");
   mistral.erase("sliding_window");
-  EXPECT_EQ(shape_from_huggingface(mistral.dump()).get<LlamaConfig>().window, 4096);
+  EXPECT_EQ(infer::shape_from_huggingface(mistral.dump()).get<LlamaConfig>().window, 4096);
   mistral["sliding_window"] = nullptr;
-  EXPECT_EQ(shape_from_huggingface(mistral.dump()).get<LlamaConfig>().window, 0);
+  EXPECT_EQ(infer::shape_from_huggingface(mistral.dump()).get<LlamaConfig>().window, 0);
 }
 
 TEST(ConfigFields, ThatChangeTheModelAreRefused) {
@@ -242,10 +244,10 @@ TEST(ConfigFields, AnyTwoTogetherAreExactOrRefused) {
             json changed = file;
             changed[first.key()] = json::parse(one), changed[second.key()] = json::parse(other);
             try {
-              const ModelConfig config = shape_from_huggingface(changed.dump());
-              check_model(config);
-              const double count = parameters_of(config);
-              ASSERT_TRUE(count >= 1 && count <= kMostParameters) << changed.dump();
+              const ModelConfig config = infer::shape_from_huggingface(changed.dump());
+              plan::check_model(config);
+              const double count = plan::parameters_of(config);
+              ASSERT_TRUE(count >= 1 && count <= plan::kMostParameters) << changed.dump();
               const auto exact = static_cast<double>(parameter_count(config));
               ASSERT_NEAR(exact, count, 1e-15 * count) << changed.dump();
               ++read;
@@ -325,9 +327,9 @@ TEST(ModelLimits, CountByFormulaIsThatOfTheModel) {
   Sizes sizes;
   for (int i = 0; i < 300; ++i) {
     const ModelConfig config = random_model(sizes);
-    check_model(config);
+    plan::check_model(config);
     Random random(1);
-    EXPECT_EQ(parameters_of(config),
+    EXPECT_EQ(plan::parameters_of(config),
               static_cast<double>(make_model(config, random)->parameter_count()))
         << to_json(config);
   }
@@ -336,15 +338,15 @@ TEST(ModelLimits, CountByFormulaIsThatOfTheModel) {
 TEST(ModelLimits, CountWithoutOverflowIsTheCount) {
   for (std::string_view name : model_presets()) {
     const ModelConfig config = model_preset(name);
-    EXPECT_EQ(parameters_of(config), static_cast<double>(parameter_count(config))) << name;
-    check_model(config);
-    check_micro_batch(config, 1, std::min<int64_t>(context_of(config), 2048));
+    EXPECT_EQ(plan::parameters_of(config), static_cast<double>(parameter_count(config))) << name;
+    plan::check_model(config);
+    plan::check_micro_batch(config, 1, std::min<int64_t>(context_of(config), 2048));
   }
 }
 
 TEST(ModelLimits, RefuseWhatOverflows) {
-  const auto refused = [](const ShapeOptions& shape) {
-    return error_of([&] { find_model("llama3-8b", shape); });
+  const auto refused = [](const plan::ShapeOptions& shape) {
+    return error_of([&] { plan::find_model("llama3-8b", shape); });
   };
   EXPECT_THAT(refused({.layers = 10'000, .hidden = 100'000'000}),
               HasSubstr("parameters is beyond reason; 1e+16 at most"));
@@ -353,7 +355,7 @@ TEST(ModelLimits, RefuseWhatOverflows) {
   EXPECT_THAT(refused({.experts = 100'000'000}), HasSubstr("beyond reason"));
   const ModelConfig config = model_preset("llama3-8b");
   const auto micro_batch = [&](int64_t batch, int64_t seq) {
-    return error_of([&] { check_micro_batch(config, batch, seq); });
+    return error_of([&] { plan::check_micro_batch(config, batch, seq); });
   };
   EXPECT_EQ(micro_batch(1, 1 << 24), kNoError);
   EXPECT_THAT(micro_batch(1, 100'000'000), HasSubstr("counted exactly up to"));
@@ -361,24 +363,25 @@ TEST(ModelLimits, RefuseWhatOverflows) {
   EXPECT_THAT(micro_batch(std::numeric_limits<int64_t>::max(), 100'000'000),
               HasSubstr("use 1e+09 at most"));
   EXPECT_THAT(micro_batch(0, 8192), HasSubstr("is empty"));
-  EXPECT_THAT(error_of([] { check_micro_batch(model_preset("lstm-tiny"), 1, 4096); }),
+  EXPECT_THAT(error_of([] { plan::check_micro_batch(model_preset("lstm-tiny"), 1, 4096); }),
               HasSubstr("token by token"));
 }
 
 // The largest model and the longest sequence that are taken have FLOPs that do not wrap round: 6 N at least.
 TEST(ModelLimits, WhatIsTakenIsCountedExactly) {
-  const NamedModel wide = find_model("llama3-8b", {.layers = 2, .ffn = 90'000'000});
-  const CostOptions options{.seq = 1024};
-  const Rates rates = gpu_rates(find_gpu("h100"), Precision::bf16_mixed);
-  const StepCost cost = model_cost(wide.config, options, rates).total();
-  const double products = parameters_of(wide.config) - cost.embedding - cost.vectors;
+  const plan::NamedModel wide = plan::find_model("llama3-8b", {.layers = 2, .ffn = 90'000'000});
+  const plan::CostOptions options{.seq = 1024};
+  const hardware::Rates rates =
+      plan::gpu_rates(hardware::find_gpu("h100"), compiler::Precision::bf16_mixed);
+  const plan::StepCost cost = plan::model_cost(wide.config, options, rates).total();
+  const double products = plan::parameters_of(wide.config) - cost.embedding - cost.vectors;
   EXPECT_NEAR(cost.products, 2 * products * 1024, 1e-6 * cost.products);
 }
 
 TEST(ModelSource, SizesThatAreGivenCount) {
   struct Row {
     const char* model;
-    ShapeOptions shape;
+    plan::ShapeOptions shape;
     const char* rule;
   };
   const Row rows[] = {
@@ -400,16 +403,16 @@ TEST(ModelSource, SizesThatAreGivenCount) {
        {.family = "llama", .layers = 2, .hidden = 1'000'000'000'000'000'000, .heads = 2},
        "--hidden 1000000000000000000 makes no sense"}};
   for (const Row& row : rows)
-    EXPECT_THAT(error_of([&] { find_model(row.model, row.shape); }), HasSubstr(row.rule));
-  const auto tied = find_model("lstm-tiny", {.tied = true}).config;
+    EXPECT_THAT(error_of([&] { plan::find_model(row.model, row.shape); }), HasSubstr(row.rule));
+  const auto tied = plan::find_model("lstm-tiny", {.tied = true}).config;
   EXPECT_TRUE(tied.get<RecurrentLmConfig>().tied) << "a flag does what it says";
-  EXPECT_EQ(find_model("llama3-8b", {.family = "llama"}).config, model_preset("llama3-8b"));
+  EXPECT_EQ(plan::find_model("llama3-8b", {.family = "llama"}).config, model_preset("llama3-8b"));
 }
 
 TEST(ModelSource, TomlFilesAreHeldAgainstTheSameRules) {
   const TempFolder folder;
   const auto refusal = [&](const char* text) {
-    return error_of([&] { find_model(folder.write("m.toml", text).string()); });
+    return error_of([&] { plan::find_model(folder.write("m.toml", text).string()); });
   };
   const std::pair<const char*, const char*> rows[] = {
       {"preset = 5\nfamily = \"gpt2\"\n", "preset is no text"},
@@ -430,15 +433,16 @@ TEST(ModelSource, TomlFilesAreHeldAgainstTheSameRules) {
 TEST(TensorShard, TakesWholeKeyHeadsOrCopiesOfThem) {
   LlamaConfig config{
       .layers = 2, .width = 512, .heads = 40, .kv_heads = 10, .head_dim = 16, .hidden = 1024};
-  EXPECT_THAT(error_of([&] { tensor_shard(config, 4); }),
+  EXPECT_THAT(error_of([&] { plan::tensor_shard(config, 4); }),
               HasSubstr("4 neither divides 10 key heads nor is a multiple"));
-  EXPECT_FALSE(splits_by(config, 4));
-  EXPECT_TRUE(splits_by(config, 2));
+  EXPECT_FALSE(plan::splits_by(config, 4));
+  EXPECT_TRUE(plan::splits_by(config, 2));
   config.kv_heads = 2;
-  EXPECT_TRUE(splits_by(config, 4));
-  EXPECT_EQ(tensor_shard(config, 4).get<LlamaConfig>().kv_heads, 1);
+  EXPECT_TRUE(plan::splits_by(config, 4));
+  EXPECT_EQ(plan::tensor_shard(config, 4).get<LlamaConfig>().kv_heads, 1);
   config.experts = 4, config.expert_hidden = 64, config.shared_expert_hidden = 66;
-  EXPECT_THAT(error_of([&] { tensor_shard(config, 4); }), HasSubstr("66 hidden units of shared"));
+  EXPECT_THAT(error_of([&] { plan::tensor_shard(config, 4); }),
+              HasSubstr("66 hidden units of shared"));
 }
 
 }  // namespace

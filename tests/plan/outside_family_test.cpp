@@ -74,7 +74,7 @@ class Parallel::Block : public Module {
     add_module("ffn", ffn_);
   }
   Tensor operator()(const Tensor& x, const ForwardInputs& inputs) const {
-    const Scope scope = enter();
+    const graph::Scope scope = enter();
     const Tensor normal = norm_(x);
     return x + attention_(normal, inputs) + ffn_(normal);
   }
@@ -98,7 +98,7 @@ Parallel::Parallel(const ParallelConfig& config, Random& random)
 Tensor Parallel::body(const Tensor& tokens, const ForwardInputs& inputs) const {
   Tensor x = embed_(tokens);
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    const SegmentScope layer(join_text("layers.", i));
+    const graph::SegmentScope layer(join_text("layers.", i));
     x = (*blocks_[i])(x, inputs.of_layer(i));
   }
   return norm_(x);
@@ -169,9 +169,9 @@ TEST(OutsideFamily, IsFoundByNameAndThroughJson) {
   EXPECT_EQ(model_from_json(to_json(config)), config);
   EXPECT_EQ(model_from_json(R"({"family": "parallel", "layers": 3})"),
             ModelConfig(ParallelConfig{.layers = 3}));
-  EXPECT_EQ(
-      config_from_huggingface(R"({"model_type": "parallel", "vocab_size": 9, "n_layers": 1})"),
-      ModelConfig(ParallelConfig{.vocab = 9, .layers = 1}));
+  EXPECT_EQ(infer::config_from_huggingface(
+                R"({"model_type": "parallel", "vocab_size": 9, "n_layers": 1})"),
+            ModelConfig(ParallelConfig{.vocab = 9, .layers = 1}));
   EXPECT_EQ(error_of([&] { register_family(ParallelConfig::family()); }),
             "there is a family \"parallel\" already; choose another name");
 }
@@ -187,7 +187,7 @@ TEST(OutsideFamily, TrainsAndDecodes) {
   const double before = loss().item<double>();
   optimizer.update(grad(loss(), optimizer.parameters()), 1e-2);
   EXPECT_LT(loss().item<double>(), before);
-  Decoder decoder(*model, {.block = 8});
+  infer::Decoder decoder(*model, {.block = 8});
   const Tensor next = decoder.feed({{1, 2, 3}});
   EXPECT_EQ(next.shape(), (Shape{1, 64}));
 }
@@ -195,32 +195,33 @@ TEST(OutsideFamily, TrainsAndDecodes) {
 // From sizes chosen for a run to the plan of one.
 TEST(OutsideFamily, IsPlanned) {
   register_once();
-  TrainConfig run;
+  run::TrainConfig run;
   run.model.family = "parallel";
-  const ResolvedRun chosen =
-      resolve_sizes(run, {.train_tokens = 1'000'000, .vocab = 100, .documents = 1},
-                    {.cores = 2, .memory = 8_GiB, .peak_flops = FlopsPerSecond(2e11)});
+  const train::ResolvedRun chosen =
+      train::resolve_sizes(run, {.train_tokens = 1'000'000, .vocab = 100, .documents = 1},
+                           {.cores = 2, .memory = 8_GiB, .peak_flops = FlopsPerSecond(2e11)});
   EXPECT_EQ(family_of(chosen.model), "parallel");
   EXPECT_EQ(vocab_of(chosen.model), 100);
 
   const ModelConfig free =
-      find_model("", {.family = "parallel", .layers = 5, .hidden = 64, .heads = 4}).config;
+      plan::find_model("", {.family = "parallel", .layers = 5, .hidden = 64, .heads = 4}).config;
   EXPECT_EQ(free, ModelConfig(ParallelConfig{.layers = 5, .width = 64, .heads = 4, .hidden = 192}));
-  EXPECT_EQ(parameters_of(free), static_cast<double>(parameter_count(free)));
-  const Rates rates = gpu_rates(find_gpu("h100"), Precision::bf16_mixed);
-  const CostOptions options{.batch = 2, .seq = 32};
-  const StepCost planned = model_cost(free, options, rates).total(),
-                 traced = traced_cost(free, options, rates);
+  EXPECT_EQ(plan::parameters_of(free), static_cast<double>(parameter_count(free)));
+  const hardware::Rates rates =
+      plan::gpu_rates(hardware::find_gpu("h100"), compiler::Precision::bf16_mixed);
+  const plan::CostOptions options{.batch = 2, .seq = 32};
+  const plan::StepCost planned = plan::model_cost(free, options, rates).total(),
+                       traced = plan::traced_cost(free, options, rates);
   EXPECT_EQ(planned.parameters(), static_cast<double>(parameter_count(free)));
   EXPECT_EQ(planned.products, traced.products);
   EXPECT_EQ(planned.activations, traced.activations);
-  EXPECT_EQ(tensor_shard(free, 2).size("heads"), 2);
-  EXPECT_THAT(error_of([&] { find_model("parallel-tiny", {.experts = 4}); }),
+  EXPECT_EQ(plan::tensor_shard(free, 2).size("heads"), 2);
+  EXPECT_THAT(error_of([&] { plan::find_model("parallel-tiny", {.experts = 4}); }),
               HasSubstr("parallel has no experts; use --family llama"));
 
-  RunQuestion question = run_of("parallel-tiny", "h100", 8);
+  plan::RunQuestion question = run_of("parallel-tiny", "h100", 8);
   question.layout.tp = 2;
-  const RunAnswer plan = answer(question);
+  const plan::RunAnswer plan = plan::answer(question);
   EXPECT_EQ(plan.params, static_cast<double>(parameter_count(*question.model)));
   EXPECT_GT(plan.step_seconds, 0);
 }

@@ -19,8 +19,8 @@ using testing::Not;
 
 std::vector<int64_t> layers_by_device(int64_t layers, int64_t pp, int64_t interleave = 1) {
   std::vector<int64_t> counts;
-  for (const PipelineStage& stage :
-       pipeline_stages(std::vector{layers}, {.pp = pp, .interleave = interleave}))
+  for (const plan::PipelineStage& stage :
+       plan::pipeline_stages(std::vector{layers}, {.pp = pp, .interleave = interleave}))
     counts.push_back(stage.layer_count());
   return counts;
 }
@@ -41,8 +41,8 @@ TEST(PipelineStages, OfLlama3AreShorterAtTheEnds) {
 }
 
 TEST(PipelineStages, KeepTheOrderOfKinds) {
-  const std::vector<PipelineStage> stages =
-      pipeline_stages(std::vector<int64_t>{3, 58}, {.pp = 16});
+  const std::vector<plan::PipelineStage> stages =
+      plan::pipeline_stages(std::vector<int64_t>{3, 58}, {.pp = 16});
   EXPECT_THAT(stages[0].layers, ElementsAre(3, 0));
   EXPECT_THAT(stages[1].layers, ElementsAre(0, 3));
   EXPECT_THAT(stages[2].layers, ElementsAre(0, 4));
@@ -59,31 +59,31 @@ TEST(PipelineStages, HaveEveryLayerOnceAndDifferByOne) {
         const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
         EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), int64_t{0}), layers);
         EXPECT_LE(*most - *least, 1) << layers << " over " << pp << " x " << v;
-        EXPECT_EQ(largest_stage_share(layers, {.pp = pp, .interleave = v}),
+        EXPECT_EQ(plan::largest_stage_share(layers, {.pp = pp, .interleave = v}),
                   static_cast<double>(*most) / static_cast<double>(layers));
       }
     }
   }
 }
 
-RunQuestion llama_405b(int64_t pp) {
-  RunQuestion q = run_of("llama3-405b", "h100", 64 * 8 * pp);
+plan::RunQuestion llama_405b(int64_t pp) {
+  plan::RunQuestion q = run_of("llama3-405b", "h100", 64 * 8 * pp);
   q.seq = 8192, q.global_batch = 64 * 32;
   q.layout = {.tp = 8, .pp = pp, .zero = 1};
-  q.recompute = RematPolicy::selective;
+  q.recompute = compiler::RematPolicy::selective;
   return q;
 }
 
 // Middle stages have 8 layers, the last 7 and the head: the slower of the two is the pace, and both are below what 16
 // stages of 8 layers and a head would take.
 TEST(PipelineStages, TheLongestSetsThePace) {
-  RunQuestion q = llama_405b(16);
-  const RunAnswer uneven = answer(q);
+  plan::RunQuestion q = llama_405b(16);
+  const plan::RunAnswer uneven = plan::answer(q);
   EXPECT_THAT(uneven.assumptions, Contains(HasSubstr("126 layers over 16 stages: 7 or 8 each")));
   auto longer = q.model->get<LlamaConfig>();
   longer.layers = 128;
   q.model = longer;
-  const RunAnswer even = answer(q);
+  const plan::RunAnswer even = plan::answer(q);
   EXPECT_THAT(even.assumptions, Not(Contains(HasSubstr("layers over"))));
   EXPECT_LT(uneven.step_seconds, even.step_seconds);
   EXPECT_GT(uneven.step_seconds, even.step_seconds * 0.9) << "a head is about one layer of 9";
@@ -92,7 +92,7 @@ TEST(PipelineStages, TheLongestSetsThePace) {
 
 // The fullest device has the states of its own layers: 8 of a middle stage, or 7 and a table at an end.
 TEST(PipelineStages, StatesAreThoseOfTheDevicesLayers) {
-  const RunAnswer a = answer(llama_405b(16));
+  const plan::RunAnswer a = plan::answer(llama_405b(16));
   const double layer = 16384.0 * (2 * 16384 + 2 * 1024 + 3 * 53248) + 2 * 16384,
                table = 128256.0 * 16384;
   const double ends = 7 * layer / 8 + table / 8, middle = layer;  // each of 8 tensor-parallel ones
@@ -102,25 +102,25 @@ TEST(PipelineStages, StatesAreThoseOfTheDevicesLayers) {
 
 // 43 % were published for 8,192 devices in this layout, 16M tokens a step: within the band of predictions.
 TEST(PipelineStages, Llama405BPlansAsPublished) {
-  const RunAnswer a = answer(llama_405b(16));
+  const plan::RunAnswer a = plan::answer(llama_405b(16));
   EXPECT_TRUE(a.fits) << a.memory.total();
-  EXPECT_NEAR(a.mfu, 0.43, kUncalibratedBand * 0.43);
+  EXPECT_NEAR(a.mfu, 0.43, plan::kUncalibratedBand * 0.43);
 }
 
 // 61 layers over 16 stages, experts over 64 devices, products in fp8: 2.664M hours of H800s for 14.8T tokens. What runs
 // again there lies between selective and full recomputation, and so do the hours, each within 15 %.
 TEST(PipelineStages, DeepSeekV3PlansAsPublished) {
-  RunQuestion q = run_of("deepseek-v3", "h100", 2048);
+  plan::RunQuestion q = run_of("deepseek-v3", "h100", 2048);
   q.tokens = 14.8e12, q.seq = 4096, q.global_batch = 15360;
-  q.precision = Precision::fp8_mixed;
+  q.precision = compiler::Precision::fp8_mixed;
   q.layout = {.pp = 16, .ep = 64, .zero = 1};
-  q.recompute = RematPolicy::full;
-  const RunAnswer full = answer(q);
+  q.recompute = compiler::RematPolicy::full;
+  const plan::RunAnswer full = plan::answer(q);
   EXPECT_TRUE(full.fits);
   EXPECT_GT(full.gpu_hours, 2.664e6);
   EXPECT_LT(full.gpu_hours, 1.15 * 2.664e6);
-  q.recompute = RematPolicy::selective;
-  const RunAnswer some = answer(q);
+  q.recompute = compiler::RematPolicy::selective;
+  const plan::RunAnswer some = plan::answer(q);
   EXPECT_LT(some.gpu_hours, 2.664e6);
   EXPECT_GT(some.gpu_hours, 0.85 * 2.664e6);
 }

@@ -20,25 +20,26 @@ namespace {
 using testing::HasSubstr;
 
 struct Profiled {
-  StepSpec spec = named_step("gpt2-tiny", {.batch = 2, .seq = 16});
-  TrainingParts parts = make_parts(spec);
-  Batch batch = make_batch(spec);
-  Executable& program = parts.step->executable(batch);
-  StepTimes times = measure_steps(program, parts.step->inputs_of(batch), {.steps = 2});
-  Profile profile = make_profile(program.kernels(), program.plan(), times, synthetic_rates());
+  train::StepSpec spec = train::named_step("gpt2-tiny", {.batch = 2, .seq = 16});
+  train::TrainingParts parts = train::make_parts(spec);
+  Batch batch = train::make_batch(spec);
+  runtime::Executable& program = parts.step->executable(batch);
+  plan::StepTimes times = plan::measure_steps(program, parts.step->inputs_of(batch), {.steps = 2});
+  plan::Profile profile =
+      plan::make_profile(program.kernels(), program.plan(), times, synthetic_rates());
 };
 
 TEST(Profile, CoversAllKernelsAndSumsUp) {
   const Profiled run;
-  const Profile& profile = run.profile;
-  const std::vector<Kernel>& kernels = run.program.kernels().kernels;
+  const plan::Profile& profile = run.profile;
+  const std::vector<compiler::Kernel>& kernels = run.program.kernels().kernels;
   ASSERT_EQ(profile.kernels.size(), kernels.size());
   Cost cost;
-  for (const Kernel& kernel : kernels) cost += kernel.cost;
-  for (const auto& rows : {rows_by_label(profile), rows_by_class(profile), rows_by_regime(profile),
-                           rows_by_phase(profile)}) {
-    ProfileRow all;
-    for (const ProfileRow& row : rows) {
+  for (const compiler::Kernel& kernel : kernels) cost += kernel.cost;
+  for (const auto& rows : {plan::rows_by_label(profile), plan::rows_by_class(profile),
+                           plan::rows_by_regime(profile), plan::rows_by_phase(profile)}) {
+    plan::ProfileRow all;
+    for (const plan::ProfileRow& row : rows) {
       all.calls += row.calls;
       all.flops += row.flops;
       all.bytes += row.bytes;
@@ -57,7 +58,7 @@ TEST(Profile, CoversAllKernelsAndSumsUp) {
 TEST(Profile, ClassesSeeWhereFlopsAre) {
   const Profiled run;
   double flops = 0, contractions = 0;
-  for (const ProfileRow& row : rows_by_class(run.profile)) {
+  for (const plan::ProfileRow& row : plan::rows_by_class(run.profile)) {
     flops += static_cast<double>(row.flops);
     if (row.label == "contraction") contractions = static_cast<double>(row.flops);
   }
@@ -67,18 +68,18 @@ TEST(Profile, ClassesSeeWhereFlopsAre) {
 
 TEST(Profile, FormsForPeopleAndPrograms) {
   const Profiled run;
-  ProfileReport report{
+  report::ProfileReport report{
       .title = "tiny",
       .profile = run.profile,
-      .advice = advise(run.program.kernels(), run.program.plan(), synthetic_rates()),
-      .batch_test = BatchTest{.batch = 2, .once = 1, .twice = 1.9},
+      .advice = plan::advise(run.program.kernels(), run.program.plan(), synthetic_rates()),
+      .batch_test = report::BatchTest{.batch = 2, .once = 1, .twice = 1.9},
       .what_if = {{"flops=2x", 0.5}}};
-  const std::string text = profile_text(report, {.rows = 3});
+  const std::string text = report::profile_text(report, {.rows = 3});
   for (const char* part : {"tiny", "uncalibrated", "by what bounds them", "% of FLOPs", "% of time",
                            "largest residuals", "would save", "1.90x", "not overhead-bound",
                            "what if flops=2x", "GFLOP/s", "% roof"})
     EXPECT_THAT(text, HasSubstr(part));
-  const auto json = nlohmann::json::parse(profile_json(report));
+  const auto json = nlohmann::json::parse(report::profile_json(report));
   EXPECT_EQ(json["calibrated"], false);
   EXPECT_EQ(json["what_if"]["predicted_seconds"], 0.5);
   EXPECT_EQ(json["resources"].size(), 3U);  // bandwidth, FLOP/s, overhead
@@ -90,7 +91,7 @@ TEST(Profile, FormsForPeopleAndPrograms) {
 // What Perfetto wants: complete events with a start and a length in microseconds, on named tracks.
 TEST(Profile, TraceIsWhatPerfettoReads) {
   const Profiled run;
-  const auto trace = nlohmann::json::parse(profile_trace(run.profile));
+  const auto trace = nlohmann::json::parse(report::profile_trace(run.profile));
   size_t measured = 0, predicted = 0, names = 0;
   double end = 0;
   for (const auto& event : trace["traceEvents"]) {
@@ -116,14 +117,14 @@ TEST(Profile, TraceIsWhatPerfettoReads) {
 }
 
 TEST(Profile, LabelsStayShort) {
-  Kernel kernel{.name = "a+b+c+d+e+f"};
+  compiler::Kernel kernel{.name = "a+b+c+d+e+f"};
   const OpDef* op = find_op("neg");
   for (int i = 0; i < 6; ++i) kernel.parts.push_back({op, 10});
-  EXPECT_EQ(kernel_label(kernel), "a+b+c+..3 more");
+  EXPECT_EQ(plan::kernel_label(kernel), "a+b+c+..3 more");
   kernel.name = "a+b+c+d+e+f x 50 and 26 more";  // a group, of so many nodes each
-  EXPECT_EQ(kernel_label(kernel), "a+b+c+..3 more x 50 and 26 more");
+  EXPECT_EQ(plan::kernel_label(kernel), "a+b+c+..3 more x 50 and 26 more");
   kernel.name = "a+b+c+d";
-  EXPECT_EQ(kernel_label(kernel), "a+b+c+d");
+  EXPECT_EQ(plan::kernel_label(kernel), "a+b+c+d");
 }
 
 // cos(cos(x)) without fusion: the advice is followed by compiling with fusion, and the price of the new
@@ -131,29 +132,30 @@ TEST(Profile, LabelsStayShort) {
 TEST(Advice, FusingSavesWhatItPromised) {
   constexpr int64_t kCount = 1 << 22;
   const auto twice = [](const Tensor& x) { return cos(cos(x)); };
-  auto apart = compile(twice, {.without = {"fuse"}}), fused = compile(twice);
+  auto apart = runtime::compile(twice, {.without = {"fuse"}}), fused = runtime::compile(twice);
   const Tensor x = normal({kCount}, RandomKey{.seed = 1});
-  const Executable &before = apart.function().executable({{x}}),
-                   &after = fused.function().executable({{x}});
-  const Rates rates = synthetic_rates();
-  const Advice advice = advise(before.kernels(), before.plan(), rates, {.least_part = 0});
+  const runtime::Executable &before = apart.function().executable({{x}}),
+                            &after = fused.function().executable({{x}});
+  const hardware::Rates rates = synthetic_rates();
+  const plan::Advice advice =
+      plan::advise(before.kernels(), before.plan(), rates, {.least_part = 0});
   ASSERT_EQ(advice.fusions.size(), 1U);
   EXPECT_THAT(advice.fusions[0].change, HasSubstr("fusing cos [4194304] into cos [4194304]"));
   const double promised = advice.fusions[0].saves_seconds,
-               found = predict(before.kernels(), before.plan(), rates).seconds() -
-                       predict(after.kernels(), after.plan(), rates).seconds();
+               found = cost::predict(before.kernels(), before.plan(), rates).seconds() -
+                       cost::predict(after.kernels(), after.plan(), rates).seconds();
   EXPECT_NEAR(promised, found, 1e-9);
   EXPECT_GT(promised, 0);
 }
 
 TEST(Advice, SaysWhenAResourceSavesNothing) {
-  Rates rates = synthetic_rates();
-  rates.grids["launch"] = constant_rate("s", 1.0);  // nothing but overhead
-  const PlannedProgram program =
-      plan_step(on_paper(named_step("mlp", {.batch = 8, .seq = 64, .width = 64})));
-  const Advice advice = advise(program.kernels, program.plan, rates);
-  EXPECT_GT(advice.share[static_cast<size_t>(Regime::overhead)], 0.99);
-  const std::string text = to_text(advice);
+  hardware::Rates rates = synthetic_rates();
+  rates.grids["launch"] = hardware::constant_rate("s", 1.0);  // nothing but overhead
+  const runtime::PlannedProgram program = train::plan_step(
+      train::on_paper(train::named_step("mlp", {.batch = 8, .seq = 64, .width = 64})));
+  const plan::Advice advice = plan::advise(program.kernels, program.plan, rates);
+  EXPECT_GT(advice.share[static_cast<size_t>(cost::Regime::overhead)], 0.99);
+  const std::string text = plan::to_text(advice);
   EXPECT_THAT(text, HasSubstr("overhead-bound"));
   EXPECT_THAT(text, HasSubstr("twice the FLOP/s would save nothing"));
   EXPECT_THAT(text, HasSubstr("twice the bandwidth would save nothing"));

@@ -15,20 +15,21 @@ struct Row {
 };
 
 double error_of(const Row& row, const char* gpu, double software) {
-  PublishedRun run{.id = "calibration",
-                   .what = "MPT",
-                   .source = "llm-foundry",
-                   .model = gpt_shape(row.width, row.layers, row.heads, 50368, row.seq),
-                   .gpu = gpu,
-                   .count = row.count,
-                   .seq = row.seq,
-                   .global_batch = row.count * row.micro * row.accumulated,
-                   .micro_batch = row.micro,
-                   .layout = {.zero = 3},
-                   .recompute = row.recomputed ? RematPolicy::full : RematPolicy::none,
-                   .system = published_system("mosaic"),
-                   .claim = {.shown = Shown::tokens, .value = row.tokens, .software = software}};
-  return case_of(run).error();
+  plan::PublishedRun run{
+      .id = "calibration",
+      .what = "MPT",
+      .source = "llm-foundry",
+      .model = plan::gpt_shape(row.width, row.layers, row.heads, 50368, row.seq),
+      .gpu = gpu,
+      .count = row.count,
+      .seq = row.seq,
+      .global_batch = row.count * row.micro * row.accumulated,
+      .micro_batch = row.micro,
+      .layout = {.zero = 3},
+      .recompute = row.recomputed ? compiler::RematPolicy::full : compiler::RematPolicy::none,
+      .system = plan::published_system("mosaic"),
+      .claim = {.shown = plan::Shown::tokens, .value = row.tokens, .software = software}};
+  return plan::case_of(run).error();
 }
 
 void expect_inside(std::initializer_list<Row> rows, const char* gpu, double software, double band) {
@@ -39,11 +40,11 @@ void expect_inside(std::initializer_list<Row> rows, const char* gpu, double soft
 }
 
 TEST(PublishedCalibration, AttentionInTritonFollowsFromThem) {
-  EXPECT_NEAR(reached_share(calibration_run("mpt_a100")), 1, 0.01);
+  EXPECT_NEAR(plan::reached_share(plan::calibration_run("mpt_a100")), 1, 0.01);
   // On Hopper all of the step has the share of that year, attention included.
-  EXPECT_NEAR(
-      reached_share(calibration_run("mpt_h100")) / reached_share(calibration_run("mpt_2023")), 1,
-      0.015);
+  EXPECT_NEAR(plan::reached_share(plan::calibration_run("mpt_h100")) /
+                  plan::reached_share(plan::calibration_run("mpt_2023")),
+              1, 0.015);
 }
 
 TEST(PublishedCalibration, OneDescriptionHasTheTableOnA100s) {
@@ -65,7 +66,7 @@ TEST(PublishedCalibration, OneDescriptionHasTheTableOnA100s) {
 }
 
 TEST(PublishedCalibration, OneDescriptionAndOneShareHaveTheTableOnH100s) {
-  const double share = reached_share(calibration_run("mpt_2023"));
+  const double share = plan::reached_share(plan::calibration_run("mpt_2023"));
   EXPECT_NEAR(share, 0.90, 0.01);
   expect_inside({{1536, 24, 12, 512, 8, 96, 2, false, 83749},
                  {1536, 24, 12, 2048, 8, 24, 2, false, 63147},
@@ -90,30 +91,30 @@ TEST(PublishedCalibration, OneDescriptionAndOneShareHaveTheTableOnH100s) {
 // The 13B on eight A100-40 is slower than its kernels: the share of the 7B there does not explain it, and the same
 // model on sixteen of them, with room, is as that share says.
 TEST(PublishedCalibration, OneModelIsHeldBackByMoreThanItsKernels) {
-  const double share = reached_share(calibration_run("mpt_pure"));
-  PublishedRun large = calibration_run("mpt_pure");
-  large.model = gpt_shape(5120, 40, 40, 50368, 2048);
+  const double share = plan::reached_share(plan::calibration_run("mpt_pure"));
+  plan::PublishedRun large = plan::calibration_run("mpt_pure");
+  large.model = plan::gpt_shape(5120, 40, 40, 50368, 2048);
   large.micro_batch = 4, large.global_batch = 512;
-  large.claim = {.shown = Shown::tokens, .value = 1668, .software = share};
-  EXPECT_NEAR(case_of(large).error(), 0.18, 0.01) << "docs/napkin.md says 18 %";
-  EXPECT_GT(answer_of(large).memory.total(), 0.85 * 40e9);
+  large.claim = {.shown = plan::Shown::tokens, .value = 1668, .software = share};
+  EXPECT_NEAR(plan::case_of(large).error(), 0.18, 0.01) << "docs/napkin.md says 18 %";
+  EXPECT_GT(plan::answer_of(large).memory.total(), 0.85 * 40e9);
   large.count = 16, large.micro_batch = 10, large.global_batch = 160;
   large.claim.value = 1993;
-  EXPECT_LT(std::abs(case_of(large).error()), 0.05);
+  EXPECT_LT(std::abs(plan::case_of(large).error()), 0.05);
 }
 
 // What holds it back is the same at every length: its run at 512 tokens says what those at 1024 to 8192 have, of as many
 // tokens at a time.
 TEST(PublishedCalibration, AModelThatFillsItsDevicesHasOneShareAtAllLengths) {
-  PublishedRun run = calibration_run("mpt_full");
-  const double share = reached_share(run);
+  plan::PublishedRun run = plan::calibration_run("mpt_full");
+  const double share = plan::reached_share(run);
   EXPECT_LT(share, 0.8);
   for (const auto& [seq, tokens] : std::vector<std::pair<int64_t, double>>{
            {1024, 1727}, {2048, 1668}, {4096, 1603}, {8192, 1407}}) {
-    run.model = gpt_shape(5120, 40, 40, 50368, seq);
+    run.model = plan::gpt_shape(5120, 40, 40, 50368, seq);
     run.seq = seq, run.micro_batch = 8192 / seq, run.global_batch = 8 * 16 * run.micro_batch;
-    run.claim = {.shown = Shown::tokens, .value = tokens, .software = share};
-    EXPECT_LT(std::abs(case_of(run).error()), 0.05) << seq;
+    run.claim = {.shown = plan::Shown::tokens, .value = tokens, .software = share};
+    EXPECT_LT(std::abs(plan::case_of(run).error()), 0.05) << seq;
   }
 }
 

@@ -11,25 +11,26 @@
 namespace brrr {
 namespace {
 
-PublishedRun find(const std::vector<PublishedRun>& runs, std::string_view what) {
+plan::PublishedRun find(const std::vector<plan::PublishedRun>& runs, std::string_view what) {
   const auto found = std::find_if(runs.begin(), runs.end(),
-                                  [&](const PublishedRun& run) { return run.what == what; });
+                                  [&](const plan::PublishedRun& run) { return run.what == what; });
   invariant(found != runs.end(), "no run is \"", what, "\"");
   return *found;
 }
 
-double error_of(const PublishedRun& run) { return case_of(run).error(); }
+double error_of(const plan::PublishedRun& run) { return plan::case_of(run).error(); }
 
 // Two speeds four times apart follow from one description of the system, and neither without it.
 TEST(PublishedReasons, GathersOfZero3WereWaitedFor) {
   for (const char* what :
        {"ZeRO-3, micro-batch 4, 384 A100", "ZeRO-3, micro-batch 1, 1536 A100: the collapse"}) {
-    PublishedRun run = find(megatron_runs(), what);
+    plan::PublishedRun run = find(plan::megatron_runs(), what);
     EXPECT_LT(std::abs(error_of(run)), 0.15) << what;
     run.system.hides_data = true;
     EXPECT_GT(error_of(run), 0.25) << what;
   }
-  PublishedRun flat = find(megatron_runs(), "ZeRO-3, micro-batch 1, 1536 A100: the collapse");
+  plan::PublishedRun flat =
+      find(plan::megatron_runs(), "ZeRO-3, micro-batch 1, 1536 A100: the collapse");
   flat.system.gathers_of_layer = 1;
   EXPECT_GT(error_of(flat), 0.15)
       << "a ring over 1536 devices waits for its hops, four times a layer";
@@ -39,7 +40,7 @@ TEST(PublishedReasons, GathersOfZero3WereWaitedFor) {
 TEST(PublishedReasons, SoftwareOf2021WasSlowerByOneShare) {
   double share = 0;
   int runs = 0;
-  for (PublishedRun run : megatron_runs()) {
+  for (plan::PublishedRun run : plan::megatron_runs()) {
     if (run.claim.software == 1) continue;
     share = run.claim.software;
     EXPECT_LT(std::abs(error_of(run)), 0.15) << run.what;
@@ -56,13 +57,13 @@ TEST(PublishedReasons, SoftwareOf2021WasSlowerByOneShare) {
 }
 
 TEST(PublishedReasons, AttentionOfThenWroteItsScores) {
-  for (const PublishedRun& run : megatron_runs()) {
-    PublishedRun fused = run;
-    fused.system.attention = AttentionMethod::current;
-    EXPECT_LT(answer_of(fused).step_seconds, answer_of(run).step_seconds) << run.what;
+  for (const plan::PublishedRun& run : plan::megatron_runs()) {
+    plan::PublishedRun fused = run;
+    fused.system.attention = plan::AttentionMethod::current;
+    EXPECT_LT(plan::answer_of(fused).step_seconds, plan::answer_of(run).step_seconds) << run.what;
   }
-  PublishedRun step = find(megatron_runs(), "22B, TP8, full recomputation: a step");
-  step.system.attention = AttentionMethod::current;
+  plan::PublishedRun step = find(plan::megatron_runs(), "22B, TP8, full recomputation: a step");
+  step.system.attention = plan::AttentionMethod::current;
   EXPECT_LT(error_of(step), -0.2)
       << "with the kernels of today the published second is not understood";
 }
@@ -70,39 +71,39 @@ TEST(PublishedReasons, AttentionOfThenWroteItsScores) {
 // What PyTorch does beside the model's graph is counted, and without it the runs would be too fast.
 TEST(PublishedReasons, EagerRunsPayForLossAndCopies) {
   for (const char* what : {"MPT-7B, FSDP, 8 H100", "MPT-125M, 8 A100-80"}) {
-    PublishedRun run = find(eager_runs(), what);
+    plan::PublishedRun run = find(plan::eager_runs(), what);
     EXPECT_LT(std::abs(error_of(run)), 0.06) << what;
-    const double eager = case_of(run).predicted;
-    run.system.framework = Framework::tuned;
+    const double eager = plan::case_of(run).predicted;
+    run.system.framework = plan::Framework::tuned;
     run.system.fuse = false;
-    EXPECT_GT(case_of(run).predicted, 1.08 * eager) << what << ": elementwise ops alone";
+    EXPECT_GT(plan::case_of(run).predicted, 1.08 * eager) << what << ": elementwise ops alone";
   }
 }
 
 // With one adapter a device the gathers of 512 H100s would be all of the step.
 TEST(PublishedReasons, RingsOverWholeNodesUseAllAdapters) {
-  PublishedRun run = find(eager_runs(), "MPT-70B, FSDP, recomputed, 512 H100");
+  plan::PublishedRun run = find(plan::eager_runs(), "MPT-70B, FSDP, recomputed, 512 H100");
   EXPECT_LT(std::abs(error_of(run)), 0.15);
   run.system.node_rings = false;
   EXPECT_LT(error_of(run), -0.08);
-  EXPECT_GT(answer_of(run).traffic.exposed_seconds, 1);
+  EXPECT_GT(plan::answer_of(run).traffic.exposed_seconds, 1);
 }
 
 // At 65,536 tokens attention is most of the work, and the speed hangs on its kernel alone.
 TEST(PublishedReasons, LongSequencesHangOnTheAttentionKernel) {
-  PublishedRun run = find(eager_runs(), "MPT-7B at 65,536 tokens, recomputed, 8 H100");
+  plan::PublishedRun run = find(plan::eager_runs(), "MPT-7B at 65,536 tokens, recomputed, 8 H100");
   EXPECT_LT(std::abs(error_of(run)), 0.05);
-  const double triton = case_of(run).predicted;
-  run.system.attention = AttentionMethod::flash2;
-  EXPECT_GT(case_of(run).predicted, 1.3 * triton);
-  EXPECT_NEAR(answer_of(run).attention_share, 0.564, 0.0005);
+  const double triton = plan::case_of(run).predicted;
+  run.system.attention = plan::AttentionMethod::flash2;
+  EXPECT_GT(plan::case_of(run).predicted, 1.3 * triton);
+  EXPECT_NEAR(plan::answer_of(run).attention_share, 0.564, 0.0005);
 }
 
 // Four memories of one run, eager and compiled, over 8 and over 128 ranks, from one list of buffers.
 TEST(PublishedReasons, TorchtitansMemoryIsTheSumOfItsBuffers) {
   constexpr double kGiB = 1073741824;
   const auto gib = [&](int64_t ranks, bool compiled) {
-    return torchtitan_memory(ranks, compiled).total() / kGiB;
+    return plan::torchtitan_memory(ranks, compiled).total() / kGiB;
   };
   EXPECT_NEAR(gib(8, true), 77.0, 0.03 * 77.0);
   EXPECT_NEAR(gib(8, false), 82.4, 0.03 * 82.4);
@@ -110,10 +111,10 @@ TEST(PublishedReasons, TorchtitansMemoryIsTheSumOfItsBuffers) {
   EXPECT_NEAR(gib(128, false), 67.0, 0.03 * 67.0);
   // Ranks share the states alone, 16 bytes a parameter: A36.
   EXPECT_NEAR(gib(8, true) - gib(128, true), 14.02, 0.01);
-  const TorchtitanMemory m = torchtitan_memory(8, false);
+  const plan::TorchtitanMemory m = plan::torchtitan_memory(8, false);
   EXPECT_EQ(m.states, 16.0 * 8'030'261'248 / 8);
   EXPECT_EQ(m.logits, 16384.0 * 128256 * 14) << "bf16 once, f32 three times";
-  EXPECT_EQ(m.kept - torchtitan_memory(8, true).kept, 32.0 * 16384 * 4096 * 2)
+  EXPECT_EQ(m.kept - plan::torchtitan_memory(8, true).kept, 32.0 * 16384 * 4096 * 2)
       << "results of the last product of every layer";
   // Each part is more than the band: without any of the large ones the sum would be outside.
   for (const double part : {m.states, m.kept, m.logits, m.gathered})
@@ -122,28 +123,29 @@ TEST(PublishedReasons, TorchtitansMemoryIsTheSumOfItsBuffers) {
 
 // One large run is public with its step and with all its hours; what steps had of them is what another takes.
 TEST(PublishedReasons, HoursOfAWholeRunAreStepsOverGoodput) {
-  EXPECT_NEAR(bloom_goodput(), 0.90, 0.005);
-  PublishedRun run = find(eager_runs(), "Llama-2 70B, 2T tokens, steps at BLOOM's goodput");
-  EXPECT_EQ(run.claim.kind, CaseClass::predicted);
+  EXPECT_NEAR(plan::bloom_goodput(), 0.90, 0.005);
+  plan::PublishedRun run =
+      find(plan::eager_runs(), "Llama-2 70B, 2T tokens, steps at BLOOM's goodput");
+  EXPECT_EQ(run.claim.kind, plan::CaseClass::predicted);
   EXPECT_LT(std::abs(error_of(run)), 0.15);
-  const double with = case_of(run).predicted;
+  const double with = plan::case_of(run).predicted;
   run.claim.goodput = 1;
-  EXPECT_NEAR(case_of(run).predicted / with, bloom_goodput(), 1e-9);
+  EXPECT_NEAR(plan::case_of(run).predicted / with, plan::bloom_goodput(), 1e-9);
   EXPECT_LT(error_of(run), -0.08) << "steps alone are not the hours that were published";
   // The layout of the 7B is assumed; the 13B, which is no case, follows from the same assumption.
-  for (const PublishedRun& other :
-       {find(eager_runs(), "Llama-2 7B, 2T tokens, steps at BLOOM's goodput"),
-        calibration_run("llama2_13b")})
+  for (const plan::PublishedRun& other :
+       {find(plan::eager_runs(), "Llama-2 7B, 2T tokens, steps at BLOOM's goodput"),
+        plan::calibration_run("llama2_13b")})
     EXPECT_LT(std::abs(error_of(other)), 0.10) << other.what;
 }
 
 // Hours of Pythia are not explained by goodput: the share of a third size is what both take.
 TEST(PublishedReasons, PythiaTakesTheShareOfAThirdSize) {
-  const double share = reached_share(calibration_run("pythia_7b"));
-  EXPECT_LT(share, 0.75 * bloom_goodput());
+  const double share = plan::reached_share(plan::calibration_run("pythia_7b"));
+  EXPECT_LT(share, 0.75 * plan::bloom_goodput());
   for (const char* what :
        {"Pythia 12B, TP4, 256 A100-40: all hours", "Pythia 1B, 64 A100-40: all hours"}) {
-    PublishedRun run = find(eager_runs(), what);
+    plan::PublishedRun run = find(plan::eager_runs(), what);
     EXPECT_EQ(run.claim.software, share) << what;
     EXPECT_LT(std::abs(error_of(run)), 0.15) << what;
     run.claim.software = 1;
@@ -153,7 +155,7 @@ TEST(PublishedReasons, PythiaTakesTheShareOfAThirdSize) {
 
 // It prints whole MiB, cut off. A quarter GiB of them are gradients of scores, which a deterministic backward writes.
 TEST(PublishedReasons, LlmqsBuffersAreCountedToTheMiB) {
-  for (const PublishedCase& c : memory_cases()) {
+  for (const plan::PublishedCase& c : plan::memory_cases()) {
     if (c.id != "A28") continue;
     EXPECT_EQ(std::floor(c.predicted), c.published);
   }
@@ -161,23 +163,24 @@ TEST(PublishedReasons, LlmqsBuffersAreCountedToTheMiB) {
 
 // The eager run has the machine's share from the compiled one, and what op by op costs from the graph.
 TEST(PublishedReasons, EagerTorchtitanIsPredictedBesideTheCompiledOne) {
-  const PublishedRun compiled = find(eager_runs(), "compiled");
-  EXPECT_EQ(compiled.claim.kind, CaseClass::bound);
-  PublishedRun eager = find(eager_runs(), "torchtitan, Llama-3.1-8B, FSDP, eager");
-  EXPECT_EQ(eager.claim.software, reached_share(compiled));
+  const plan::PublishedRun compiled = find(plan::eager_runs(), "compiled");
+  EXPECT_EQ(compiled.claim.kind, plan::CaseClass::bound);
+  plan::PublishedRun eager = find(plan::eager_runs(), "torchtitan, Llama-3.1-8B, FSDP, eager");
+  EXPECT_EQ(eager.claim.software, plan::reached_share(compiled));
   EXPECT_LT(std::abs(error_of(eager)), 0.15);
-  eager.system.framework = Framework::compiled;
-  EXPECT_NEAR(case_of(eager).predicted, 6667, 1) << "without eager's costs it is the compiled run";
+  eager.system.framework = plan::Framework::compiled;
+  EXPECT_NEAR(plan::case_of(eager).predicted, 6667, 1)
+      << "without eager's costs it is the compiled run";
 }
 
 TEST(PublishedReasons, PowerAndSecondRunsSlowTorchtitan) {
-  const PublishedRun run = find(eager_runs(), "compiled");
-  PublishedRun full_power = run;
+  const plan::PublishedRun run = find(plan::eager_runs(), "compiled");
+  plan::PublishedRun full_power = run;
   full_power.gpu = "h100";
-  EXPECT_GT(case_of(full_power).predicted, 1.08 * case_of(run).predicted);
-  PublishedRun kept = run;
+  EXPECT_GT(plan::case_of(full_power).predicted, 1.08 * plan::case_of(run).predicted);
+  plan::PublishedRun kept = run;
   kept.system.products_again = 0;
-  EXPECT_GT(case_of(kept).predicted, 1.05 * case_of(run).predicted);
+  EXPECT_GT(plan::case_of(kept).predicted, 1.05 * plan::case_of(run).predicted);
 }
 
 // Launches, the bandwidth that copies reach and all-reduces lie between the bounds on decoding and what was measured.
@@ -187,29 +190,29 @@ TEST(PublishedReasons, KernelsLieBetweenTheBoundOnDecodingAndTheMeasurement) {
     int64_t count;
     double published;  // tokens a second
   };
-  for (const Row& row : {Row{2, 1, 104.9}, Row{1, 1, 155.6}, Row{weight_bytes_of("int4"), 1, 196.8},
-                         Row{2, 8, 328.4}}) {
-    InferQuestion q{.model = model_preset("llama2-7b"), .gpu = "a100-80"};
+  for (const Row& row : {Row{2, 1, 104.9}, Row{1, 1, 155.6},
+                         Row{plan::weight_bytes_of("int4"), 1, 196.8}, Row{2, 8, 328.4}}) {
+    plan::InferQuestion q{.model = model_preset("llama2-7b"), .gpu = "a100-80"};
     q.context = 1, q.count = row.count, q.weight_bytes = row.weight_bytes;
-    const auto kernels = predict(q);
+    const auto kernels = plan::predict(q);
     ASSERT_TRUE(kernels.has_value());
-    EXPECT_LT(1 / kernels->decode_seconds, 0.9 * answer(q).tokens_per_second);
+    EXPECT_LT(1 / kernels->decode_seconds, 0.9 * plan::answer(q).tokens_per_second);
     EXPECT_GT(1 / kernels->decode_seconds, row.published);
   }
 }
 
 // What is slower on one device is slower on many; all-reduces are what comes on top, and without them both are missed.
 TEST(PublishedReasons, DevicesTogetherAreOneDevicesKernelsAndAllReduces) {
-  InferQuestion q{.model = model_preset("llama2-7b"), .gpu = "a100-80"};
+  plan::InferQuestion q{.model = model_preset("llama2-7b"), .gpu = "a100-80"};
   q.context = 1, q.count = 8;
-  const auto eight = predict(q);
+  const auto eight = plan::predict(q);
   ASSERT_TRUE(eight.has_value());
   EXPECT_GT(eight->decode_reduce_seconds, 0.3 * eight->decode_seconds);
   q.count = 1;
-  EXPECT_EQ(predict(q)->decode_reduce_seconds, 0);
-  for (const PublishedCase& c : decoding_cases()) {
+  EXPECT_EQ(plan::predict(q)->decode_reduce_seconds, 0);
+  for (const plan::PublishedCase& c : plan::decoding_cases()) {
     if (c.calibration.empty()) continue;
-    EXPECT_EQ(c.kind, CaseClass::predicted) << c.what;
+    EXPECT_EQ(c.kind, plan::CaseClass::predicted) << c.what;
     EXPECT_TRUE(c.holds()) << c.what;
   }
 }
@@ -217,11 +220,11 @@ TEST(PublishedReasons, DevicesTogetherAreOneDevicesKernelsAndAllReduces) {
 // Of the prompt on two devices both shares are needed: kernels as slow as on one device miss it alone, and so do
 // all-reduces as slow as in the profile of a token.
 TEST(PublishedReasons, APromptOnTwoDevicesIsSlowKernelsAndSlowAllReduces) {
-  InferQuestion q{.model = model_preset("llama2-13b"), .gpu = "a100-40"};
+  plan::InferQuestion q{.model = model_preset("llama2-13b"), .gpu = "a100-40"};
   q.context = 512;
-  const auto one = predict(q);
+  const auto one = plan::predict(q);
   q.count = 2;
-  const auto two = predict(q);
+  const auto two = plan::predict(q);
   ASSERT_TRUE(one && two);
   const double kernels = two->prefill_seconds - two->prefill_reduce_seconds;
   const double slower = 63.17e-3 / one->prefill_seconds,

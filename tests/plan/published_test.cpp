@@ -9,22 +9,22 @@ namespace brrr {
 namespace {
 
 TEST(Published, EveryCaseIsInsideItsBand) {
-  for (const PublishedCase& c : published_cases())
+  for (const plan::PublishedCase& c : plan::published_cases())
     EXPECT_TRUE(c.holds()) << c.id << ", " << c.what << ": published " << c.published << ", ours "
                            << c.predicted << ", " << 100 * c.error() << " %";
 }
 
 TEST(Published, AllThirtySixAreThere) {
   std::set<std::string> ids;
-  for (const PublishedCase& c : published_cases()) ids.insert(c.id);
+  for (const plan::PublishedCase& c : plan::published_cases()) ids.insert(c.id);
   for (int i = 1; i <= 36; ++i)
     EXPECT_TRUE(ids.contains(std::string(1, 'A').append(std::to_string(i)))) << i;
 }
 
 TEST(Published, WiderBandsNameTheirReason) {
-  for (const PublishedCase& c : published_cases()) {
-    const bool is_bound = c.kind == CaseClass::bound;
-    EXPECT_TRUE((!is_bound && c.band <= usual_band(c.kind)) || !c.reason.empty())
+  for (const plan::PublishedCase& c : plan::published_cases()) {
+    const bool is_bound = c.kind == plan::CaseClass::bound;
+    EXPECT_TRUE((!is_bound && c.band <= plan::usual_band(c.kind)) || !c.reason.empty())
         << c.id << ", " << c.what;
     EXPECT_FALSE(c.source.empty()) << c.id;
   }
@@ -32,38 +32,41 @@ TEST(Published, WiderBandsNameTheirReason) {
 
 // A prediction has the band of its class and no other: what misses it is a bound, and says so.
 TEST(Published, NoPredictionHasABandOfItsOwn) {
-  for (const PublishedCase& c : published_cases()) {
-    if (c.kind == CaseClass::predicted) {
-      EXPECT_EQ(c.band, usual_band(c.kind)) << c.id << ", " << c.what;
+  for (const plan::PublishedCase& c : plan::published_cases()) {
+    if (c.kind == plan::CaseClass::predicted) {
+      EXPECT_EQ(c.band, plan::usual_band(c.kind)) << c.id << ", " << c.what;
     }
   }
 }
 
 // A prediction that knows another run says which; arithmetic and bounds know none.
 TEST(Published, CalibrationIsNamedAndCounted) {
-  const std::vector<PublishedCase> cases = published_cases();
+  const std::vector<plan::PublishedCase> cases = plan::published_cases();
   int calibrated = 0;
-  for (const PublishedCase& c : cases) {
+  for (const plan::PublishedCase& c : cases) {
     if (c.calibration.empty()) continue;
-    EXPECT_EQ(c.kind, CaseClass::predicted) << c.id << ", " << c.what;
+    EXPECT_EQ(c.kind, plan::CaseClass::predicted) << c.id << ", " << c.what;
     ++calibrated;
   }
-  EXPECT_EQ(count(cases).calibrated, calibrated);
+  EXPECT_EQ(plan::count(cases).calibrated, calibrated);
   for (const char* id : {"A1", "A15", "A18", "A19", "A20", "A22", "A31", "A32"}) {
-    EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [&](const PublishedCase& c) {
+    EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [&](const plan::PublishedCase& c) {
       return c.id == id && !c.calibration.empty();
     })) << id;
   }
 }
 
 TEST(Published, BoundsAreCountedApart) {
-  std::vector<PublishedCase> cases(5);
+  std::vector<plan::PublishedCase> cases(5);
   cases[0] = {.published = 100, .predicted = 100.9};
   cases[1] = {.published = 100, .predicted = 101.5, .band = 0.02, .reason = "rounded"};
-  cases[2] = {.published = 100, .predicted = 130, .kind = CaseClass::bound};
-  cases[3] = {.published = 100, .predicted = 130, .kind = CaseClass::bound, .side = Side::least};
-  cases[4] = {.published = 100, .predicted = 84, .kind = CaseClass::predicted, .band = 0.15};
-  const CaseCounts n = count(cases);
+  cases[2] = {.published = 100, .predicted = 130, .kind = plan::CaseClass::bound};
+  cases[3] = {.published = 100,
+              .predicted = 130,
+              .kind = plan::CaseClass::bound,
+              .side = plan::Side::least};
+  cases[4] = {.published = 100, .predicted = 84, .kind = plan::CaseClass::predicted, .band = 0.15};
+  const plan::CaseCounts n = plan::count(cases);
   EXPECT_EQ(n.exact, 1);
   EXPECT_EQ(n.wider, 1);
   EXPECT_EQ(n.bounds, 1);

@@ -5,8 +5,8 @@
 
 namespace brrr {
 
-inline RunQuestion run_of(const std::string& model, const std::string& gpu, int64_t count) {
-  RunQuestion q;
+inline plan::RunQuestion run_of(const std::string& model, const std::string& gpu, int64_t count) {
+  plan::RunQuestion q;
   q.model_name = model;
   q.model = model_preset(model);
   q.tokens = 1e12;

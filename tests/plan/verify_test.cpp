@@ -15,15 +15,16 @@ namespace brrr {
 namespace {
 
 TEST(Verify, MemoryIsExactToTheByteForUnlikeModels) {
-  const Rates rates = synthetic_rates();
+  const hardware::Rates rates = synthetic_rates();
   for (const char* name : {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "mlp", "cnn"}) {
-    for (Precision precision : {Precision::f32, Precision::bf16_mixed}) {
-      StepSpec spec = named_step(name, {.batch = 4, .seq = 32});
+    for (compiler::Precision precision :
+         {compiler::Precision::f32, compiler::Precision::bf16_mixed}) {
+      train::StepSpec spec = train::named_step(name, {.batch = 4, .seq = 32});
       spec.pipeline.precision.policy = precision;
-      const Verification v = verify_step(spec, {.steps = 1, .rates = &rates});
-      for (const MemoryLine& line : v.memory)
+      const plan::Verification v = plan::verify_step(spec, {.steps = 1, .rates = &rates});
+      for (const plan::MemoryLine& line : v.memory)
         EXPECT_EQ(line.predicted, line.measured)
-            << name << " " << precision_name(precision) << ": " << line.what;
+            << name << " " << compiler::precision_name(precision) << ": " << line.what;
       EXPECT_TRUE(v.memory_is_exact());
     }
   }
@@ -31,18 +32,19 @@ TEST(Verify, MemoryIsExactToTheByteForUnlikeModels) {
 
 // A family that calibration leaves out is priced by the rate of another one, and wrong by any factor.
 TEST(Verify, CalibrationMeasuresEveryFamilyOfTheModels) {
-  const CalibrationList list = make_calibration_list(CalibrationSize::small);
+  const cost::CalibrationList list = cost::make_calibration_list(cost::CalibrationSize::small);
   // Numbers and positions: a few elements, made once a step.
   const std::set<std::string, std::less<>> small = {"full", "number", "arange", "rope_table"};
   // Every model of fewer than twenty million parameters, mixtures, latent attention and recurrent ones included.
   int models = 0;
-  for (const std::string& name : step_models()) {
+  for (const std::string& name : train::step_models()) {
     const bool is_classifier = name == "mlp" || name == "cnn" || name == "char-gpt";
     if (!is_classifier && parameter_count(model_preset(name)) > 20'000'000) continue;
     ++models;
-    const PlannedProgram program = plan_step(on_paper(named_step(name, {.batch = 4, .seq = 32})));
-    for (const Kernel& kernel : program.kernels.kernels) {
-      for (const FamilyWork& part : work_of(kernel).parts) {
+    const runtime::PlannedProgram program =
+        train::plan_step(train::on_paper(train::named_step(name, {.batch = 4, .seq = 32})));
+    for (const compiler::Kernel& kernel : program.kernels.kernels) {
+      for (const cost::FamilyWork& part : cost::work_of(kernel).parts) {
         if (part.family.starts_with("tile.") || small.contains(part.family)) continue;
         EXPECT_TRUE(list.grids.contains(part.family)) << name << ": " << part.family;
       }
@@ -53,22 +55,24 @@ TEST(Verify, CalibrationMeasuresEveryFamilyOfTheModels) {
 
 // And no case of the list is one that its own program does not run.
 TEST(Verify, EveryCaseOfCalibrationRunsTheKernelThatItTimes) {
-  const Rates rates = calibrate({.rounds = 1, .size = CalibrationSize::small});
+  const hardware::Rates rates =
+      cost::calibrate({.rounds = 1, .size = cost::CalibrationSize::small});
   for (const char* family : {"topk", "gather", "one_hot", "cumsum", "index_select", "concat",
                              "scatter_add", "scatter_add.rows", "max_pool2d"}) {
-    const RateGrid* grid = rates.find(family);
+    const hardware::RateGrid* grid = rates.find(family);
     ASSERT_NE(grid, nullptr) << family;
     for (const double value : grid->values) EXPECT_GT(value, 0) << family;
   }
 }
 
 TEST(Verify, EveryKernelHasAPredictionAndAMeasurement) {
-  const Rates rates = synthetic_rates();
-  const Verification v =
-      verify_step(named_step("gpt2-tiny", {.batch = 2, .seq = 16}), {.steps = 2, .rates = &rates});
+  const hardware::Rates rates = synthetic_rates();
+  const plan::Verification v = plan::verify_step(
+      train::named_step("gpt2-tiny", {.batch = 2, .seq = 16}), {.steps = 2, .rates = &rates});
   EXPECT_GT(v.profile.kernels.size(), 10u);
   double predicted = 0;
-  for (const KernelProfile& kernel : v.profile.kernels) predicted += kernel.predicted.seconds();
+  for (const plan::KernelProfile& kernel : v.profile.kernels)
+    predicted += kernel.predicted.seconds();
   EXPECT_NEAR(predicted, v.predicted_seconds, 1e-12 + 1e-9 * predicted);
   EXPECT_GT(v.measured_seconds, 0);
 }

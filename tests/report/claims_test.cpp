@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(Claims, HoldUntilOneDoesNot) {
-  Claims claims("Sizes");
+  report::Claims claims("Sizes");
   claims.equal("elements", 32, 32);
   claims.equal("bytes", 128_B, 128_B);
   EXPECT_TRUE(claims.all_hold());
@@ -25,14 +25,14 @@ TEST(Claims, HoldUntilOneDoesNot) {
 }
 
 TEST(Claims, ShowBothValues) {
-  Claims claims("Flops");
+  report::Claims claims("Flops");
   claims.equal("y = x @ w", 33'554'431, 33'554'432);
   EXPECT_THAT(claims.text(), HasSubstr("33,554,432"));
   EXPECT_THAT(claims.text(), HasSubstr("33,554,431"));
 }
 
 TEST(Claims, NearIsRelativeAndNanIsNeverNear) {
-  Claims claims("");
+  report::Claims claims("");
   claims.near("a", 143.9266, 143.927, 1e-5);
   claims.near("time", Seconds(8.8890e-3), Seconds(8.889e-3), 1e-6);
   claims.near("zero", 0.0, 0.0);

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(ConfigDifferences, AreTheKeysWithDifferentValues) {
-  const auto found = config_differences(
+  const auto found = report::config_differences(
       {{"a", "seed = 1\nlr = 0.1\n[model]\nwidth = 64\nlayers = 2\n"},
        {"b", "seed = 1\nlr = 0.3\n[model]\nwidth = 128\ntied = true\nlayers = 2\n"}});
   ASSERT_EQ(found.size(), 3U);
@@ -26,7 +26,7 @@ TEST(ConfigDifferences, AreTheKeysWithDifferentValues) {
 
 TEST(ConfigDifferences, WhatIsNotTomlIsNamed) {
   EXPECT_THAT(error_of([] {
-                config_differences({{"runs/a/config.toml", "x = 1\ny = = 2\n"}});
+                report::config_differences({{"runs/a/config.toml", "x = 1\ny = = 2\n"}});
               }),
               HasSubstr("runs/a/config.toml:2 is not TOML"));
 }

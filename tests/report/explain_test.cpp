@@ -27,15 +27,15 @@ std::string text_with(const std::string& source) {
 }
 
 struct Small {
-  Graph graph = parse_graph(text_with("input"));
-  PlannedProgram program = plan_program(graph);
-  Prediction prediction = predict(program.kernels, program.plan, synthetic_rates());
+  graph::Graph graph = graph::parse_graph(text_with("input"));
+  runtime::PlannedProgram program = runtime::plan_program(graph);
+  cost::Prediction prediction = cost::predict(program.kernels, program.plan, synthetic_rates());
 };
 
 TEST(Explain, KernelsAsATable) {
   const Small small;
   EXPECT_EQ(
-      kernels_text(small.program.kernels, small.prediction),
+      report::kernels_text(small.program.kernels, small.prediction),
       R"(  kernel  phase    name               nodes      FLOPs     read  written  predicted  bound by
   ──────  ───────  ─────────────────  ─────  ─────────  ───────  ───────  ─────────  ────────────
   0       forward  exp+neg [64, 256]      2     32,768   64 KiB   64 KiB   33.77 µs  compute
@@ -48,9 +48,9 @@ TEST(Explain, KernelsAsATable) {
 
 TEST(Explain, PlanAsATimeline) {
   const Small small;
-  EXPECT_EQ(bytes_over_time(small.program.kernels, small.program.plan),
+  EXPECT_EQ(compiler::bytes_over_time(small.program.kernels, small.program.plan),
             (std::vector<int64_t>{65536, 65536 + 8192, 8192 + 16}));  // 16: what sum asks for
-  EXPECT_EQ(memory_timeline_text(small.program.kernels, small.program.plan, {.width = 9}),
+  EXPECT_EQ(report::memory_timeline_text(small.program.kernels, small.program.plan, {.width = 9}),
             R"(  kernels  phase    bytes taken  of the arena  largest at
   ───────  ───────  ───────────  ────────────  ───────────────
   0        forward       64 KiB  ████████·     exp+neg
@@ -66,7 +66,7 @@ TEST(Explain, PlanAsATimeline) {
 
 TEST(Explain, PlanAsADrawing) {
   const Small small;
-  const std::string svg = memory_timeline_svg(small.program.kernels, small.program.plan);
+  const std::string svg = report::memory_timeline_svg(small.program.kernels, small.program.plan);
   EXPECT_THAT(svg, testing::StartsWith("<svg"));
   EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
   EXPECT_THAT(svg, HasSubstr("exp+neg: 64 KiB, kernels 0 to 1"));
@@ -74,33 +74,35 @@ TEST(Explain, PlanAsADrawing) {
 
 TEST(Explain, GraphsForGraphviz) {
   const Small small;
-  const std::string dot = graph_dot(small.graph);
+  const std::string dot = report::graph_dot(small.graph);
   EXPECT_THAT(dot, testing::StartsWith("digraph"));
   EXPECT_THAT(dot, HasSubstr("n1 -> n2 [label=\"f32[64, 256]\""));
   EXPECT_THAT(dot, HasSubstr("input1 -> n2"));
-  EXPECT_THAT(kernels_dot(small.program.kernels), HasSubstr("k0 -> k1"));
+  EXPECT_THAT(report::kernels_dot(small.program.kernels), HasSubstr("k0 -> k1"));
 }
 
 TEST(Explain, FormsForPrograms) {
   const Small small;
-  const auto graph = nlohmann::json::parse(graph_json(small.graph));
+  const auto graph = nlohmann::json::parse(report::graph_json(small.graph));
   EXPECT_EQ(graph["nodes"].size(), 4U);
   EXPECT_EQ(graph["nodes"][2]["op"], "matmul");
   EXPECT_EQ(graph["nodes"][2]["flops"], 2 * 64 * 256 * 32);
   EXPECT_EQ(graph["inputs"][1]["name"], "w");
-  const auto kernels = nlohmann::json::parse(kernels_json(small.program.kernels, small.prediction));
+  const auto kernels =
+      nlohmann::json::parse(report::kernels_json(small.program.kernels, small.prediction));
   EXPECT_EQ(kernels["kernels"].size(), 3U);
   EXPECT_EQ(kernels["kernels"][1]["regime"], "compute");
   EXPECT_EQ(kernels["calibrated"], false);
 }
 
 TEST(Explain, KeptValuesAsATable) {
-  const Graph joint = differentiate(parse_graph(text_with("state")));
-  const std::vector<KeptValue> values = kept_values(joint, remat_rates(synthetic_rates()));
+  const graph::Graph joint = runtime::differentiate(graph::parse_graph(text_with("state")));
+  const std::vector<compiler::KeptValue> values =
+      compiler::kept_values(joint, runtime::remat_rates(synthetic_rates()));
   ASSERT_EQ(values.size(), 1U);
   EXPECT_THAT(values[0].name, testing::StartsWith("neg"));
-  EXPECT_THAT(kept_values_text(joint, values), HasSubstr("f32[64, 256]"));
-  const auto json = nlohmann::json::parse(kept_values_json(joint, values));
+  EXPECT_THAT(report::kept_values_text(joint, values), HasSubstr("f32[64, 256]"));
+  const auto json = nlohmann::json::parse(report::kept_values_json(joint, values));
   EXPECT_EQ(json[0]["bytes"], 64 * 256 * 4);
   EXPECT_THAT(json[0]["needed_by"].get<std::string>(), testing::StartsWith("matmul (node"));
 }

@@ -39,34 +39,36 @@ class Output {
 };
 
 TEST(ProgressText, SaysStepDetailSpeedAndTimeLeft) {
-  EXPECT_EQ(progress_text({.done = 40, .total = 100, .elapsed = Seconds(2)}, "loss 0.5", 0),
+  EXPECT_EQ(report::progress_text({.done = 40, .total = 100, .elapsed = Seconds(2)}, "loss 0.5", 0),
             "step  40/100  loss 0.5  20 steps/s  3.0 s left");
-  EXPECT_EQ(progress_text({.done = 4000, .total = 1'000'000, .elapsed = Seconds(1)}, "", 0),
+  EXPECT_EQ(report::progress_text({.done = 4000, .total = 1'000'000, .elapsed = Seconds(1)}, "", 0),
             "step     4,000/1,000,000  4,000 steps/s  4 min 09 s left");
 }
 
 TEST(ProgressText, SaysHowLongItTookAtTheEnd) {
-  EXPECT_THAT(progress_text({.done = 10, .total = 10, .elapsed = Seconds(5)}, "", 0),
+  EXPECT_THAT(report::progress_text({.done = 10, .total = 10, .elapsed = Seconds(5)}, "", 0),
               EndsWith("2 steps/s  in 5 s"));
 }
 
 TEST(ProgressText, PromisesNothingBeforeTheFirstStep) {
-  EXPECT_EQ(progress_text({.done = 0, .total = 10}, "", 0), "step  0/10");
+  EXPECT_EQ(report::progress_text({.done = 0, .total = 10}, "", 0), "step  0/10");
 }
 
 TEST(ProgressText, TheBarFillsWhatIsLeftOfTheLine) {
-  const ProgressState half{.done = 50, .total = 100, .elapsed = Seconds(1)};
-  const std::string text = progress_text(half, "loss 1", 79);
-  EXPECT_LE(display_width(text), 79);
+  const report::ProgressState half{.done = 50, .total = 100, .elapsed = Seconds(1)};
+  const std::string text = report::progress_text(half, "loss 1", 79);
+  EXPECT_LE(report::display_width(text), 79);
   EXPECT_THAT(text, HasSubstr("█░"));
-  EXPECT_THAT(progress_text(half, "loss 1", 50), Not(HasSubstr("█"))) << "no room for a bar";
-  EXPECT_EQ(display_width(progress_text(half, "loss 1", 20)), 20) << "cut, so that it never wraps";
+  EXPECT_THAT(report::progress_text(half, "loss 1", 50), Not(HasSubstr("█")))
+      << "no room for a bar";
+  EXPECT_EQ(report::display_width(report::progress_text(half, "loss 1", 20)), 20)
+      << "cut, so that it never wraps";
 }
 
 TEST(Progress, PrintsTheLastStepInLines) {
   Output output;
   {
-    Progress progress(3, output.file());
+    report::Progress progress(3, output.file());
     for (int64_t done = 1; done <= 3; ++done) progress.update(done, "x");
   }
   EXPECT_THAT(output.text(), StartsWith("step 3/3  x"))
@@ -78,7 +80,7 @@ TEST(Progress, PrintsTheLastStepInLines) {
 TEST(Progress, RewritesOneLineWhenLive) {
   Output output;
   {
-    Progress progress(2, output.file(), ProgressStyle::live);
+    report::Progress progress(2, output.file(), report::ProgressStyle::live);
     progress.update(2, "done");
     progress.update(2, "again");
   }
@@ -91,10 +93,10 @@ TEST(Progress, RewritesOneLineWhenLive) {
 
 TEST(Progress, TellsWhetherItIsTimeToPrint) {
   Output output;
-  Progress progress(1000, output.file());
+  report::Progress progress(1000, output.file());
   EXPECT_FALSE(progress.is_due(1));
   EXPECT_TRUE(progress.is_due(1000));
-  EXPECT_THROW(Progress(-1), Error);
+  EXPECT_THROW(report::Progress(-1), Error);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string page_of(const RunLog& run, const std::string& config = "steps = 600\n") {
-  return run_report_html(run, config);
+std::string page_of(const run::RunLog& run, const std::string& config = "steps = 600\n") {
+  return report::run_report_html(run, config);
 }
 
 TEST(RunReport, IsOnePageThatNeedsNothingFromOutside) {
@@ -46,15 +46,15 @@ TEST(RunReport, SaysBothRegimesAndTheFacts) {
 
 TEST(RunReport, NothingThatARunContainsBecomesMarkup) {
   const std::string evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&";
-  RunLog run = made_up_run(evil, false);
-  RunFacts& facts = run.facts;
+  run::RunLog run = made_up_run(evil, false);
+  run::RunFacts& facts = run.facts;
   for (std::string* text :
        {&facts.brrr_version, &facts.reason, &facts.started, &facts.device, &facts.mfu_convention,
         &facts.speed_regime, &facts.speed_advice, &facts.status})
     *text = evil;
   facts.model_json = nlohmann::json({{evil, evil}}).dump();
   facts.kernels[0].name = facts.kernels[0].regime = facts.memory_timeline[0].phase = evil;
-  for (StepRecord& record : run.steps) {
+  for (run::StepRecord& record : run.steps) {
     record.sample = record.guard = evil;
     record.activations[evil] = 1;
   }
@@ -62,7 +62,7 @@ TEST(RunReport, NothingThatARunContainsBecomesMarkup) {
   EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
   EXPECT_THAT(page, Not(HasSubstr("<img")));
   const std::string compared =
-      compared_report_html({{.name = evil, .run = run}, {.name = "b", .run = run}});
+      report::compared_report_html({{.name = evil, .run = run}, {.name = "b", .run = run}});
   EXPECT_THAT(compared, Not(HasSubstr("<script>alert")));
   EXPECT_THAT(compared, Not(HasSubstr("<img")));
 }
@@ -71,21 +71,22 @@ TEST(RunReport, AFolderIsAllItNeeds) {
   const TempFolder folder;
   write_run(folder.path(), made_up_run("first", false));
   folder.write("config.toml", "[train]\nsteps = 600\n");
-  write_run_report(folder.path());
+  report::write_run_report(folder.path());
   EXPECT_THAT(read_file(folder / "report.html"), HasSubstr("[train]"));
 }
 
 TEST(RunReport, ARunBeforeItsFirstStepHasAPageToo) {
-  RunLog run;
+  run::RunLog run;
   run.facts.name = "young";
   EXPECT_THAT(page_of(run), HasSubstr("Too early to say"));
 }
 
 TEST(RunCharts, ShowWhatWasRecordedAndNothingElse) {
-  const RunLog run = made_up_run("first", true);
-  const auto titles = [](const RunLog& shown) {
+  const run::RunLog run = made_up_run("first", true);
+  const auto titles = [](const run::RunLog& shown) {
     std::vector<std::string> all;
-    for (const auto& chart : nlohmann::json::parse(run_charts_json(shown, judge_learning(shown))))
+    for (const auto& chart :
+         nlohmann::json::parse(report::run_charts_json(shown, run::judge_learning(shown))))
       all.push_back(chart["title"]);
     return all;
   };
@@ -94,10 +95,10 @@ TEST(RunCharts, ShowWhatWasRecordedAndNothingElse) {
                                "Largest activations", "Model FLOPs utilisation",
                                "Memory of the process", "Memory of a step, kernel by kernel",
                                "What bounds the speed: kernels under the roofs of the machine"));
-  RunLog plain = run;
+  run::RunLog plain = run;
   plain.facts.kernels.clear();
   plain.facts.memory_timeline.clear();
-  for (StepRecord& record : plain.steps) {
+  for (run::StepRecord& record : plain.steps) {
     record.mfu.reset();
     record.memory_bytes.reset();
     record.activations.clear();
@@ -107,12 +108,12 @@ TEST(RunCharts, ShowWhatWasRecordedAndNothingElse) {
 }
 
 TEST(RunCharts, ThinningKeepsEverySpikeAndItsPlace) {
-  Points points;
+  report::Points points;
   for (int i = 0; i < 100000; ++i) points.emplace_back(i, 1 + 0.001 * (i % 7));
   points[54321].second = 99;
   points[777].second = -5;
   points[1000].second = NAN;
-  const Points kept = thinned(points, 1000);
+  const report::Points kept = report::thinned(points, 1000);
   EXPECT_LE(kept.size(), 1000U);
   EXPECT_THAT(kept, ::testing::Contains(std::pair<double, double>(54321, 99)));
   EXPECT_THAT(kept, ::testing::Contains(std::pair<double, double>(777, -5)));
@@ -120,8 +121,8 @@ TEST(RunCharts, ThinningKeepsEverySpikeAndItsPlace) {
 }
 
 TEST(Html, EscapesWhatMarkupIsMadeOf) {
-  EXPECT_EQ(html_escaped("a<b>&\"'\x01\n"), "a&lt;b&gt;&amp;&quot;&#39;\xEF\xBF\xBD\n");
-  EXPECT_EQ(script_json(R"({"a":"</script>"})"), R"({"a":"\u003c/script>"})");
+  EXPECT_EQ(report::html_escaped("a<b>&\"'\x01\n"), "a&lt;b&gt;&amp;&quot;&#39;\xEF\xBF\xBD\n");
+  EXPECT_EQ(report::script_json(R"({"a":"</script>"})"), R"({"a":"\u003c/script>"})");
 }
 
 }  // namespace

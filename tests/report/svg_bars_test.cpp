@@ -23,10 +23,10 @@ std::vector<double> bar_widths(const std::string& svg) {
 }
 
 TEST(SvgBars, LengthsAreLogarithms) {
-  const std::string svg = svg_bars({{"slow", 0.1, "0.1", "interpreter"},
-                                    {"middle", 10, "10 (x 100)", "SIMD"},
-                                    {"fast", 1000, "1,000 (x 100)", "SIMD", true}},
-                                   {.title = "A <title>", .axis = "GFLOP/s"});
+  const std::string svg = report::svg_bars({{"slow", 0.1, "0.1", "interpreter"},
+                                            {"middle", 10, "10 (x 100)", "SIMD"},
+                                            {"fast", 1000, "1,000 (x 100)", "SIMD", true}},
+                                           {.title = "A <title>", .axis = "GFLOP/s"});
   const std::vector<double> widths = bar_widths(svg);
   ASSERT_EQ(widths.size(), 3u);
   EXPECT_GT(widths[0], 0) << "the shortest bar is seen";
@@ -37,11 +37,11 @@ TEST(SvgBars, LengthsAreLogarithms) {
 }
 
 TEST(SvgBars, LeavesOutWhatHasNoLogarithm) {
-  const std::string svg = svg_bars({{"none", 0, "", ""}, {"odd", NAN, "", ""}, {"one", 1, "1", ""}},
-                                   {.title = "", .axis = ""});
+  const std::string svg = report::svg_bars(
+      {{"none", 0, "", ""}, {"odd", NAN, "", ""}, {"one", 1, "1", ""}}, {.title = "", .axis = ""});
   EXPECT_EQ(bar_widths(svg).size(), 1u);
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
-  EXPECT_THAT(svg_bars({}, {.title = "", .axis = ""}), HasSubstr("</svg>"));
+  EXPECT_THAT(report::svg_bars({}, {.title = "", .axis = ""}), HasSubstr("</svg>"));
 }
 
 }  // namespace

@@ -20,19 +20,19 @@ namespace {
 using testing::Contains;
 using testing::StartsWith;
 
-std::string family_of(const FamilyWork& work) {
+std::string family_of(const cost::FamilyWork& work) {
   const std::string& first = work.own.empty() ? work.family : work.own;
   return work.arithmetic.empty() ? first : join_text(first, ".", work.arithmetic);
 }
 
-void expect_found_where_stored(const std::vector<CudaFamily>& families,
+void expect_found_where_stored(const std::vector<cost::CudaFamily>& families,
                                std::set<std::string>& names) {
-  for (const CudaFamily& family : families) {
+  for (const cost::CudaFamily& family : families) {
     EXPECT_TRUE(names.insert(family.name).second) << family.name << " is there twice";
     for (size_t i = 0; i < family.grid.points(); ++i) {
       const std::vector<double> point = family.point(i);
-      const Kernel kernel = family.make(point);
-      const FamilyWork work = work_of(kernel).parts.back();
+      const compiler::Kernel kernel = family.make(point);
+      const cost::FamilyWork work = cost::work_of(kernel).parts.back();
       EXPECT_EQ(family_of(work), family.name);
       ASSERT_EQ(work.where.size(), static_cast<int>(point.size())) << family.name;
       // The FLOPs of an epilogue count into k.
@@ -47,7 +47,7 @@ void expect_found_where_stored(const std::vector<CudaFamily>& families,
 
 TEST(CudaFamilies, AreFoundWhereTheyAreStored) {
   std::set<std::string> names;
-  expect_found_where_stored(cuda_families(65536), names);
+  expect_found_where_stored(cost::cuda_families(65536), names);
   for (const char* name :
        {"matmul.nn", "matmul.nt.bf16", "matmul.tn.fp8", "matmul.nt.tf32", "matmul.nn.f16",
         "matmul_gelu.bf16", "matmul_sums.bf16", "attention.bf16", "attention_backward.f16",
@@ -58,7 +58,7 @@ TEST(CudaFamilies, AreFoundWhereTheyAreStored) {
 
 // Each case waits 10 ms for the clock to settle, and products choose their algorithm first.
 TEST(CudaFamilies, OfAQuickCalibrationAreFewAndBeginWithProducts) {
-  const std::vector<CudaFamily> families = quick_cuda_families();
+  const std::vector<cost::CudaFamily> families = cost::quick_cuda_families();
   std::set<std::string> names;
   expect_found_where_stored(families, names);
   EXPECT_EQ(families.front().name, "matmul.nn") << "without it there are no rates";
@@ -66,10 +66,10 @@ TEST(CudaFamilies, OfAQuickCalibrationAreFewAndBeginWithProducts) {
                            "cross_entropy_backward", "embedding_grad.bf16"})
     EXPECT_THAT(names, Contains(std::string(name)));
   size_t cases = 0;
-  for (const CudaFamily& family : families) {
+  for (const cost::CudaFamily& family : families) {
     cases += family.grid.points();
     for (size_t i = 0; i < family.grid.points(); ++i) {
-      const Kernel kernel = family.make(family.point(i));
+      const compiler::Kernel kernel = family.make(family.point(i));
       EXPECT_LT(kernel.cost.bytes_read + kernel.cost.bytes_written, int64_t{512} << 20)
           << family.name;
     }
@@ -78,7 +78,7 @@ TEST(CudaFamilies, OfAQuickCalibrationAreFewAndBeginWithProducts) {
 }
 
 TEST(CudaFamilies, PointsRunWithTheLastAxisFastest) {
-  const CudaFamily family{
+  const cost::CudaFamily family{
       .name = "x", .grid = {.unit = "s", .axes = {{"m", {1, 2}}, {"n", {3, 4, 5}}}}, .make = {}};
   EXPECT_EQ(family.point(0), (std::vector<double>{1, 3}));
   EXPECT_EQ(family.point(2), (std::vector<double>{1, 5}));
@@ -86,9 +86,9 @@ TEST(CudaFamilies, PointsRunWithTheLastAxisFastest) {
 }
 
 TEST(CudaFamilies, FitASmallerGpu) {
-  for (const CudaFamily& family : cuda_families(8192)) {
+  for (const cost::CudaFamily& family : cost::cuda_families(8192)) {
     for (size_t i = 0; i < family.grid.points(); ++i) {
-      const Kernel kernel = family.make(family.point(i));
+      const compiler::Kernel kernel = family.make(family.point(i));
       EXPECT_LT(kernel.cost.bytes_read + kernel.cost.bytes_written, int64_t{2} << 30)
           << family.name;
     }
@@ -97,37 +97,37 @@ TEST(CudaFamilies, FitASmallerGpu) {
 
 // The kernels that 16-bit training spends its time in are calibrated on tensor cores.
 TEST(CudaFamilies, MultiplyOnTensorCoresInSixteenBits) {
-  for (const CudaFamily& family : cuda_families(65536)) {
-    const std::optional<TensorCoreUse> use =
-        tensor_cores_of(family.make(family.point(0)), GpuGeneration{9, 0});
+  for (const cost::CudaFamily& family : cost::cuda_families(65536)) {
+    const std::optional<kernels::TensorCoreUse> use =
+        cost::tensor_cores_of(family.make(family.point(0)), kernels::GpuGeneration{9, 0});
     if (!use) continue;
     const bool is_low = family.name.ends_with("16");
-    EXPECT_EQ(use->how == TensorCores::full,
+    EXPECT_EQ(use->how == kernels::TensorCores::full,
               is_low || family.name.ends_with(".tf32") || family.name == "matmul.nt.fp8")
         << family.name << ": " << use->reason;
   }
 }
 
-Kernel product(DType dtype, int64_t m) {
-  return make_kernel(matmul_op,
-                     {operand(dtype, Shape{m, 1000}), operand(dtype, Shape{1000, 1000})});
+compiler::Kernel product(DType dtype, int64_t m) {
+  return cost::make_kernel(
+      matmul_op, {cost::operand(dtype, Shape{m, 1000}), cost::operand(dtype, Shape{1000, 1000})});
 }
 
-double price(const Kernel& kernel, const Rates& rates) {
-  KernelList list;
+double price(const compiler::Kernel& kernel, const hardware::Rates& rates) {
+  compiler::KernelList list;
   list.buffers.resize(3);
   list.kernels = {kernel};
-  for (size_t i = 0; i < 2; ++i) list.kernels[0].inputs[i].buffer = BufferId(i);
-  list.kernels[0].outputs[0].buffer = BufferId(size_t{2});
-  MemoryPlan plan;
+  for (size_t i = 0; i < 2; ++i) list.kernels[0].inputs[i].buffer = compiler::BufferId(i);
+  list.kernels[0].outputs[0].buffer = compiler::BufferId(size_t{2});
+  compiler::MemoryPlan plan;
   plan.offsets = {-1, -1, -1};
-  return predict(list, plan, rates).kernels[0].compute;
+  return cost::predict(list, plan, rates).kernels[0].compute;
 }
 
 TEST(Predict, TakesTheRateOfTheArithmetic) {
-  Rates rates = synthetic_rates();  // 100 GFLOP/s
+  hardware::Rates rates = synthetic_rates();  // 100 GFLOP/s
   EXPECT_DOUBLE_EQ(price(product(DType::f32, 1000), rates), 2e9 / 100e9);
-  rates.grids["scale.matmul.bf16"] = constant_rate("ratio", 4);
+  rates.grids["scale.matmul.bf16"] = hardware::constant_rate("ratio", 4);
   EXPECT_DOUBLE_EQ(price(product(DType::bf16, 1000), rates), 2e9 / 400e9);
   rates.grids["matmul.nn.bf16"] = {
       .unit = "flop/s", .axes = {{"m", {1}}, {"n", {1}}, {"k", {1}}}, .values = {800e9}};
@@ -139,24 +139,24 @@ TEST(Predict, TakesTheRateOfTheArithmetic) {
 }
 
 TEST(Predict, TakesTheTimeOfAKernelThatWasMeasured) {
-  Rates rates = synthetic_rates();
-  const Kernel known = product(DType::bf16, 1000), other = product(DType::bf16, 1008);
-  EXPECT_THAT(kernel_signature(known), StartsWith("kernel.matmul bf16[1000, 1000]"));
-  EXPECT_NE(kernel_signature(known), kernel_signature(other));
-  rates.grids[kernel_signature(known)] = constant_rate("s", 0.25);
+  hardware::Rates rates = synthetic_rates();
+  const compiler::Kernel known = product(DType::bf16, 1000), other = product(DType::bf16, 1008);
+  EXPECT_THAT(cost::kernel_signature(known), StartsWith("kernel.matmul bf16[1000, 1000]"));
+  EXPECT_NE(cost::kernel_signature(known), cost::kernel_signature(other));
+  rates.grids[cost::kernel_signature(known)] = hardware::constant_rate("s", 0.25);
   EXPECT_DOUBLE_EQ(price(known, rates), 0.25);
   EXPECT_LT(price(other, rates), 0.1);
-  const Kernel norm =
-      make_kernel(rms_norm_op, {operand(DType::f32, Shape{4, 8}), operand(DType::f32, Shape{8})},
-                  {{"eps", 1e-5}});
-  EXPECT_EQ(kernel_signature(norm), "") << "families price what is no product";
+  const compiler::Kernel norm = cost::make_kernel(
+      rms_norm_op, {cost::operand(DType::f32, Shape{4, 8}), cost::operand(DType::f32, Shape{8})},
+      {{"eps", 1e-5}});
+  EXPECT_EQ(cost::kernel_signature(norm), "") << "families price what is no product";
 }
 
 TEST(Rates, OfKernelsSurviveTheirFile) {
-  Rates rates = synthetic_rates();
-  const std::string signature = kernel_signature(product(DType::bf16, 1000));
-  rates.grids[signature] = constant_rate("s", 0.25);
-  const Rates read = parse_rates(to_json(rates), "r");
+  hardware::Rates rates = synthetic_rates();
+  const std::string signature = cost::kernel_signature(product(DType::bf16, 1000));
+  rates.grids[signature] = hardware::constant_rate("s", 0.25);
+  const hardware::Rates read = hardware::parse_rates(hardware::to_json(rates), "r");
   ASSERT_NE(read.find(signature), nullptr);
   EXPECT_EQ(read.number(signature), 0.25);
 }

@@ -12,7 +12,8 @@ namespace brrr {
 namespace {
 
 TEST(Calibrate, MeasuresEveryFamily) {
-  const Rates rates = calibrate({.rounds = 1, .size = CalibrationSize::small});
+  const hardware::Rates rates =
+      cost::calibrate({.rounds = 1, .size = cost::CalibrationSize::small});
   EXPECT_TRUE(rates.calibrated);
   for (const auto& [family, grid] : rates.grids) {
     EXPECT_EQ(grid.values.size(), grid.points()) << family;
@@ -44,24 +45,25 @@ TEST(Calibrate, MeasuresEveryFamily) {
       EXPECT_NE(rates.find(join_text("tile.", op->name)), nullptr) << op->name;
     }
   }
-  EXPECT_EQ(to_json(parse_rates(to_json(rates), "text")), to_json(rates));
+  EXPECT_EQ(hardware::to_json(hardware::parse_rates(hardware::to_json(rates), "text")),
+            hardware::to_json(rates));
 }
 
 TEST(Calibrate, MeasuresOneRoundHoweverLittleTimeThereIs) {
   int rounds = 0;
-  const Rates rates = calibrate(
-      {.rounds = 3, .size = CalibrationSize::small, .most_seconds = 0, .on_round = [&](int) {
+  const hardware::Rates rates = cost::calibrate(
+      {.rounds = 3, .size = cost::CalibrationSize::small, .most_seconds = 0, .on_round = [&](int) {
          ++rounds;
        }});
   EXPECT_EQ(rounds, 1);
-  EXPECT_EQ(rates.kind(), RatesKind::full);
+  EXPECT_EQ(rates.kind(), hardware::RatesKind::full);
 }
 
 TEST(RunTimed, GivesTheSameResultsAndATimeForEveryKernel) {
-  auto f = compile([](const Tensor& x) { return exp(x) * 2.0; }, {.without = {"fuse"}});
+  auto f = runtime::compile([](const Tensor& x) { return exp(x) * 2.0; }, {.without = {"fuse"}});
   const Tensor x = full({3000}, 0.5);
-  Executable& program = f.function().executable({{x}});
-  KernelTimes times;
+  runtime::Executable& program = f.function().executable({{x}});
+  runtime::KernelTimes times;
   const Tensor timed = program.run_timed({{x}}, times)[0];
   EXPECT_EQ(timed.to_vector<float>(), f(x).to_vector<float>());
   ASSERT_EQ(times.seconds.size(), program.kernels().kernels.size());

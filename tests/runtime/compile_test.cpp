@@ -25,21 +25,21 @@
 namespace brrr {
 namespace {
 
-const PipelineOptions kVariants[] = {{},
-                                     {.without = {"simplify"}},
-                                     {.without = {"fuse"}},
-                                     {.without = {"plan_memory"}},
-                                     {.without = {"simplify", "fuse", "plan_memory"}}};
+const compiler::PipelineOptions kVariants[] = {{},
+                                               {.without = {"simplify"}},
+                                               {.without = {"fuse"}},
+                                               {.without = {"plan_memory"}},
+                                               {.without = {"simplify", "fuse", "plan_memory"}}};
 
 Tensor values(const Shape& shape, uint32_t draw) {
   return normal(shape, RandomKey{.seed = 7, .stream = 1, .draw = draw});
 }
 
 TEST(Compile, RunsWhatWasTraced) {
-  auto f = compile([](const Tensor& x) { return sum(cos(cos(x)) * 2.0); });
+  auto f = runtime::compile([](const Tensor& x) { return sum(cos(cos(x)) * 2.0); });
   const Tensor x = values({1000}, 1);
   EXPECT_EQ(f(x).item<float>(), sum(cos(cos(x)) * 2.0).item<float>());
-  const Executable& program = f.function().executable({{x}});
+  const runtime::Executable& program = f.function().executable({{x}});
   ASSERT_EQ(program.kernels().kernels.size(), 2U);  // the number, and the sum with its prologue
   EXPECT_EQ(program.kernels().kernels[1].name, "cos+cos+mul+sum");
 }
@@ -47,15 +47,16 @@ TEST(Compile, RunsWhatWasTraced) {
 TEST(Compile, TakesFunctionsThatNameTheirParameters) {
   const auto named = [](Tensor x) { return x; };
   const auto unnamed = [](auto x) { return x; };
-  static_assert(NamesItsParameters<decltype(named)>);
-  static_assert(!NamesItsParameters<decltype(unnamed)>);  // compile says so by a static_assert
+  static_assert(runtime::NamesItsParameters<decltype(named)>);
+  static_assert(
+      !runtime::NamesItsParameters<decltype(unnamed)>);  // compile says so by a static_assert
   Tensor (*plain)(const Tensor&) = +[](const Tensor& x) { return x * 2.0; };
-  EXPECT_EQ(compile(plain)(tensor({3})).item<float>(), 6);
+  EXPECT_EQ(runtime::compile(plain)(tensor({3})).item<float>(), 6);
 }
 
 TEST(Compile, TracesOncePerType) {
   int traces = 0;
-  auto f = compile([&](const Tensor& x) {
+  auto f = runtime::compile([&](const Tensor& x) {
     ++traces;
     return x + 1.0;
   });
@@ -67,7 +68,7 @@ TEST(Compile, TracesOncePerType) {
 
 TEST(Compile, StatesAreReadWhereTheyAre) {
   const Tensor w = tensor({1, 2});
-  auto f = compile([&](const Tensor& x) { return x * w; });
+  auto f = runtime::compile([&](const Tensor& x) { return x * w; });
   const Tensor x = ones({2});
   f(x);
   w.fill(9);
@@ -75,11 +76,11 @@ TEST(Compile, StatesAreReadWhereTheyAre) {
 }
 
 TEST(Compile, WritesKeepTheAddress) {
-  for (const PipelineOptions& options : kVariants) {
+  for (const compiler::PipelineOptions& options : kVariants) {
     const Tensor w = tensor({{1, 2}, {3, 4}});
     const Tensor row = w[1];
     const float* address = w.data<float>();
-    auto step = compile([&](const Tensor& x) { w.copy_from(w * 2.0 + x); }, options);
+    auto step = runtime::compile([&](const Tensor& x) { w.copy_from(w * 2.0 + x); }, options);
     step(ones({2, 2}));
     step(ones({2, 2}));
     EXPECT_EQ(w.data<float>(), address);
@@ -88,9 +89,9 @@ TEST(Compile, WritesKeepTheAddress) {
 }
 
 TEST(Compile, SwappedStatesAndAliases) {
-  for (const PipelineOptions& options : kVariants) {
+  for (const compiler::PipelineOptions& options : kVariants) {
     const Tensor a = tensor({1, 2}), b = tensor({3, 4}), c = tensor({5, 6});
-    auto swap = compile(
+    auto swap = runtime::compile(
         [&]() -> Tensors {
           const Tensor old = clone(a);
           a.copy_from(b);
@@ -113,9 +114,9 @@ TEST(Compile, SwappedStatesAndAliases) {
 
 // The old value is read after the new one was computed: it must survive until then.
 TEST(Compile, OldValueOutlivesTheNew) {
-  for (const PipelineOptions& options : kVariants) {
+  for (const compiler::PipelineOptions& options : kVariants) {
     const Tensor w = tensor({1, 2, 3});
-    auto step = compile(
+    auto step = runtime::compile(
         [&] {
           const Tensor old = w * 1.0;
           const Tensor fresh = exp(w);
@@ -131,9 +132,9 @@ TEST(Compile, OldValueOutlivesTheNew) {
 }
 
 TEST(Compile, WriteThroughViews) {
-  for (const PipelineOptions& options : kVariants) {
+  for (const compiler::PipelineOptions& options : kVariants) {
     const Tensor x = tensor({{1, 2}, {3, 4}});
-    auto step = compile(
+    auto step = runtime::compile(
         [&] {
           const Tensor column = select(x, 1, 0);
           column.copy_from(column + 1.0);
@@ -183,11 +184,11 @@ TEST(Compile, TrainsLikeEager) {
   for (int i = 0; i < 20; ++i)
     losses.push_back(eager.step(tokens, targets, full({}, 0.01)).item<float>());
   EXPECT_LT(losses.back(), 0.5 * losses.front());
-  for (const PipelineOptions& options : kVariants) {
+  for (const compiler::PipelineOptions& options : kVariants) {
     const Network network;
-    auto step = compile([&](const Tensor& x, const Tensor& y,
-                            const Tensor& rate) { return network.step(x, y, rate); },
-                        options);
+    auto step = runtime::compile([&](const Tensor& x, const Tensor& y,
+                                     const Tensor& rate) { return network.step(x, y, rate); },
+                                 options);
     for (float loss : losses) EXPECT_EQ(step(tokens, targets, full({}, 0.01)).item<float>(), loss);
     for (size_t i = 0; i < eager.parameters.size(); ++i)
       EXPECT_EQ(network.parameters[i].to_vector<float>(), eager.parameters[i].to_vector<float>());
@@ -195,7 +196,7 @@ TEST(Compile, TrainsLikeEager) {
 }
 
 TEST(Compile, ThreadCountsDoNotMatter) {
-  auto f = compile([](const Tensor& x) { return softmax(gelu(x * 1.5) + x); });
+  auto f = runtime::compile([](const Tensor& x) { return softmax(gelu(x * 1.5) + x); });
   const Tensor x = values({200, 700}, 5);
   const std::vector<float> expected = f(x).to_vector<float>();
   for (int threads : {1, 5}) {
@@ -208,10 +209,10 @@ TEST(Compile, ThreadCountsDoNotMatter) {
 TEST(Compile, ArenaIsWhatTheLedgerSees) {
   const Ledger& books = ledger(Device::cpu());
   const int64_t before = books.live().value();
-  auto f = compile([](const Tensor& x) { return sum(matmul(exp(x), exp(x)) * 2.0); });
+  auto f = runtime::compile([](const Tensor& x) { return sum(matmul(exp(x), exp(x)) * 2.0); });
   const Tensor x = values({64, 64}, 6);
   const int64_t with_input = books.live().value();
-  const MemoryPlan& plan = f.function().executable({{x}}).plan();
+  const compiler::MemoryPlan& plan = f.function().executable({{x}}).plan();
   EXPECT_EQ(books.live().value() - with_input, plan.arena_bytes);
   EXPECT_GE(plan.arena_bytes, plan.lower_bound);
   EXPECT_GT(plan.arena_bytes, 0);
@@ -251,9 +252,9 @@ TEST(Compile, RandomProgramsKeepTheirBits) {
       return random_program(generator, {x, x * y, x + z});
     };
     const std::vector<double> expected = program(a, b, c).to_vector<double>();
-    for (const PipelineOptions& options :
-         {PipelineOptions{}, PipelineOptions{.without = {"fuse"}}}) {
-      auto f = compile(program, options);
+    for (const compiler::PipelineOptions& options :
+         {compiler::PipelineOptions{}, compiler::PipelineOptions{.without = {"fuse"}}}) {
+      auto f = runtime::compile(program, options);
       const std::vector<double> found = f(a, b, c).to_vector<double>();
       ASSERT_EQ(found.size(), expected.size());
       for (size_t i = 0; i < found.size(); ++i) {
@@ -269,14 +270,15 @@ TEST(Compile, RandomProgramsKeepTheirBits) {
 // Debugging aid: host state that leaks into a trace makes the second one different.
 TEST(Compile, TracingTwiceFindsWhatLeaksIn) {
   int step_number = 0;
-  auto leaky = compile([&](const Tensor& x) { return exp(x) * static_cast<double>(++step_number); },
+  auto leaky =
+      runtime::compile([&](const Tensor& x) { return exp(x) * static_cast<double>(++step_number); },
                        {.trace_twice = true});
   const std::string message = error_of([&] { leaky(ones({2})); });
   EXPECT_NE(message.find("in line 3"), std::string::npos) << message;
   EXPECT_NE(message.find("value=1.0"), std::string::npos) << message;
   EXPECT_NE(message.find("value=2.0"), std::string::npos) << message;
 
-  auto changing = compile(
+  auto changing = runtime::compile(
       [&](const Tensor& x) {
         return x + tensor({1, 2});
       },
@@ -284,23 +286,23 @@ TEST(Compile, TracingTwiceFindsWhatLeaksIn) {
   EXPECT_NE(error_of([&] { changing(ones({2})); }).find("was another tensor"), std::string::npos);
 
   const Tensor w = tensor({1, 2});
-  auto clean =
-      compile([&](const Tensor& x, const Tensor& n) { return x * w * n; }, {.trace_twice = true});
+  auto clean = runtime::compile([&](const Tensor& x, const Tensor& n) { return x * w * n; },
+                                {.trace_twice = true});
   EXPECT_EQ(clean(ones({2}), full({}, 3)).to_vector<float>(), (std::vector<float>{3, 6}));
 }
 
 TEST(Compile, RefusesToBranchOnValues) {
-  auto f = compile([](const Tensor& x) { return x.item<float>() > 0 ? x : neg(x); });
+  auto f = runtime::compile([](const Tensor& x) { return x.item<float>() > 0 ? x : neg(x); });
   const std::string message = error_of([&] { f(ones({1})); });
   EXPECT_NE(message.find("cannot branch"), std::string::npos) << message;
   EXPECT_NE(message.find("where(condition"), std::string::npos) << message;
-  EXPECT_EQ(Tracer::current(), nullptr);
+  EXPECT_EQ(graph::Tracer::current(), nullptr);
 }
 
 // A state whose owner took another tensor would be read where nobody looks any more.
 TEST(Compile, ReplacedStatesAreNoticed) {
   Tensor w = tensor({1, 2});
-  auto f = compile([&](const Tensor& x) { return x * w + tensor({10, 20}); });
+  auto f = runtime::compile([&](const Tensor& x) { return x * w + tensor({10, 20}); });
   EXPECT_EQ(f(ones({2})).to_vector<float>(), (std::vector<float>{11, 22}));
   w.copy_from(tensor({3, 4}));
   EXPECT_EQ(f(ones({2})).to_vector<float>(), (std::vector<float>{13, 24}));
@@ -310,9 +312,9 @@ TEST(Compile, ReplacedStatesAreNoticed) {
 
 // An input that is a state at the same time keeps the value it was called with.
 TEST(Compile, AStateMayBeAnInput) {
-  for (const PipelineOptions& options : kVariants) {
+  for (const compiler::PipelineOptions& options : kVariants) {
     const Tensor w = tensor({1, 2});
-    auto f = compile(
+    auto f = runtime::compile(
         [&](const Tensor& x) {
           w.copy_from(w * 10.0);
           return x + w;
@@ -324,15 +326,15 @@ TEST(Compile, AStateMayBeAnInput) {
 }
 
 TEST(Compile, InputsMayHaveStrides) {
-  auto f = compile([](const Tensor& x) { return exp(x); });
+  auto f = runtime::compile([](const Tensor& x) { return exp(x); });
   const Tensor x = values({3, 5}, 8);
   EXPECT_EQ(f(transpose(x)).to_vector<float>(), exp(transpose(x)).to_vector<float>());
   EXPECT_EQ(f(slice(x, 0, {1, 3})).to_vector<float>(), exp(slice(x, 0, {1, 3})).to_vector<float>());
 }
 
 TEST(Compile, RefusesOtherTypes) {
-  auto f = compile([](const Tensor& x) { return x + 1.0; });
-  Executable& program = f.function().executable({{ones({3})}});
+  auto f = runtime::compile([](const Tensor& x) { return x + 1.0; });
+  runtime::Executable& program = f.function().executable({{ones({3})}});
   EXPECT_NE(error_of([&] { program.run({{ones({4})}}); }).find("f32[3]"), std::string::npos);
   EXPECT_NE(error_of([&] { program.run({}); }).find("takes 1"), std::string::npos);
 }

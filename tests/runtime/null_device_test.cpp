@@ -121,7 +121,7 @@ Tensor ids(const Shape& shape, Device device) {
   return zeros(shape, {.dtype = DType::i64, .device = device});
 }
 
-void expect_same_plan(const KernelProgram& a, const KernelProgram& b) {
+void expect_same_plan(const compiler::KernelProgram& a, const compiler::KernelProgram& b) {
   ASSERT_EQ(a.list.kernels.size(), b.list.kernels.size());
   for (size_t k = 0; k < a.list.kernels.size(); ++k) {
     EXPECT_EQ(a.list.kernels[k].name, b.list.kernels[k].name);
@@ -151,8 +151,8 @@ struct Ran {
     calls = counter.calls();
   }
   Model model;
-  CompiledFunction step;
-  const Executable* program;
+  runtime::CompiledFunction step;
+  const runtime::Executable* program;
   Tensor loss;
   Cost counted;
   int64_t contraction_flops, calls;
@@ -170,10 +170,11 @@ TEST(NullDevice, RunsTheSamePlan) {
 }
 
 // The products alone: forward 2 FLOPs a weight and token, backward twice that.
-int64_t product_flops(const Graph& graph) {
+int64_t product_flops(const graph::Graph& graph) {
   int64_t flops = 0;
-  for (const Node& node : graph.nodes) {
-    if (node.op->name == "matmul" || node.op->name == "linear") flops += cost_of(graph, node).flops;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.op->name == "matmul" || node.op->name == "linear")
+      flops += graph::cost_of(graph, node).flops;
   }
   return flops;
 }
@@ -182,9 +183,9 @@ void expect_priced(const Size& size) {
   const Ledger& books = ledger(Device::null());
   const int64_t before = books.live().value(), cpu_before = ledger(Device::cpu()).live().value();
   const Model model(size, Device::null());
-  auto step = compile([&](const Tensor& x, const Tensor& y) { return model.step(x, y); });
+  auto step = runtime::compile([&](const Tensor& x, const Tensor& y) { return model.step(x, y); });
   const Tensor x = ids({size.batch, size.seq}, Device::null());
-  const Executable& program = step.function().executable({{x, x}});
+  const runtime::Executable& program = step.function().executable({{x, x}});
   CostCounter counter;
   const Tensor loss = step(x, x);
   EXPECT_EQ(counter.total(), program.cost());
@@ -192,14 +193,14 @@ void expect_priced(const Size& size) {
   EXPECT_LE(product_flops(program.graph()),
             6 * size.parameters() * size.batch * size.seq * 101 / 100);
   // The books of the device hold what the plan says, to the byte, and the machine holds next to nothing.
-  const ProgramMemory memory = program.memory();
+  const runtime::ProgramMemory memory = program.memory();
   EXPECT_EQ(memory.states.value(), model.state_bytes());
   EXPECT_EQ(books.live().value() - before,
             (memory.states + memory.outputs + memory.arena).value() + x.bytes().value());
   EXPECT_LT(ledger(Device::cpu()).live().value() - cpu_before, 1 << 20);
   EXPECT_GE(program.plan().arena_bytes, program.plan().lower_bound);
   testing::Test::RecordProperty("kernels", static_cast<int>(program.kernels().kernels.size()));
-  for (const PassRecord& pass : program.program().passes) {
+  for (const compiler::PassRecord& pass : program.program().passes) {
     testing::Test::RecordProperty(std::string(pass.name) + "_ms",
                                   std::to_string(1e3 * pass.seconds));
     testing::Test::RecordProperty(std::string(pass.name) + "_verify_ms",
@@ -212,7 +213,7 @@ TEST(NullDevice, Prices70BillionParameters) { expect_priced(k70B); }
 
 TEST(NullDevice, ProgramsAreForOneDevice) {
   const Tensor w = ones({3});
-  auto f = compile([](const Tensor& x) { return x * 2.0; });
+  auto f = runtime::compile([](const Tensor& x) { return x * 2.0; });
   EXPECT_EQ(f(ones({3})).device(), Device::cpu());
   EXPECT_EQ(f(ones({3}, {.device = Device::null()})).device(), Device::null());
   EXPECT_EQ(f.function().programs(), 2);
@@ -220,10 +221,10 @@ TEST(NullDevice, ProgramsAreForOneDevice) {
               f.function().executable({{ones({3})}}).run({{ones({3}, {.device = Device::null()})}});
             }).find("runs on cpu"),
             std::string::npos);
-  auto g = compile([&](const Tensor& x) { return x * w; });
+  auto g = runtime::compile([&](const Tensor& x) { return x * w; });
   EXPECT_NE(error_of([&] { g(ones({3}, {.device = Device::null()})); }).find("different devices"),
             std::string::npos);
-  auto h = compile([](const Tensor& x, const Tensor& y) -> Tensors { return {x, y}; });
+  auto h = runtime::compile([](const Tensor& x, const Tensor& y) -> Tensors { return {x, y}; });
   EXPECT_NE(error_of([&] {
               h(ones({3}), ones({3}, {.device = Device::null()}));
             }).find("different devices"),

@@ -30,7 +30,7 @@ TEST(PublicHeader, TrainsALayerAndPrintsIt) {
   const Linear layer(2, 1, random);
   Sgd optimizer(layer.named_parameters(), {.momentum = 0});
   const Tensor x = tensor({{1, 0}, {0, 1}}), y = tensor({{2}, {3}});
-  auto step = compile([&](Tensor in, Tensor out) {
+  auto step = runtime::compile([&](Tensor in, Tensor out) {
     const Tensor loss = mse(layer(in), out);
     optimizer.update(grad(loss, optimizer.parameters()), tensor(0.5));
     return loss;
@@ -46,7 +46,7 @@ TEST(PublicHeader, TrainsALayerAndPrintsIt) {
 TEST(PublicHeader, HasTokenizersDataAndRuns) {
   const auto bytes = text::make_tokenizer(text::define_byte_tokenizer());
   EXPECT_EQ(bytes->encode("ab").size(), 2U);
-  const TrainConfig config;
-  EXPECT_FALSE(to_toml(config).empty());
-  static_assert(is_class_v<Batches> && is_class_v<Trainer> && is_class_v<TokenSet>);
+  const run::TrainConfig config;
+  EXPECT_FALSE(run::to_toml(config).empty());
+  static_assert(is_class_v<Batches> && is_class_v<train::Trainer> && is_class_v<TokenSet>);
 }

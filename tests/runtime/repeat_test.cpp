@@ -24,11 +24,11 @@
 namespace brrr {
 namespace {
 
-const PipelineOptions kVariants[] = {{},
-                                     {.without = {"simplify"}},
-                                     {.without = {"fuse"}},
-                                     {.without = {"plan_memory"}},
-                                     {.without = {"simplify", "fuse", "plan_memory"}}};
+const compiler::PipelineOptions kVariants[] = {{},
+                                               {.without = {"simplify"}},
+                                               {.without = {"fuse"}},
+                                               {.without = {"plan_memory"}},
+                                               {.without = {"simplify", "fuse", "plan_memory"}}};
 
 constexpr int64_t kMost = 4, kBatch = 6, kVocab = 11;
 
@@ -82,9 +82,9 @@ TEST(Repeat, TrainsLikeTheEagerLoop) {
   const int64_t counts[] = {4, 1, 3, 2, 4, 4};
   for (int64_t n : counts) losses.push_back(eager.step(x, y, count_of(n)).item<float>());
   EXPECT_LT(losses.back(), losses.front());
-  for (const PipelineOptions& options : kVariants) {
+  for (const compiler::PipelineOptions& options : kVariants) {
     const Network network;
-    auto step = compile(
+    auto step = runtime::compile(
         [&](const Tensor& a, const Tensor& b, const Tensor& n) { return network.step(a, b, n); },
         options);
     for (size_t i = 0; i < losses.size(); ++i)
@@ -107,7 +107,7 @@ TEST(Repeat, EqualsGradientsAddedByHand) {
       expected[p] = expected[p] + grads[p];
     }
   }
-  auto accumulate = compile([&](const Tensor& a, const Tensor& b, const Tensor& n) {
+  auto accumulate = runtime::compile([&](const Tensor& a, const Tensor& b, const Tensor& n) {
     return repeat(n, {a, b}, [&](const Tensor& a_i, const Tensor& b_i) {
       return grad(network.loss(a_i, b_i), network.parameters);
     });
@@ -122,10 +122,12 @@ TEST(Repeat, EqualsGradientsAddedByHand) {
 TEST(Repeat, Bf16BodiesAddUpInF32) {
   const Tensor x = tokens(3), y = tokens(5);
   const Network network;
-  const PipelineOptions bf16{.precision = {.policy = Precision::bf16_mixed}};
-  auto one = compile([&](const Tensor& a,
-                         const Tensor& b) { return grad(network.loss(a, b), network.parameters); },
-                     bf16);
+  const compiler::PipelineOptions bf16{.precision = {.policy = compiler::Precision::bf16_mixed}};
+  auto one = runtime::compile(
+      [&](const Tensor& a, const Tensor& b) {
+        return grad(network.loss(a, b), network.parameters);
+      },
+      bf16);
   std::vector<Tensor> expected;
   for (int64_t i = 0; i < kMost; ++i) {
     const std::vector<Tensor> grads = one(contiguous(x[i]), contiguous(y[i]));
@@ -139,7 +141,7 @@ TEST(Repeat, Bf16BodiesAddUpInF32) {
       return grad(network.loss(a_i, b_i), network.parameters);
     });
   };
-  auto low = compile(sums, bf16), exact = compile(sums);
+  auto low = runtime::compile(sums, bf16), exact = runtime::compile(sums);
   const std::vector<Tensor> found = low(x, y, count_of(kMost)), f32 = exact(x, y, count_of(kMost));
   for (size_t p = 0; p < expected.size(); ++p) {
     EXPECT_EQ(found[p].dtype(), DType::f32);
@@ -156,7 +158,7 @@ TEST(Repeat, AverageIsTheGradientOfTheWholeBatch) {
   const Network network;
   const std::vector<Tensor> whole = grad(
       network.loss(reshape(x, {kMost * kBatch}), reshape(y, {kMost * kBatch})), network.parameters);
-  auto average = compile([&](const Tensor& a, const Tensor& b, const Tensor& n) {
+  auto average = runtime::compile([&](const Tensor& a, const Tensor& b, const Tensor& n) {
     std::vector<Tensor> sums = repeat(n, {a, b}, [&](const Tensor& a_i, const Tensor& b_i) {
       return grad(network.loss(a_i, b_i), network.parameters);
     });
@@ -174,7 +176,7 @@ TEST(Repeat, AverageIsTheGradientOfTheWholeBatch) {
 TEST(Repeat, RandomBodiesKeepTheirBits) {
   const Tensor x = values({4, 5, 70}, 20), w = values({5, 1}, 21);
   for (uint32_t seed = 0; seed < 30; ++seed) {
-    const auto run = [&](const PipelineOptions* options) {
+    const auto run = [&](const compiler::PipelineOptions* options) {
       const Tensor kept = values({5, 70}, 22), other = values({70}, 23);
       const auto body = [&](const Tensor& index, const Tensor& part) -> Tensors {
         std::mt19937 generator(seed);
@@ -199,7 +201,7 @@ TEST(Repeat, RandomBodiesKeepTheirBits) {
       };
       Tensors results;
       if (options) {
-        auto f = compile(program, *options);
+        auto f = runtime::compile(program, *options);
         f(x, count_of(1));
         results = f(x, count_of(3));
       } else {
@@ -213,7 +215,8 @@ TEST(Repeat, RandomBodiesKeepTheirBits) {
       return found;
     };
     const std::vector<std::vector<float>> expected = run(nullptr);
-    for (const PipelineOptions& options : kVariants) ASSERT_EQ(run(&options), expected) << seed;
+    for (const compiler::PipelineOptions& options : kVariants)
+      ASSERT_EQ(run(&options), expected) << seed;
   }
 }
 
@@ -223,7 +226,7 @@ TEST(Repeat, ThreadCountsDoNotMatter) {
   for (int threads : {1, 2, 5}) {
     set_num_threads(threads);
     const Network network;
-    auto step = compile(
+    auto step = runtime::compile(
         [&](const Tensor& a, const Tensor& b, const Tensor& n) { return network.step(a, b, n); });
     for (int i = 0; i < 3; ++i) step(x, y, count_of(3));
     const std::vector<float> weights = network.w1.to_vector<float>();
@@ -240,7 +243,8 @@ TEST(Repeat, LargeSumsOverThreads) {
   const std::vector<float> expected = repeat(count_of(3), {x}, body)[0].to_vector<float>();
   for (int threads : {1, 2, 5}) {
     set_num_threads(threads);
-    auto f = compile([&](const Tensor& a, const Tensor& n) { return repeat(n, {a}, body)[0]; });
+    auto f =
+        runtime::compile([&](const Tensor& a, const Tensor& n) { return repeat(n, {a}, body)[0]; });
     EXPECT_EQ(f(x, count_of(3)).to_vector<float>(), expected);
     EXPECT_EQ(f(x, count_of(3)).to_vector<float>(), expected);  // sums start at zero every time
   }
@@ -249,11 +253,11 @@ TEST(Repeat, LargeSumsOverThreads) {
 
 TEST(Repeat, IsNotUnrolled) {
   const auto compiled = [](int64_t most) {
-    auto f = compile([](const Tensor& a, const Tensor& n) {
+    auto f = runtime::compile([](const Tensor& a, const Tensor& n) {
       return repeat(n, {a}, [](const Tensor& row) { return sum(exp(row) * row, {0}); })[0];
     });
     const Tensor a = ones({most, 64, 64});
-    const Executable& program = f.function().executable({{a, count_of(1)}});
+    const runtime::Executable& program = f.function().executable({{a, count_of(1)}});
     return std::tuple(program.kernels().kernels.size(), program.plan().arena_bytes,
                       program.cost().flops);
   };
@@ -265,7 +269,7 @@ TEST(Repeat, IsNotUnrolled) {
 }
 
 TEST(Repeat, CountersSeeTheIterationsThatRan) {
-  auto f = compile([](const Tensor& a, const Tensor& n) {
+  auto f = runtime::compile([](const Tensor& a, const Tensor& n) {
     return repeat(n, {a}, [](const Tensor& row) { return exp(row); })[0];
   });
   const Tensor a = ones({8, 16});
@@ -280,7 +284,7 @@ TEST(Repeat, CountersSeeTheIterationsThatRan) {
 }
 
 TEST(Repeat, RunAllocatesOnlyItsResults) {
-  auto f = compile([](const Tensor& a, const Tensor& n) {
+  auto f = runtime::compile([](const Tensor& a, const Tensor& n) {
     return repeat(n, {a}, [](const Tensor& part) { return matmul(exp(part), part); })[0];
   });
   const Tensor a = values({3, 64, 64}, 5), n = count_of(3);
@@ -293,10 +297,10 @@ TEST(Repeat, RunAllocatesOnlyItsResults) {
 }
 
 TEST(Repeat, WritesOfTheBodyKeepAddresses) {
-  for (const PipelineOptions& options : kVariants) {
+  for (const compiler::PipelineOptions& options : kVariants) {
     const Tensor mean = zeros({3}), last = zeros({2, 3});
     const float* address = mean.data<float>();
-    auto f = compile(
+    auto f = runtime::compile(
         [&](const Tensor& a, const Tensor& n) {
           return repeat(n, {a}, [&](const Tensor& index, const Tensor& row) {
             mean.copy_from(mean * 0.5 + row);
@@ -317,9 +321,9 @@ TEST(Repeat, WritesOfTheBodyKeepAddresses) {
 
 // The value before the loop is needed after it: the carried one must not lie on it.
 TEST(Repeat, OldValuesOutliveTheLoop) {
-  for (const PipelineOptions& options : kVariants) {
+  for (const compiler::PipelineOptions& options : kVariants) {
     const Tensor total = tensor({1, 2}), other = tensor({5, 5});
-    auto f = compile(
+    auto f = runtime::compile(
         [&](const Tensor& a, const Tensor& n) -> Tensors {
           const Tensor old = clone(total), start = a[0] * 3.0;
           const Tensor held = start * 1.0;
@@ -351,7 +355,7 @@ TEST(Repeat, SlicesAndCapturesWithStrides) {
       return part * column + transpose(slice(w, 1, {0, 3}));
     })[0];
   };
-  auto f = compile(program);
+  auto f = runtime::compile(program);
   for (int64_t n : {1, 4})
     EXPECT_EQ(f(x, count_of(n)).to_vector<float>(), program(x, count_of(n)).to_vector<float>());
 }
@@ -364,12 +368,12 @@ TEST(Repeat, BodiesInBodies) {
       return repeat(n, {a}, [&](const Tensor& other) { return exp(row * other) * scale; });
     })[0];
   };
-  auto f = compile(program);
+  auto f = runtime::compile(program);
   EXPECT_EQ(f(x, count_of(2)).to_vector<float>(), program(x, count_of(2)).to_vector<float>());
 }
 
 TEST(Repeat, CountsAreChecked) {
-  auto f = compile([](const Tensor& a, const Tensor& n) {
+  auto f = runtime::compile([](const Tensor& a, const Tensor& n) {
     return repeat(n, {a}, [](const Tensor& row) { return row; })[0];
   });
   const Tensor a = ones({3, 2});
@@ -384,7 +388,7 @@ TEST(Repeat, CountsAreChecked) {
 
 // A number in place of an input, and an index without slices.
 TEST(Repeat, CountMayBeANumber) {
-  auto f = compile([](const Tensor& x) {
+  auto f = runtime::compile([](const Tensor& x) {
     const Tensor times = full({}, 5, {.dtype = DType::i64});
     return repeat(times, std::span<const Tensor>(),
                   [&](const Tensor& index, std::span<const Tensor>) -> std::vector<Tensor> {

@@ -6,13 +6,13 @@
 
 namespace brrr {
 
-inline const Target& h200() {
-  static const Target target = parse_target("cuda:h200");
+inline const compiler::Target& h200() {
+  static const compiler::Target target = compiler::parse_target("cuda:h200");
   return target;
 }
 
-inline PipelineOptions for_h200() {
-  PipelineOptions options;
+inline compiler::PipelineOptions for_h200() {
+  compiler::PipelineOptions options;
   options.device = Device::null();
   options.target = h200();
   return options;

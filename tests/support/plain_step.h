@@ -7,9 +7,10 @@
 
 namespace brrr {
 
-inline StepSpec plain_step(std::string_view model, const StepSizes& sizes,
-                           const PipelineOptions& pipeline = {}) {
-  StepSpec spec = on_paper(named_step(model, sizes, pipeline.target.value_or(cpu_target())));
+inline train::StepSpec plain_step(std::string_view model, const train::StepSizes& sizes,
+                                  const compiler::PipelineOptions& pipeline = {}) {
+  train::StepSpec spec = train::on_paper(
+      train::named_step(model, sizes, pipeline.target.value_or(compiler::cpu_target())));
   spec.activations = false;
   spec.pipeline = pipeline;
   return spec;
@@ -17,21 +18,21 @@ inline StepSpec plain_step(std::string_view model, const StepSizes& sizes,
 
 // The same on the host, with what it is called with. Its graph may be planned for any device.
 struct HostStep {
-  TrainingParts parts;
+  train::TrainingParts parts;
   Batch batch;
   std::vector<Tensor> inputs;
 
-  explicit HostStep(StepSpec spec) {
+  explicit HostStep(train::StepSpec spec) {
     spec.is_on_paper = false;
     const int64_t vocab = vocab_of(std::get<ModelConfig>(spec.model));
-    spec.pad_vocab = std::to_string(padded_vocab(vocab, "auto", spec.target));
-    spec.target = cpu_target();
+    spec.pad_vocab = std::to_string(compiler::padded_vocab(vocab, "auto", spec.target));
+    spec.target = compiler::cpu_target();
     spec.pipeline.device.reset(), spec.pipeline.target.reset();
-    parts = make_parts(spec);
-    batch = make_batch(spec);
+    parts = train::make_parts(spec);
+    batch = train::make_batch(spec);
     inputs = parts.step->inputs_of(batch);
   }
-  Graph trace() const { return parts.step->trace(batch); }
+  graph::Graph trace() const { return parts.step->trace(batch); }
 };
 
 }  // namespace brrr

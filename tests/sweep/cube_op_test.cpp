@@ -36,8 +36,8 @@ const OpDef cube_op{
     },
     .grad_reads = {.inputs = 1},
     .scalar = [](const double* x, const Attrs&) { return x[0] * x[0] * x[0]; },
-    .tiles = tiles_of<Cube>,
-    .cpu = run_elementwise,
+    .tiles = kernels::tiles_of<Cube>,
+    .cpu = kernels::run_elementwise,
     .expression = [](const Attrs&, ComputeType) -> std::string { return "x0 * x0 * x0"; },
     .samples = samples_any};
 
@@ -48,20 +48,20 @@ TEST(CubeFromOutside, RunsOnTheCpu) {
 }
 
 TEST(CubeFromOutside, RunsInACompiledProgram) {
-  auto program = compile([](Tensor x) { return cube(x + 1.0) * 2.0; });
+  auto program = runtime::compile([](Tensor x) { return cube(x + 1.0) * 2.0; });
   EXPECT_EQ(program(tensor({-2, 0, 3})).to_vector<float>(), (std::vector<float>{-2, 2, 128}));
 }
 
 TEST(CubeFromOutside, PassesTheSweep) { EXPECT_NO_THROW(sweep::run(cube_op)); }
 
-std::shared_ptr<const GeneratedKernel> fused_kernel() {
-  Tracer tracer;
+std::shared_ptr<const compiler::GeneratedKernel> fused_kernel() {
+  graph::Tracer tracer;
   const Tensor x = tracer.add_input({{1024, 768}, DType::f32}, Device::null(), "x");
-  PipelineOptions options;
+  compiler::PipelineOptions options;
   options.device = Device::null();
-  options.target = parse_target("cuda:h200");
+  options.target = compiler::parse_target("cuda:h200");
   const Tensor y = cube(x + 1.0) * 2.0;
-  const KernelList list = plan_program(tracer.finish({&y, 1}), options).kernels;
+  const compiler::KernelList list = runtime::plan_program(tracer.finish({&y, 1}), options).kernels;
   return list.kernels.size() == 1 ? list.kernels[0].generated : nullptr;
 }
 

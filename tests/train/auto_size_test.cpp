@@ -17,57 +17,62 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
-constexpr MachineFacts kTwoCores{.cores = 2, .memory = 8_GiB, .peak_flops = FlopsPerSecond(2e11)};
+constexpr train::MachineFacts kTwoCores{
+    .cores = 2, .memory = 8_GiB, .peak_flops = FlopsPerSecond(2e11)};
 
-ResolvedRun resolve(int64_t tokens, const TrainConfig& config = {},
-                    const MachineFacts& machine = kTwoCores) {
-  return resolve_sizes(config, {.train_tokens = tokens, .vocab = 100, .documents = 1}, machine);
+train::ResolvedRun resolve(int64_t tokens, const run::TrainConfig& config = {},
+                           const train::MachineFacts& machine = kTwoCores) {
+  return train::resolve_sizes(config, {.train_tokens = tokens, .vocab = 100, .documents = 1},
+                              machine);
 }
 
-const Rates kRates = rates_from_peaks(
+const hardware::Rates kRates = hardware::rates_from_peaks(
     "a test", {.flops_per_second = 1e10, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
 
-int64_t size_of(const ResolvedRun& run) { return parameter_count(run.model); }
+int64_t size_of(const train::ResolvedRun& run) { return parameter_count(run.model); }
 
 TEST(AutoSize, GrowsWithTheTextTheTimeAndTheMachine) {
   EXPECT_LT(size_of(resolve(20'000)), size_of(resolve(1'000'000)));
-  TrainConfig hour;
+  run::TrainConfig hour;
   hour.train.minutes = 60;
   EXPECT_LT(size_of(resolve(50'000'000)), size_of(resolve(50'000'000, hour)));
-  MachineFacts large = kTwoCores;
+  train::MachineFacts large = kTwoCores;
   large.peak_flops = FlopsPerSecond(2e13);
   EXPECT_LT(size_of(resolve(50'000'000)), size_of(resolve(50'000'000, {}, large)));
 }
 
 TEST(AutoSize, LittleMemoryGetsAModelThatFitsIntoIt) {
   const ThreadCount two(2);
-  TrainConfig day;
+  run::TrainConfig day;
   day.train.minutes = 24 * 60;
-  MachineFacts small = kTwoCores;
+  train::MachineFacts small = kTwoCores;
   small.memory = 400_MiB;
-  const ResolvedRun run = resolve(50'000'000, day, small);
+  const train::ResolvedRun run = resolve(50'000'000, day, small);
   EXPECT_LT(size_of(run), size_of(resolve(50'000'000, day)));
   EXPECT_THAT(run.reasons, Contains(HasSubstr("fits into 400 MiB")));
-  EXPECT_LE(plan_training(run.config, run.model, cpu_target(), kRates, {}).memory(), small.memory);
+  EXPECT_LE(
+      train::plan_training(run.config, run.model, compiler::cpu_target(), kRates, {}).memory(),
+      small.memory);
 }
 
 TEST(AutoSize, SaysWhatItChoseAndWhy) {
-  const ResolvedRun run = resolve(1'000'000);
+  const train::ResolvedRun run = resolve(1'000'000);
   EXPECT_THAT(run.reasons,
               Contains(AllOf(HasSubstr("layers of width"), HasSubstr("1,000,000 tokens"))));
   EXPECT_THAT(run.reasons, Contains(HasSubstr("steps: about 5 minutes here")));
   EXPECT_THAT(run.reasons, Contains(HasSubstr("context 128")));
-  for (const SettingInfo& setting : {SettingInfo{"train.steps"}, SettingInfo{"train.batch"},
-                                     SettingInfo{"optimizer.lr"}, SettingInfo{"checkpoint.every"}})
-    EXPECT_NE(get_setting(run.config, setting.key), "") << setting.key;
+  for (const run::SettingInfo& setting :
+       {run::SettingInfo{"train.steps"}, run::SettingInfo{"train.batch"},
+        run::SettingInfo{"optimizer.lr"}, run::SettingInfo{"checkpoint.every"}})
+    EXPECT_NE(run::get_setting(run.config, setting.key), "") << setting.key;
 }
 
 TEST(AutoSize, KeepsWhatIsGiven) {
-  TrainConfig config;
+  run::TrainConfig config;
   config.model = {.layers = 3, .heads = 5, .width = 40, .context = 24};
   config.train.steps = 77;
   config.optimizer.lr = 0.5;
-  const ResolvedRun run = resolve(1'000'000, config);
+  const train::ResolvedRun run = resolve(1'000'000, config);
   EXPECT_EQ(run.model.get<Gpt2Config>(),
             (Gpt2Config{.vocab = 100, .context = 24, .layers = 3, .heads = 5, .width = 40}));
   EXPECT_EQ(run.config.train.steps, 77);
@@ -75,20 +80,20 @@ TEST(AutoSize, KeepsWhatIsGiven) {
 }
 
 TEST(AutoSize, TakesPresetsAndFamilies) {
-  TrainConfig preset;
+  run::TrainConfig preset;
   preset.model.preset = "gpt2-124m";
   EXPECT_EQ(resolve(10'000'000, preset).model.get<Gpt2Config>().width, 768);
-  TrainConfig llama;
+  run::TrainConfig llama;
   llama.model.family = "llama";
   EXPECT_EQ(family_of(resolve(1'000'000, llama).model), "llama");
   for (const char* family : {"qwen3", "gemma2", "recurrent"}) {
-    TrainConfig of_family;
+    run::TrainConfig of_family;
     of_family.model.family = family;
-    const ResolvedRun made = resolve(1'000'000, of_family);
+    const train::ResolvedRun made = resolve(1'000'000, of_family);
     EXPECT_EQ(family_of(made.model), family);
     EXPECT_EQ(vocab_of(made.model), 100);
   }
-  TrainConfig qwen3;
+  run::TrainConfig qwen3;
   qwen3.model.preset = "qwen3-0.6b";
   const ModelConfig of_preset = resolve(1'000'000, qwen3).model;
   EXPECT_EQ(of_preset.size("head_dim"), 128);
@@ -100,36 +105,36 @@ TEST(AutoSize, TakesPresetsAndFamilies) {
 
 TEST(AutoSize, AShortTextGetsShortRows) {
   EXPECT_LE(*resolve(200).config.model.context, 12);
-  TrainConfig config;
+  run::TrainConfig config;
   config.model.context = 300;
   EXPECT_THAT(error_of([&] { resolve(200, config); }),
               AllOf(HasSubstr("200 tokens"), HasSubstr("a smaller --context")));
 }
 
 TEST(AutoSize, RowsOfStoriesHoldWholeOnes) {
-  const ResolvedRun run = resolve_sizes({},
-                                        {.train_tokens = 3'000'000,
-                                         .vocab = 700,
-                                         .documents = 30'000,
-                                         .longest_document = 107,
-                                         .is_stories = true},
-                                        kTwoCores);
+  const train::ResolvedRun run = train::resolve_sizes({},
+                                                      {.train_tokens = 3'000'000,
+                                                       .vocab = 700,
+                                                       .documents = 30'000,
+                                                       .longest_document = 107,
+                                                       .is_stories = true},
+                                                      kTwoCores);
   EXPECT_EQ(*run.config.model.context, 112);
   EXPECT_TRUE(*run.config.data.whole_documents);
 }
 
 TEST(AutoSize, TokenizersSuitTheAmountOfText) {
-  EXPECT_EQ(choose_tokenizer(100_KiB).kind, "char");
-  EXPECT_EQ(choose_tokenizer(3_MiB).kind, "bpe");
-  EXPECT_EQ(choose_tokenizer(3_MiB).vocab, 1024);
-  EXPECT_EQ(choose_tokenizer(20_MiB).vocab, 8192);
-  EXPECT_EQ(choose_tokenizer(2_GiB).vocab, 32768);
+  EXPECT_EQ(train::choose_tokenizer(100_KiB).kind, "char");
+  EXPECT_EQ(train::choose_tokenizer(3_MiB).kind, "bpe");
+  EXPECT_EQ(train::choose_tokenizer(3_MiB).vocab, 1024);
+  EXPECT_EQ(train::choose_tokenizer(20_MiB).vocab, 8192);
+  EXPECT_EQ(train::choose_tokenizer(2_GiB).vocab, 32768);
 }
 
 // ---- plans ---------------------------------------------------------------------------------------
 
-ResolvedRun gpt2(int64_t batch) {
-  TrainConfig config;
+train::ResolvedRun gpt2(int64_t batch) {
+  run::TrainConfig config;
   config.model.preset = "gpt2-124m";
   config.model.context = 64;
   config.train.batch = batch;
@@ -138,8 +143,9 @@ ResolvedRun gpt2(int64_t batch) {
 }
 
 TEST(TrainPlan, CountsStatesAndCheckpointsExactly) {
-  const ResolvedRun run = gpt2(2);
-  const TrainPlan plan = plan_training(run.config, run.model, cpu_target(), kRates, 1_MiB);
+  const train::ResolvedRun run = gpt2(2);
+  const train::TrainPlan plan =
+      train::plan_training(run.config, run.model, compiler::cpu_target(), kRates, 1_MiB);
   EXPECT_EQ(plan.parameters, parameter_count(run.model));
   // f32 weights, two moments, and the count of steps.
   EXPECT_EQ(plan.states, Bytes(12 * plan.parameters + 8));
@@ -150,11 +156,12 @@ TEST(TrainPlan, CountsStatesAndCheckpointsExactly) {
 
 // 6 FLOPs a weight that multiplies and token, and the causal pairs of attention: 6 L h (T + 1).
 TEST(TrainPlan, CountsTheFlopsOfTheModel) {
-  TrainConfig config;
+  run::TrainConfig config;
   config.model = {.layers = 2, .heads = 4, .width = 64, .context = 32};
   config.train.batch = 3, config.train.steps = 1;
-  const ResolvedRun run = resolve(1'000'000, config);
-  const TrainPlan plan = plan_training(run.config, run.model, cpu_target(), kRates, {});
+  const train::ResolvedRun run = resolve(1'000'000, config);
+  const train::TrainPlan plan =
+      train::plan_training(run.config, run.model, compiler::cpu_target(), kRates, {});
   const double weights = 12.0 * 2 * 64 * 64 + 100 * 64;
   const double products = 6 * weights + 6.0 * 2 * 64 * (32 + 1);
   EXPECT_GE(plan.model_flops_per_token.value(), products);
@@ -169,10 +176,11 @@ int64_t flag_in(const std::string& message, const std::string& flag) {
 
 TEST(TrainPlan, RefusesWhatDoesNotFitWithSettingsThatDo) {
   const ThreadCount two(2);  // scratch grows with threads, and so does what fits
-  const ResolvedRun run = gpt2(32);
-  const TrainPlan plan = plan_training(run.config, run.model, cpu_target(), kRates, {});
+  const train::ResolvedRun run = gpt2(32);
+  const train::TrainPlan plan =
+      train::plan_training(run.config, run.model, compiler::cpu_target(), kRates, {});
   const auto lack = [&](Bytes memory, Bytes disk) {
-    return lack_of_room(run.config, run.model, plan, {memory, disk});
+    return train::lack_of_room(run.config, run.model, plan, {memory, disk});
   };
   EXPECT_EQ(lack(plan.memory(), plan.disk), "");
   EXPECT_THAT(lack(1_GiB, plan.disk), HasSubstr("of memory"));
@@ -184,18 +192,20 @@ TEST(TrainPlan, RefusesWhatDoesNotFitWithSettingsThatDo) {
 
 TEST(TrainPlan, SmallerModelsThatAreOfferedFit) {
   const ThreadCount two(2);
-  const ResolvedRun run = gpt2(6);
-  const TrainPlan plan = plan_training(run.config, run.model, cpu_target(), kRates, {});
+  const train::ResolvedRun run = gpt2(6);
+  const train::TrainPlan plan =
+      train::plan_training(run.config, run.model, compiler::cpu_target(), kRates, {});
   const Bytes memory = 1_GiB;
-  const std::string lack = lack_of_room(run.config, run.model, plan, {memory, plan.disk});
+  const std::string lack = train::lack_of_room(run.config, run.model, plan, {memory, plan.disk});
   ASSERT_THAT(lack, AllOf(HasSubstr("choose a smaller model"), HasSubstr("--accumulate 6")));
-  ResolvedRun smaller = run;
+  train::ResolvedRun smaller = run;
   smaller.config.model.layers = smaller.model.get<Gpt2Config>().layers = flag_in(lack, "--layers");
   smaller.config.train.batch = flag_in(lack, "--batch");
   smaller.config.train.accumulate = flag_in(lack, "--accumulate");
-  smaller.config.train.recompute = RematPolicy::full;
+  smaller.config.train.recompute = compiler::RematPolicy::full;
   const auto needed = [&] {
-    return plan_training(smaller.config, smaller.model, cpu_target(), kRates, {}).memory();
+    return train::plan_training(smaller.config, smaller.model, compiler::cpu_target(), kRates, {})
+        .memory();
   };
   EXPECT_LE(needed(), memory);
   smaller.model.get<Gpt2Config>().layers += 1;
@@ -203,11 +213,12 @@ TEST(TrainPlan, SmallerModelsThatAreOfferedFit) {
 }
 
 TEST(TrainPlan, FewerCheckpointsAreOfferedWhereTheyFit) {
-  ResolvedRun run = gpt2(1);
+  train::ResolvedRun run = gpt2(1);
   run.config.checkpoint.keep = 5;
-  const TrainPlan plan = plan_training(run.config, run.model, cpu_target(), kRates, 10_MiB);
+  const train::TrainPlan plan =
+      train::plan_training(run.config, run.model, compiler::cpu_target(), kRates, 10_MiB);
   const auto lack = [&](Bytes disk) {
-    return lack_of_room(run.config, run.model, plan, {plan.memory(), disk});
+    return train::lack_of_room(run.config, run.model, plan, {plan.memory(), disk});
   };
   EXPECT_THAT(lack(plan.disk - plan.checkpoint - 1_MiB),
               AllOf(HasSubstr("on disk"), HasSubstr("this fits: --keep 3")));

@@ -40,11 +40,12 @@ TEST(DeviceScope, NamesTheDeviceOfNewTensors) {
 TEST(StepSpec, Gpt2FlopsAreTheFormula) {
   const int64_t batch = 2, seq = 32;
   const Gpt2Config config = gpt2_preset("gpt2-124m");
-  const StepSpec spec = on_paper(named_step("gpt2-124m", {.batch = batch, .seq = seq}));
-  const Graph forward = make_parts(spec).step->trace_forward(make_batch(spec));
+  const train::StepSpec spec =
+      train::on_paper(train::named_step("gpt2-124m", {.batch = batch, .seq = seq}));
+  const graph::Graph forward = train::make_parts(spec).step->trace_forward(train::make_batch(spec));
   int64_t flops = 0;
-  for (const Node& node : forward.nodes) {
-    if (node.op->kind == OpKind::contraction) flops += cost_of(forward, node).flops;
+  for (const graph::Node& node : forward.nodes) {
+    if (node.op->kind == OpKind::contraction) flops += graph::cost_of(forward, node).flops;
   }
   const int64_t h = config.width, tokens = batch * seq;
   const int64_t linear = tokens * (24 * h * h + 9 * h);
@@ -54,21 +55,22 @@ TEST(StepSpec, Gpt2FlopsAreTheFormula) {
 
 TEST(StepSpec, OnPaperItTakesNoMemory) {
   const Bytes before = ledger(Device::cpu()).live();
-  const StepSpec spec = on_paper(named_step("gpt2-1558m", {.batch = 1, .seq = 64}));
-  const TrainingParts parts = make_parts(spec);
+  const train::StepSpec spec =
+      train::on_paper(train::named_step("gpt2-1558m", {.batch = 1, .seq = 64}));
+  const train::TrainingParts parts = train::make_parts(spec);
   EXPECT_EQ(parts.trained().parameter_count(), 1'557'611'200);
-  const PlannedProgram program = plan_step(spec);
+  const runtime::PlannedProgram program = train::plan_step(spec);
   EXPECT_EQ(ledger(Device::cpu()).live(), before);
   int64_t state_bytes = 0;
-  for (const Buffer& buffer : program.kernels.buffers)
-    state_bytes += buffer.place == Place::state ? buffer.bytes : 0;
+  for (const compiler::Buffer& buffer : program.kernels.buffers)
+    state_bytes += buffer.place == compiler::Place::state ? buffer.bytes : 0;
   // Parameters and both moments in f32, and the count of steps in f64.
   EXPECT_EQ(state_bytes, 3 * 4 * parts.trained().parameter_count() + 8);
   EXPECT_GE(program.plan.arena_bytes, program.plan.lower_bound);
-  EXPECT_GT(predict(program.kernels, program.plan, synthetic_rates()).seconds(), 0);
+  EXPECT_GT(cost::predict(program.kernels, program.plan, synthetic_rates()).seconds(), 0);
 }
 
-void expect_same_kernels(const KernelList& planned, const KernelList& real) {
+void expect_same_kernels(const compiler::KernelList& planned, const compiler::KernelList& real) {
   ASSERT_EQ(planned.kernels.size(), real.kernels.size());
   for (size_t k = 0; k < planned.kernels.size(); ++k) {
     EXPECT_EQ(planned.kernels[k].name, real.kernels[k].name);
@@ -80,11 +82,11 @@ void expect_same_kernels(const KernelList& planned, const KernelList& real) {
 TEST(StepSpec, PaperAndHostHaveTheSameProgram) {
   for (const char* name : {"gpt2-tiny", "mlp", "cnn"}) {
     for (const int64_t accumulate : {1, 2}) {
-      StepSpec spec = named_step(name, {.batch = 2, .seq = 16});
+      train::StepSpec spec = train::named_step(name, {.batch = 2, .seq = 16});
       spec.accumulate = accumulate;
-      const TrainingParts parts = make_parts(spec);
-      const Executable& real = parts.step->executable(make_batch(spec));
-      const PlannedProgram planned = plan_step(on_paper(spec));
+      const train::TrainingParts parts = train::make_parts(spec);
+      const runtime::Executable& real = parts.step->executable(train::make_batch(spec));
+      const runtime::PlannedProgram planned = train::plan_step(train::on_paper(spec));
       expect_same_kernels(planned.kernels, real.kernels());
       EXPECT_EQ(planned.plan.arena_bytes, real.plan().arena_bytes) << name;
     }
@@ -94,47 +96,49 @@ TEST(StepSpec, PaperAndHostHaveTheSameProgram) {
 // What `brrr explain`, `profile` and `napkin` are about is the program of a run: settings that a run chooses from its
 // data are numbers in it.
 TEST(StepSpec, DefaultsAreThoseOfARun) {
-  TrainConfig config;
+  run::TrainConfig config;
   config.model.preset = "gpt2-tiny";
   config.model.context = 32;
   config.train.batch = 4;
   for (const int64_t accumulate : {1, 3}) {
     config.train.accumulate = accumulate;
-    const ResolvedRun run =
-        resolve_sizes(config, {.train_tokens = 100'000, .vocab = 96, .documents = 1}, {});
-    StepSpec spec = named_step("gpt2-tiny", {.batch = 4, .seq = 32, .vocab = 96});
+    const train::ResolvedRun run =
+        train::resolve_sizes(config, {.train_tokens = 100'000, .vocab = 96, .documents = 1}, {});
+    train::StepSpec spec = train::named_step("gpt2-tiny", {.batch = 4, .seq = 32, .vocab = 96});
     std::get<ModelConfig>(spec.model).set("context", int64_t{32});
     spec.accumulate = accumulate;
-    const StepSpec of_run = step_spec(run.config, run.model, cpu_target());
+    const train::StepSpec of_run = train::step_spec(run.config, run.model, compiler::cpu_target());
     EXPECT_EQ(of_run.optimizer, spec.optimizer);
-    expect_same_kernels(plan_step(on_paper(spec)).kernels, plan_step(on_paper(of_run)).kernels);
+    expect_same_kernels(train::plan_step(train::on_paper(spec)).kernels,
+                        train::plan_step(train::on_paper(of_run)).kernels);
   }
 }
 
 TEST(StepSpec, MicroBatchesAreRowsOfTheBatch) {
   for (const char* name : {"gpt2-tiny", "mlp"}) {
-    StepSpec spec = named_step(name, {.batch = 4, .seq = 16});
-    StepSpec parted = spec;
+    train::StepSpec spec = train::named_step(name, {.batch = 4, .seq = 16});
+    train::StepSpec parted = spec;
     parted.batch = 2, parted.accumulate = 2;
-    const auto loss = [](const StepSpec& s) {
-      const TrainingParts parts = make_parts(s);
-      return parts.step->run(make_batch(s), 0).loss;
+    const auto loss = [](const train::StepSpec& s) {
+      const train::TrainingParts parts = train::make_parts(s);
+      return parts.step->run(train::make_batch(s), 0).loss;
     };
     EXPECT_NEAR(loss(parted), loss(spec), 1e-5 * loss(spec)) << name << ": f32 sums in two parts";
   }
 }
 
 TEST(StepSpec, EagerStepsHaveTheLossOfCompiledOnes) {
-  const StepSpec spec = named_step("cnn", {.batch = 2});
-  const double eager = make_parts(spec).step->run_eager(make_batch(spec))[0].item<double>();
-  EXPECT_EQ(make_parts(spec).step->run(make_batch(spec), 0).loss, eager);
+  const train::StepSpec spec = train::named_step("cnn", {.batch = 2});
+  const double eager =
+      train::make_parts(spec).step->run_eager(train::make_batch(spec))[0].item<double>();
+  EXPECT_EQ(train::make_parts(spec).step->run(train::make_batch(spec), 0).loss, eager);
 }
 
 TEST(StepSpec, SaysWhatItDoesNotKnow) {
-  EXPECT_THAT(error_of([] { named_step("gpt9"); }), HasSubstr("use one of gpt2-tiny"));
-  EXPECT_EQ(error_of([] { named_step("mlp", {.batch = 0}); }),
+  EXPECT_THAT(error_of([] { train::named_step("gpt9"); }), HasSubstr("use one of gpt2-tiny"));
+  EXPECT_EQ(error_of([] { train::named_step("mlp", {.batch = 0}); }),
             "a batch of 0 x 64 is empty; use at least 1");
-  EXPECT_EQ(error_of([] { named_step("cnn", {.width = 8}); }), "cnn has no width to change");
+  EXPECT_EQ(error_of([] { train::named_step("cnn", {.width = 8}); }), "cnn has no width to change");
 }
 
 }  // namespace

@@ -30,11 +30,12 @@ TEST(TensorBoard, WritesByteForByteWhatTensorBoardItselfWrites) {
   std::string story;
   for (int i = 0; i < 12; ++i)
     story += "Once \u201cupon\u201d a time ";  // over 127 bytes: a longer varint
-  const std::string ours = framed(version_event(1700000000.5)) +
-                           framed(restart_event(1700000000.75, 301)) +
-                           framed(scalar_event(1700000001.25, "loss/train", 1, 3.140625)) +
-                           framed(scalar_event(1700000002.0, "lr", 123456789, 3e-4)) +
-                           framed(text_event(1700000003.0, "sample", 300, story));
+  const std::string ours =
+      run::framed(run::version_event(1700000000.5)) +
+      run::framed(run::restart_event(1700000000.75, 301)) +
+      run::framed(run::scalar_event(1700000001.25, "loss/train", 1, 3.140625)) +
+      run::framed(run::scalar_event(1700000002.0, "lr", 123456789, 3e-4)) +
+      run::framed(run::text_event(1700000003.0, "sample", 300, story));
   EXPECT_EQ(hex(ours), theirs);
 }
 
@@ -105,7 +106,7 @@ TEST(TensorBoard, AFileIsReadBackRecordByRecord) {
   const TempFolder folder;
   std::filesystem::path path;
   {
-    TensorBoardWriter board(folder.path(), {.resumed_after_step = 6});
+    run::TensorBoardWriter board(folder.path(), {.resumed_after_step = 6});
     path = board.path();
     board.scalar("loss", 7, 0.5);
     board.text("sample", 8, "a story");
@@ -128,7 +129,7 @@ TEST(TensorBoard, AFileIsReadBackRecordByRecord) {
 
 TEST(TensorBoard, WritersWithinOneSecondHaveFilesOfTheirOwn) {
   const TempFolder folder;
-  const TensorBoardWriter first(folder.path()), second(folder.path()), third(folder.path());
+  const run::TensorBoardWriter first(folder.path()), second(folder.path()), third(folder.path());
   EXPECT_NE(first.path(), second.path());
   EXPECT_NE(second.path(), third.path());
 }

@@ -27,9 +27,9 @@ TEST(Trainer, LearnsAndLeavesEverythingBehind) {
   SmallRun run;
   run.config.train.steps = 40;
   run.config.report.sample_every = 20;
-  const TrainOutcome outcome = run.train("a");
+  const train::TrainOutcome outcome = run.train("a");
   EXPECT_EQ(outcome.status, "finished");
-  const RunLog log = read_run_log(run.folder("a"));
+  const run::RunLog log = run::read_run_log(run.folder("a"));
   ASSERT_EQ(log.steps.size(), 40U);
   EXPECT_LT(log.steps.back().loss, log.steps.front().loss - 0.5);
   EXPECT_GT(log.steps[0].tokens_per_second, 0);
@@ -50,14 +50,14 @@ TEST(Trainer, GoesOnBitForBitAtAnyNumberOfThreads) {
   SmallRun run;
   run.config.optimizer.average = 0.9;
   set_num_threads(1);
-  const TrainOutcome whole = run.train("whole");
+  const train::TrainOutcome whole = run.train("whole");
   for (const int threads : {1, 2}) {
     const std::string name = join_text("cut", threads);
-    const TrainOutcome cut = run.train_until(name, 7);
+    const train::TrainOutcome cut = run.train_until(name, 7);
     EXPECT_EQ(cut.step, 7);
     EXPECT_EQ(cut.status, "stopped");
     set_num_threads(threads);
-    const TrainOutcome rest = run.train(name, {.resume = true});
+    const train::TrainOutcome rest = run.train(name, {.resume = true});
     EXPECT_EQ(rest.step, 12);
     EXPECT_EQ(run.losses(name), run.losses("whole")) << threads << " threads";
     EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint)) << threads << " threads";
@@ -68,14 +68,14 @@ TEST(Trainer, GoesOnBitForBitAtAnyNumberOfThreads) {
 // As a GPU is: steps are started before the results of the last ones are seen.
 TEST(Trainer, StepsStartedAheadChangeNothing) {
   const SmallRun run;
-  const TrainOutcome alone = run.train("alone");
-  const TrainOutcome ahead = run.train("ahead", {.steps_ahead = 2});
+  const train::TrainOutcome alone = run.train("alone");
+  const train::TrainOutcome ahead = run.train("ahead", {.steps_ahead = 2});
   EXPECT_EQ(run.losses("ahead"), run.losses("alone"));
   EXPECT_EQ(weights_of(ahead.checkpoint), weights_of(alone.checkpoint));
   // A signal ends it behind the steps that are under way, and it goes on from there.
-  const TrainOutcome stopped = run.train_until("resumed", 6, {.steps_ahead = 2});
+  const train::TrainOutcome stopped = run.train_until("resumed", 6, {.steps_ahead = 2});
   EXPECT_EQ(stopped.status, "stopped");
-  const TrainOutcome resumed = run.train("resumed", {.resume = true, .steps_ahead = 2});
+  const train::TrainOutcome resumed = run.train("resumed", {.resume = true, .steps_ahead = 2});
   EXPECT_EQ(run.losses("resumed"), run.losses("alone"));
   EXPECT_EQ(weights_of(resumed.checkpoint), weights_of(alone.checkpoint));
 }
@@ -95,8 +95,9 @@ TEST(Trainer, AccumulatesOverMicroBatches) {
 
 // One loss scale and one set of histories a step, and parts in f32 inside the micro-batches.
 TEST(Trainer, AccumulatesInEveryPrecision) {
-  for (const Precision precision :
-       {Precision::bf16_mixed, Precision::f16_mixed, Precision::fp8_mixed}) {
+  for (const compiler::Precision precision :
+       {compiler::Precision::bf16_mixed, compiler::Precision::f16_mixed,
+        compiler::Precision::fp8_mixed}) {
     for (const bool some_in_f32 : {false, true}) {
       SmallRun run;
       run.config.model.dropout = 0;
@@ -110,7 +111,8 @@ TEST(Trainer, AccumulatesInEveryPrecision) {
       const std::vector<double> one = run.losses("one"), four = run.losses("four");
       ASSERT_EQ(four.size(), one.size());
       for (size_t i = 0; i < one.size(); ++i)
-        EXPECT_NEAR(one[i], four[i], 5e-3 * one[i]) << precision_name(precision) << ", step " << i;
+        EXPECT_NEAR(one[i], four[i], 5e-3 * one[i])
+            << compiler::precision_name(precision) << ", step " << i;
     }
   }
 }
@@ -118,9 +120,9 @@ TEST(Trainer, AccumulatesInEveryPrecision) {
 TEST(Trainer, GoesOnWithAccumulationAndDropout) {
   SmallRun run;
   run.config.train.accumulate = 3;
-  const TrainOutcome whole = run.train("whole");
+  const train::TrainOutcome whole = run.train("whole");
   run.train_until("cut", 5);
-  const TrainOutcome rest = run.train("cut", {.resume = true});
+  const train::TrainOutcome rest = run.train("cut", {.resume = true});
   EXPECT_EQ(run.losses("cut"), run.losses("whole"));
   EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint));
 }
@@ -131,13 +133,13 @@ TEST(Trainer, ProductsPartsAndMemoryAreSettings) {
   run.config.model.layers = 2;
   run.config.train.steps = 3;
   run.train("plain");
-  run.config.train.matmul_precision = MatmulPrecision::tf32;
+  run.config.train.matmul_precision = compiler::MatmulPrecision::tf32;
   run.train("tf32");
   EXPECT_NE(run.losses("tf32"), run.losses("plain"));
-  run.config.train.matmul_precision = MatmulPrecision::ieee;
+  run.config.train.matmul_precision = compiler::MatmulPrecision::ieee;
   run.train("ieee");
   EXPECT_EQ(run.losses("ieee"), run.losses("plain")) << "what the cpu does by itself";
-  run.config.train.precision = Precision::bf16_mixed;
+  run.config.train.precision = compiler::Precision::bf16_mixed;
   run.train("bf16");
   run.config.train.precision_of = {"h.*=f32"};
   run.train("blocks in f32");
@@ -145,12 +147,12 @@ TEST(Trainer, ProductsPartsAndMemoryAreSettings) {
   run.config.train.precision_of = {"nowhere=f32"};
   EXPECT_THROW(run.train("no such part"), Error);
   run.config.train.precision_of.clear();
-  run.config.train.recompute = RematPolicy::budget;
+  run.config.train.recompute = compiler::RematPolicy::budget;
   run.config.train.memory_budget_mib = 100;
   run.train("roomy");
   EXPECT_EQ(run.losses("roomy"), run.losses("bf16"));
-  run.config.train.recompute = RematPolicy::selective;
-  EXPECT_THAT([&] { check_config(run.config); },
+  run.config.train.recompute = compiler::RematPolicy::selective;
+  EXPECT_THAT([&] { run::check_config(run.config); },
               testing::ThrowsMessage<Error>(testing::HasSubstr("is for --recompute budget")));
 }
 
@@ -159,14 +161,14 @@ TEST(Trainer, RunsLayersAgainInsideMicroBatches) {
   run.config.model.layers = 2;
   run.config.train.steps = 4;
   run.config.train.accumulate = 2;
-  const auto train = [&](RematPolicy policy) {
+  const auto train = [&](compiler::RematPolicy policy) {
     run.config.train.recompute = policy;
-    const std::string name(policy_name(policy));
+    const std::string name(compiler::policy_name(policy));
     run.train(name);
-    return std::pair(run.losses(name), read_run_log(run.folder(name)).facts.predicted_memory);
+    return std::pair(run.losses(name), run::read_run_log(run.folder(name)).facts.predicted_memory);
   };
-  const auto [kept, kept_bytes] = train(RematPolicy::none);
-  const auto [again, again_bytes] = train(RematPolicy::full);
+  const auto [kept, kept_bytes] = train(compiler::RematPolicy::none);
+  const auto [again, again_bytes] = train(compiler::RematPolicy::full);
   EXPECT_EQ(kept, again);
   EXPECT_LT(again_bytes, kept_bytes);
 }
@@ -174,31 +176,32 @@ TEST(Trainer, RunsLayersAgainInsideMicroBatches) {
 // bf16 keeps nothing but copies; f16 has a loss scale and fp8 histories, which are part of a checkpoint, whether
 // the step has micro-batches or not.
 TEST(Trainer, GoesOnInEveryPrecision) {
-  for (const Precision precision :
-       {Precision::bf16_mixed, Precision::f16_mixed, Precision::fp8_mixed}) {
+  for (const compiler::Precision precision :
+       {compiler::Precision::bf16_mixed, compiler::Precision::f16_mixed,
+        compiler::Precision::fp8_mixed}) {
     for (const int64_t accumulate : {1, 2}) {
       SmallRun run;
       run.config.train.precision = precision;
       run.config.train.accumulate = accumulate;
-      const TrainOutcome whole = run.train("whole");
+      const train::TrainOutcome whole = run.train("whole");
       run.train_until("cut", 5);
-      const TrainOutcome rest = run.train("cut", {.resume = true});
-      EXPECT_EQ(run.losses("cut"), run.losses("whole")) << precision_name(precision);
+      const train::TrainOutcome rest = run.train("cut", {.resume = true});
+      EXPECT_EQ(run.losses("cut"), run.losses("whole")) << compiler::precision_name(precision);
       EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint))
-          << precision_name(precision);
+          << compiler::precision_name(precision);
     }
   }
 }
 
 TEST(Trainer, PassesOverADamagedCheckpointAndSaysSo) {
   SmallRun run;
-  const TrainOutcome whole = run.train("whole");
+  const train::TrainOutcome whole = run.train("whole");
   run.train_until("cut", 9);
-  const fs::path newest = find_checkpoint(run.folder("cut")).path;
+  const fs::path newest = run::find_checkpoint(run.folder("cut")).path;
   EXPECT_EQ(newest.filename(), "step-00000009");
   fs::resize_file(newest / "model.safetensors", 100);
   std::vector<std::string> notes;
-  const TrainOutcome rest = run.train(
+  const train::TrainOutcome rest = run.train(
       "cut", {.resume = true,
               .observer = {.on_note = [&](const std::string& text) { notes.push_back(text); }}});
   EXPECT_THAT(notes, Contains(HasSubstr("step-00000009/model.safetensors is damaged")));
@@ -222,11 +225,11 @@ TEST(Seeds, ChangeOnlyWhatTheyName) {
     other.config.train.steps = 3;
     other.config.report.sample_every = 2;
     other.config.model.dropout = 0.2;
-    set_setting(other.config, key, "7");
+    run::set_setting(other.config, key, "7");
     other.train("a");
-    return std::pair(other.losses("a"), read_run_log(other.folder("a")).steps[1].sample);
+    return std::pair(other.losses("a"), run::read_run_log(other.folder("a")).steps[1].sample);
   };
-  const std::string sample = read_run_log(run.folder("same")).steps[1].sample;
+  const std::string sample = run::read_run_log(run.folder("same")).steps[1].sample;
   EXPECT_NE(losses_with("seed.all").first, plain);
   EXPECT_NE(losses_with("seed.init").first, plain);
   EXPECT_NE(losses_with("seed.data").first, plain);
@@ -239,13 +242,13 @@ TEST(Seeds, ChangeOnlyWhatTheyName) {
 // What each seed moves, seen by itself: initial weights, rows of the first batch, keys of dropout.
 TEST(Seeds, OfWeightsLeaveTheRowsAlone) {
   const auto parts_of = [](const std::string& key) {
-    TrainConfig config;
+    run::TrainConfig config;
     config.model = {.context = 8, .dropout = 0.5};
     config.train.steps = 1, config.train.batch = 2;
     config.optimizer.lr = 1e-3, config.optimizer.warmup = 0;
     config.data.whole_documents = config.data.document_mask = false;
-    if (!key.empty()) set_setting(config, key, "9");
-    return make_parts(
+    if (!key.empty()) run::set_setting(config, key, "9");
+    return train::make_parts(
         config,
         Gpt2Config{.vocab = 11, .context = 8, .layers = 1, .heads = 2, .width = 8, .dropout = 0.5});
   };
@@ -266,12 +269,12 @@ TEST(Seeds, OfWeightsLeaveTheRowsAlone) {
 // ---- going on with other settings ----------------------------------------------------------------
 TEST(Seeds, OfDataAloneChangeTheOrderOfTheRows) {
   const SmallRun run;
-  const Corpus corpus = make_corpus(run.config.data, run.folder("a"));
+  const train::Corpus corpus = train::make_corpus(run.config.data, run.folder("a"));
   const auto rows = [&](const std::string& key) {
-    TrainConfig config = run.config;
+    run::TrainConfig config = run.config;
     config.data.whole_documents = config.data.document_mask = false;
-    if (!key.empty()) set_setting(config, key, "9");
-    return training_batches(config, corpus).at(3).inputs.to_vector<int64_t>();
+    if (!key.empty()) run::set_setting(config, key, "9");
+    return train::training_batches(config, corpus).at(3).inputs.to_vector<int64_t>();
   };
   EXPECT_NE(rows("seed.data"), rows(""));
   EXPECT_NE(rows("seed.all"), rows(""));
@@ -302,7 +305,7 @@ TEST(Resume, RefusesAnotherModelAndKeepsTheRun) {
   run.train_until("a", 6);
   run.config.model.width = 32;
   EXPECT_THAT(error_of([&] { run.train("a", {.resume = true}); }), HasSubstr("another model"));
-  EXPECT_EQ(find_checkpoint(run.folder("a")).step, 6);
+  EXPECT_EQ(run::find_checkpoint(run.folder("a")).step, 6);
 }
 
 TEST(Resume, TakesOtherDataAndSaysSo) {
@@ -332,7 +335,7 @@ class MixedRun : public SmallRun {
 
 TEST(Mixing, RowsComeByWeightAndGoOnBitForBit) {
   MixedRun run;
-  const Corpus corpus = make_corpus(run.config.data, run.folder("data only"));
+  const train::Corpus corpus = train::make_corpus(run.config.data, run.folder("data only"));
   ASSERT_EQ(corpus.train.size(), 2U);
   EXPECT_EQ(corpus.validation.size(), 2U);
   EXPECT_GT(corpus.facts.sources[0].train_tokens, 2 * corpus.facts.sources[1].train_tokens);
@@ -343,12 +346,12 @@ TEST(Mixing, RowsComeByWeightAndGoOnBitForBit) {
     EXPECT_EQ(of_b, 3) << "three rows of four";
   }
 
-  const TrainOutcome whole = run.train("whole");
+  const train::TrainOutcome whole = run.train("whole");
   run.train_until("cut", 7);
-  const TrainOutcome rest = run.train("cut", {.resume = true});
+  const train::TrainOutcome rest = run.train("cut", {.resume = true});
   EXPECT_EQ(run.losses("cut"), run.losses("whole"));
   EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint));
-  EXPECT_EQ(open_run_tokens(run.folder("whole"), "train")->token_count(),
+  EXPECT_EQ(train::open_run_tokens(run.folder("whole"), "train")->token_count(),
             corpus.facts.train_tokens);
 }
 
@@ -370,28 +373,28 @@ TEST(Mixing, OtherWeightsAreToldAndTokensAreNotMadeAgain) {
 
 TEST(Mixing, TokenFilesAreMixedTooAndMustBeOfOneTokenizer) {
   MixedRun run;
-  make_corpus(run.config.data, run.folder("a"));
-  DataConfig tokens{.files = {(run.folder("a") / "data/source-1").string(),
-                              (run.folder("a") / "data/source-2").string()},
-                    .weights = {2, 1}};
-  const Corpus mixed = make_corpus(tokens, run.folder("unused"));
+  train::make_corpus(run.config.data, run.folder("a"));
+  run::DataConfig tokens{.files = {(run.folder("a") / "data/source-1").string(),
+                                   (run.folder("a") / "data/source-2").string()},
+                         .weights = {2, 1}};
+  const train::Corpus mixed = train::make_corpus(tokens, run.folder("unused"));
   EXPECT_EQ(mixed.train.size(), 2U);
   EXPECT_EQ(mixed.train[0].weight, 2);
   EXPECT_EQ(mixed.validation[1].weight, 1);
   tokens.weights.clear();
-  const Corpus joined = make_corpus(tokens, run.folder("unused"));
+  const train::Corpus joined = train::make_corpus(tokens, run.folder("unused"));
   EXPECT_EQ(joined.train.size(), 1U);
   EXPECT_EQ(joined.facts.train_tokens, mixed.facts.train_tokens);
   EXPECT_FALSE(fs::exists(run.folder("unused"))) << "token files stay where they are";
 
-  DataConfig others = run.config.data;
+  run::DataConfig others = run.config.data;
   others.tokenizer = "byte";
-  make_corpus(others, run.folder("b"));
+  train::make_corpus(others, run.folder("b"));
   tokens.files[1] = (run.folder("b") / "data/source-2").string();
-  EXPECT_THAT(error_of([&] { make_corpus(tokens, run.folder("unused")); }),
+  EXPECT_THAT(error_of([&] { train::make_corpus(tokens, run.folder("unused")); }),
               HasSubstr("prepare them all with one"));
   tokens.files[1] = run.folder("b.txt").string();
-  EXPECT_THAT(error_of([&] { make_corpus(tokens, run.folder("unused")); }),
+  EXPECT_THAT(error_of([&] { train::make_corpus(tokens, run.folder("unused")); }),
               HasSubstr("give files of one sort"));
 }
 
@@ -400,10 +403,11 @@ TEST(LookAtCorpus, IsNearWhatPreparingMakesAndWritesNothing) {
   SmallRun run;
   std::ofstream(run.folder("long.txt")) << small_text(12000);  // some 6 MB: more than is looked at
   for (const std::string& file : {run.config.data.files[0], run.folder("long.txt").string()}) {
-    const DataConfig data{.files = {file}};
-    const CorpusFacts seen = look_at_corpus(data, run.folder("nothing"));
+    const run::DataConfig data{.files = {file}};
+    const train::CorpusFacts seen = train::look_at_corpus(data, run.folder("nothing"));
     EXPECT_FALSE(fs::exists(run.folder("nothing")));
-    const CorpusFacts made = make_corpus(data, run.folder(fs::path(file).stem())).facts;
+    const train::CorpusFacts made =
+        train::make_corpus(data, run.folder(fs::path(file).stem())).facts;
     EXPECT_TRUE(seen.is_estimate && !made.is_estimate);
     EXPECT_EQ(seen.vocab, made.vocab);
     EXPECT_EQ(seen.text_bytes, made.text_bytes);
@@ -413,12 +417,13 @@ TEST(LookAtCorpus, IsNearWhatPreparingMakesAndWritesNothing) {
     EXPECT_LT(near(seen.train_tokens, made.train_tokens), 0.05);
     EXPECT_LT(near(seen.data_bytes.value(), made.data_bytes.value()), 0.1);
   }
-  const DataConfig stories{.stories = 300};
-  const CorpusFacts seen = look_at_corpus(stories, run.folder("nothing"));
-  const CorpusFacts made = make_corpus(stories, run.folder("stories")).facts;
+  const run::DataConfig stories{.stories = 300};
+  const train::CorpusFacts seen = train::look_at_corpus(stories, run.folder("nothing"));
+  const train::CorpusFacts made = train::make_corpus(stories, run.folder("stories")).facts;
   EXPECT_EQ(seen.documents, made.documents);
   EXPECT_EQ(seen.longest_document, made.longest_document);
-  EXPECT_EQ(look_at_corpus(stories, run.folder("stories"), true).train_tokens, made.train_tokens)
+  EXPECT_EQ(train::look_at_corpus(stories, run.folder("stories"), true).train_tokens,
+            made.train_tokens)
       << "of a run that goes on the tokens are there";
 }
 
@@ -471,7 +476,7 @@ TEST(Trainer, AFullDiskKeepsTheLastGoodCheckpoint) {
   SmallRun run;
   fs::create_directory_symlink(disk.path(), run.folder("small"));
   std::vector<std::string> notes;
-  const auto fill = [&](const StepRecord& record) {
+  const auto fill = [&](const run::StepRecord& record) {
     if (record.step != 6) return;
     std::ofstream filler(disk.path() / "filler", std::ios::binary);
     const std::string block(1000, 'x');
@@ -485,7 +490,7 @@ TEST(Trainer, AFullDiskKeepsTheLastGoodCheckpoint) {
   });
   EXPECT_THAT(error,
               AllOf(HasSubstr("No space left on device"), HasSubstr("the last good one is")));
-  const FoundCheckpoint found = find_checkpoint(run.folder("small/run"));
+  const run::FoundCheckpoint found = run::find_checkpoint(run.folder("small/run"));
   EXPECT_GE(found.step, 4);
   EXPECT_LT(found.step, 12);
   fs::remove(disk.path() / "filler");

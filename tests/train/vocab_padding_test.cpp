@@ -22,22 +22,24 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(VocabPadding, AutoFollowsTheTilesOfTheDevice) {
-  const Target& gpu = h200();
-  EXPECT_EQ(padded_vocab(50257, "auto", gpu), 50304) << "393 tiles of 128";
-  EXPECT_EQ(padded_vocab(50304, "auto", gpu), 50304);
-  EXPECT_EQ(padded_vocab(32000, "auto", gpu), 32000) << "rows begin at multiples of 128 bytes";
-  EXPECT_EQ(padded_vocab(65, "auto", gpu), 128);
-  EXPECT_EQ(padded_vocab(50257, "auto", cpu_target()), 50257) << "panels are packed anyway";
-  EXPECT_EQ(padded_vocab(50257, "off", gpu), 50257);
-  EXPECT_EQ(padded_vocab(50257, "1", gpu), 50257);
-  EXPECT_EQ(padded_vocab(50257, "512", cpu_target()), 50688);
+  const compiler::Target& gpu = h200();
+  EXPECT_EQ(compiler::padded_vocab(50257, "auto", gpu), 50304) << "393 tiles of 128";
+  EXPECT_EQ(compiler::padded_vocab(50304, "auto", gpu), 50304);
+  EXPECT_EQ(compiler::padded_vocab(32000, "auto", gpu), 32000)
+      << "rows begin at multiples of 128 bytes";
+  EXPECT_EQ(compiler::padded_vocab(65, "auto", gpu), 128);
+  EXPECT_EQ(compiler::padded_vocab(50257, "auto", compiler::cpu_target()), 50257)
+      << "panels are packed anyway";
+  EXPECT_EQ(compiler::padded_vocab(50257, "off", gpu), 50257);
+  EXPECT_EQ(compiler::padded_vocab(50257, "1", gpu), 50257);
+  EXPECT_EQ(compiler::padded_vocab(50257, "512", compiler::cpu_target()), 50688);
 }
 
 TEST(VocabPadding, RefusesWhatIsNoMultiple) {
   for (const char* setting : {"", "0", "-64", "64.5", "many", "1e3", "99999999999999999999"}) {
-    TrainConfig config;
+    run::TrainConfig config;
     config.train.pad_vocab = setting;
-    EXPECT_THAT(error_of([&] { check_config(config); }),
+    EXPECT_THAT(error_of([&] { run::check_config(config); }),
                 HasSubstr("auto, off, or a whole number from 1 to 65536"))
         << setting;
   }
@@ -99,12 +101,13 @@ TEST(VocabPadding, NeedsARowForEveryToken) {
 struct PaddedRun : SmallRun {
   explicit PaddedRun(std::string setting) { config.train.pad_vocab = std::move(setting); }
   std::string end_of(const std::string& name) const {
-    return weights_of(find_checkpoint(folder(name)).path);
+    return weights_of(run::find_checkpoint(folder(name)).path);
   }
 };
 
 TEST(VocabPadding, LeavesTheRunAsItIsBitForBit) {
-  for (const Precision precision : {Precision::f32, Precision::bf16_mixed}) {
+  for (const compiler::Precision precision :
+       {compiler::Precision::f32, compiler::Precision::bf16_mixed}) {
     for (const int64_t accumulate : {1, 2}) {
       PaddedRun plain("off"), padded("64");
       for (PaddedRun* run : {&plain, &padded}) {
@@ -115,8 +118,8 @@ TEST(VocabPadding, LeavesTheRunAsItIsBitForBit) {
       }
       EXPECT_EQ(padded.losses("a"), plain.losses("a"));
       EXPECT_EQ(padded.end_of("a"), plain.end_of("a")) << "parameters and optimizer state";
-      const RunLog ours = read_run_log(padded.folder("a")),
-                   theirs = read_run_log(plain.folder("a"));
+      const run::RunLog ours = run::read_run_log(padded.folder("a")),
+                        theirs = run::read_run_log(plain.folder("a"));
       ASSERT_EQ(ours.steps.size(), theirs.steps.size());
       for (size_t i = 0; i < ours.steps.size(); ++i) {
         EXPECT_EQ(ours.steps[i].grad_norm, theirs.steps[i].grad_norm) << i;
@@ -133,11 +136,12 @@ TEST(VocabPadding, DoesNotLeakIntoCheckpoints) {
   PaddedRun plain("off"), padded("512");
   plain.train("a");
   padded.train("a");
-  const LoadedModel theirs = load_model(plain.folder("a")), ours = load_model(padded.folder("a"));
+  const infer::LoadedModel theirs = infer::load_model(plain.folder("a")),
+                           ours = infer::load_model(padded.folder("a"));
   const int64_t vocab = vocab_of(theirs.config);
   ASSERT_LT(vocab, 512);
   EXPECT_EQ(vocab_of(ours.config), vocab);
-  const SafetensorsFile file(find_checkpoint(padded.folder("a")).path / "model.safetensors");
+  const SafetensorsFile file(run::find_checkpoint(padded.folder("a")).path / "model.safetensors");
   int tables = 0;
   for (const SafetensorsFile::Entry& entry : file.entries()) {
     for (const int64_t size : entry.type.shape) {
@@ -155,20 +159,20 @@ TEST(VocabPadding, DoesNotLeakIntoCheckpoints) {
 }
 
 TEST(VocabPadding, ReallyFillsTheProgramUp) {
-  TrainConfig config = SmallRun().config;
+  run::TrainConfig config = SmallRun().config;
   config.data.whole_documents = config.data.document_mask = false;
   const Gpt2Config model{.vocab = 37, .context = 16, .layers = 1, .heads = 2, .width = 16};
   const auto widths = [&](const char* setting,
-                          const Target& target =
-                              cpu_target()) {  // of products that read or make logits
+                          const compiler::Target& target =
+                              compiler::cpu_target()) {  // of products that read or make logits
     config.train.pad_vocab = setting;
     const DeviceScope nothing(Device::null());
-    const TrainingParts parts = make_parts(config, model, target);
-    const Graph graph = parts.step->trace(null_batch(4, 16));
+    const train::TrainingParts parts = train::make_parts(config, model, target);
+    const graph::Graph graph = parts.step->trace(train::null_batch(4, 16));
     std::set<int64_t> found;
-    for (const Node& node : graph.nodes) {
+    for (const graph::Node& node : graph.nodes) {
       if (node.op->kind != OpKind::contraction) continue;
-      for (const ValueId input : node.inputs) {
+      for (const graph::ValueId input : node.inputs) {
         for (const int64_t size : graph.type(input).shape)
           if (size == 37 || size == 64) found.insert(size);
       }
@@ -182,15 +186,17 @@ TEST(VocabPadding, ReallyFillsTheProgramUp) {
 }
 
 TEST(VocabPadding, IsNoWorkOfTheModel) {
-  TrainConfig config = SmallRun().config;
+  run::TrainConfig config = SmallRun().config;
   config.data.whole_documents = config.data.document_mask = false;
   const Gpt2Config model{.vocab = 37, .context = 16, .layers = 1, .heads = 2, .width = 16};
-  const Rates rates = rates_from_peaks(
+  const hardware::Rates rates = hardware::rates_from_peaks(
       "a test", {.flops_per_second = 1e10, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
   config.train.pad_vocab = "off";
-  const TrainPlan plain = plan_training(config, model, cpu_target(), rates, Bytes());
+  const train::TrainPlan plain =
+      train::plan_training(config, model, compiler::cpu_target(), rates, Bytes());
   config.train.pad_vocab = "512";
-  const TrainPlan padded = plan_training(config, model, cpu_target(), rates, Bytes());
+  const train::TrainPlan padded =
+      train::plan_training(config, model, compiler::cpu_target(), rates, Bytes());
   EXPECT_EQ(padded.model_flops_per_token.value(), plain.model_flops_per_token.value());
   EXPECT_EQ(padded.parameters, plain.parameters);
   EXPECT_EQ(padded.checkpoint, plain.checkpoint);

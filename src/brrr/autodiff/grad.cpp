@@ -14,10 +14,12 @@
 namespace brrr {
 namespace {
 
-TapeRecord* record_of(const Tensor& x) { return static_cast<TapeRecord*>(x.body().source.get()); }
+graph::TapeRecord* record_of(const Tensor& x) {
+  return static_cast<graph::TapeRecord*>(x.body().source.get());
+}
 
 // Checked for every record before the first rule runs, so that a refused walk leaves all as it was.
-void require_walkable(const TapeRecord& record) {
+void require_walkable(const graph::TapeRecord& record) {
   check(!record.is_freed(), "backward: the tape through ", record.op().name,
         " was used and freed by an earlier backward(); ",
         "pass retain_graph to that one, or compute the result again");
@@ -25,11 +27,11 @@ void require_walkable(const TapeRecord& record) {
 }
 
 // Every record since `since` that the results depend on, newest first: a reverse topological order.
-std::vector<Ref<TapeRecord>> collect_records(std::span<const SeededResult> results,
-                                             uint64_t since) {
-  std::vector<Ref<TapeRecord>> records;
-  std::unordered_map<const TapeRecord*, bool> seen;
-  const auto visit = [&](TapeRecord* record) {
+std::vector<Ref<graph::TapeRecord>> collect_records(std::span<const SeededResult> results,
+                                                    uint64_t since) {
+  std::vector<Ref<graph::TapeRecord>> records;
+  std::unordered_map<const graph::TapeRecord*, bool> seen;
+  const auto visit = [&](graph::TapeRecord* record) {
     if (record && record->sequence() >= since && seen.emplace(record, true).second)
       records.emplace_back(record);
   };
@@ -62,7 +64,7 @@ class Arrived {
     slots.resize(outputs);
     return slots;
   }
-  Tensor of(const ValueKey& key) const {
+  Tensor of(const graph::ValueKey& key) const {
     if (key.source) {
       const auto found = by_record_.find(key.source);
       return found == by_record_.end() || found->second.size() <= key.output
@@ -84,7 +86,7 @@ class Arrived {
 };
 
 // Runs the gradient rule of one record on what arrived for its outputs.
-Tensors run_rule(TapeRecord& record, const Tensors& output_grads) {
+Tensors run_rule(graph::TapeRecord& record, const Tensors& output_grads) {
   Tensors inputs, outputs;
   uint32_t wanted = 0;
   for (int i = 0; i < record.input_count(); ++i) {
@@ -98,7 +100,8 @@ Tensors run_rule(TapeRecord& record, const Tensors& output_grads) {
   return grads;
 }
 
-void check_grad(const TapeRecord& record, int i, const Tensor& grad, const TensorType& input) {
+void check_grad(const graph::TapeRecord& record, int i, const Tensor& grad,
+                const TensorType& input) {
   invariant(grad.shape() == input.shape && grad.dtype() == input.dtype, "the gradient of ",
             record.op().name, " for input ", i, " is ", describe(grad), " and should be ", input);
 }
@@ -141,11 +144,11 @@ Tensor seed_of(const Tensor& result, const Tensor& given) {
 // The walk. Values named in `wanted` keep what arrived for them; everything else is consumed.
 struct Walk {
   const GradOptions& options;
-  std::span<const ValueKey> wanted;
+  std::span<const graph::ValueKey> wanted;
   bool deliver_to_slots;
   Arrived arrived;
 
-  void step(TapeRecord& record, std::vector<Tensor>& kept) {
+  void step(graph::TapeRecord& record, std::vector<Tensor>& kept) {
     Tensors output_grads = arrived.take(&record, record.output_count());
     bool any = false;
     for (int i = 0; i < output_grads.size(); ++i) {
@@ -164,7 +167,7 @@ struct Walk {
     if (!options.create_graph && !options.retain_graph) record.free_saved();
   }
 
-  void spread(TapeRecord& record, const Tensors& grads) {
+  void spread(graph::TapeRecord& record, const Tensors& grads) {
     for (int i = 0; i < grads.size(); ++i) {
       if (!grads[i].defined() || !record.input_wants_grad(i)) continue;
       check_grad(record, i, grads[i], record.input_type(i));
@@ -180,8 +183,8 @@ class BackwardPhase {
  public:
   BackwardPhase() {
     if (!tracer_) return;
-    if (tracer_->phase() == Phase::backward) after_ = Phase::backward;
-    tracer_->set_phase(Phase::backward);
+    if (tracer_->phase() == graph::Phase::backward) after_ = graph::Phase::backward;
+    tracer_->set_phase(graph::Phase::backward);
   }
   ~BackwardPhase() {
     if (!tracer_) return;
@@ -189,37 +192,37 @@ class BackwardPhase {
     tracer_->set_scope(outer_scope_);
   }
   void start_from(const Tensor& seed) const {
-    if (tracer_ && after_ != Phase::backward) tracer_->mark_seed(seed);
+    if (tracer_ && after_ != graph::Phase::backward) tracer_->mark_seed(seed);
   }
   // What the rule of this record calls belongs to the module that called its op.
-  void enter(const TapeRecord& record) const {
+  void enter(const graph::TapeRecord& record) const {
     if (tracer_) tracer_->set_scope(record.scope());
   }
   BackwardPhase(const BackwardPhase&) = delete;
   BackwardPhase& operator=(const BackwardPhase&) = delete;
 
  private:
-  Tracer* tracer_ = Tracer::current();
-  Phase after_ = Phase::update;
+  graph::Tracer* tracer_ = graph::Tracer::current();
+  graph::Phase after_ = graph::Phase::update;
   std::string_view outer_scope_ = tracer_ ? tracer_->scope() : std::string_view();
 };
 
 std::vector<Tensor> walk(std::span<const SeededResult> results, const GradOptions& options,
-                         std::span<const ValueKey> wanted, bool deliver_to_slots,
+                         std::span<const graph::ValueKey> wanted, bool deliver_to_slots,
                          uint64_t since = 0) {
-  check(!deliver_to_slots || !Tracer::current(),
+  check(!deliver_to_slots || !graph::Tracer::current(),
         "backward: inside a compiled function gradients are values; use grad(loss, parameters)");
   std::vector<Tensor> kept(wanted.size());
   const BackwardPhase phase;
-  const std::vector<Ref<TapeRecord>> records = collect_records(results, since);
+  const std::vector<Ref<graph::TapeRecord>> records = collect_records(results, since);
   NoGrad mode(options.create_graph);  // rules record only where gradients of gradients are wanted
   Walk state{
       .options = options, .wanted = wanted, .deliver_to_slots = deliver_to_slots, .arrived = {}};
   for (const SeededResult& result : results) {
-    const ValueKey root = key_of(result.value);
+    const graph::ValueKey root = graph::key_of(result.value);
     state.arrived.add(root.source, root.output, root.slot, result.grad);
   }
-  for (const Ref<TapeRecord>& record : records) {
+  for (const Ref<graph::TapeRecord>& record : records) {
     phase.enter(*record);
     state.step(*record, kept);
   }
@@ -236,7 +239,7 @@ std::vector<Tensor> walk(std::span<const SeededResult> results, const GradOption
 }
 
 std::vector<Tensor> walk_whole(const Tensor& result, const GradOptions& options,
-                               std::span<const ValueKey> wanted, bool deliver_to_slots) {
+                               std::span<const graph::ValueKey> wanted, bool deliver_to_slots) {
   check(result.requires_grad(),
         "backward: no gradient flows through this result; call require_grad() on a leaf before "
         "computing it");
@@ -249,7 +252,8 @@ std::vector<Tensor> walk_whole(const Tensor& result, const GradOptions& options,
 }  // namespace
 
 std::vector<Tensor> walk_since(uint64_t since, std::span<const SeededResult> results,
-                               std::span<const ValueKey> wanted, const GradOptions& options) {
+                               std::span<const graph::ValueKey> wanted,
+                               const GradOptions& options) {
   return walk(results, options, wanted, false, since);
 }
 
@@ -261,11 +265,11 @@ void Tensor::backward() const { brrr::backward(*this); }
 
 std::vector<Tensor> grad(const Tensor& result, std::span<const Tensor> inputs,
                          const GradOptions& options) {
-  std::vector<ValueKey> keys;
+  std::vector<graph::ValueKey> keys;
   for (const Tensor& input : inputs) {
     check(input.requires_grad(), "grad: input ", keys.size(), " (", describe(input),
           ") does not require a gradient; call require_grad() on it before use");
-    keys.push_back(key_of(input));
+    keys.push_back(graph::key_of(input));
   }
   std::vector<Tensor> grads = walk_whole(result, options, keys, false);
   for (size_t i = 0; i < grads.size(); ++i) {

@@ -17,6 +17,6 @@ struct SeededResult {
 // What arrives at the wanted values from the results, over records not older than `since` (see
 // next_sequence): an older value is an end of the walk. Undefined where nothing arrives.
 std::vector<Tensor> walk_since(uint64_t since, std::span<const SeededResult> results,
-                               std::span<const ValueKey> wanted, const GradOptions& options);
+                               std::span<const graph::ValueKey> wanted, const GradOptions& options);
 
 }  // namespace brrr

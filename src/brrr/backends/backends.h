@@ -4,9 +4,9 @@
 
 #include "brrr/compiler/backend.h"
 
-namespace brrr {
+namespace brrr::backends {
 
-const Backend& cpu_backend();   // backends/cpu
-const Backend& cuda_backend();  // backends/cuda
+const compiler::Backend& cpu_backend();   // backends/cpu
+const compiler::Backend& cuda_backend();  // backends/cuda
 
-}  // namespace brrr
+}  // namespace brrr::backends

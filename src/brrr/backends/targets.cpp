@@ -8,20 +8,21 @@
 #include "brrr/device/gpu_info.h"
 #include "brrr/hardware/hardware.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 constexpr std::string_view kCuda = "cuda";
 
 // A GPU of the table. What the table does not know of it, no kernel can be chosen by.
-Target table_target(const GpuSpec& gpu) {
-  const ComputeCapability capability = gpu.compute_capability.value_or(ComputeCapability{});
+Target table_target(const hardware::GpuSpec& gpu) {
+  const hardware::ComputeCapability capability =
+      gpu.compute_capability.value_or(hardware::ComputeCapability{});
   check(capability.major > 0 && gpu.multiprocessors > 0 && gpu.shared_per_block.value() > 0,
         "cuda:", gpu.name, ": the hardware table has no compute capability, SM count or shared ",
         "memory for the ", gpu.title, ", so no program can be compiled for it; ",
         "`brrr napkin gpu` lists the devices");
   return {.name = join_text(kCuda, ":", gpu.name),
-          .backend = &cuda_backend(),
+          .backend = &backends::cuda_backend(),
           .chip = {.major = capability.major,
                    .minor = capability.minor,
                    .sm_count = gpu.multiprocessors,
@@ -35,7 +36,8 @@ Target table_target(const GpuSpec& gpu) {
 std::string table_name(int index) {
   const GpuList gpus = list_gpus();
   if (static_cast<size_t>(index) >= gpus.gpus.size()) return {};
-  const GpuSpec* const known = find_by_driver_name(gpus.gpus[static_cast<size_t>(index)].name);
+  const hardware::GpuSpec* const known =
+      hardware::find_by_driver_name(gpus.gpus[static_cast<size_t>(index)].name);
   return known ? known->name : std::string();
 }
 
@@ -43,7 +45,7 @@ Target device_target(int index) {
   check(index < cuda::gpu_count(), "cuda:", index, ": this machine has ", cuda::gpu_count(),
         " GPUs that CUDA can use; name one of the hardware table to plan for it, as cuda:h200");
   return {.name = join_text(kCuda, ":", index),
-          .backend = &cuda_backend(),
+          .backend = &backends::cuda_backend(),
           .chip = cuda::device_facts(index),
           .gpu = table_name(index),
           .index = index,
@@ -59,7 +61,8 @@ Device Target::device() const {
 }
 
 const Target& cpu_target() {
-  static const Target target{.name = "cpu", .backend = &cpu_backend(), .index = std::nullopt};
+  static const Target target{
+      .name = "cpu", .backend = &backends::cpu_backend(), .index = std::nullopt};
   return target;
 }
 
@@ -76,13 +79,15 @@ Target parse_target(std::string_view text) {
   int index = 0;
   const auto [stop, failure] = std::from_chars(name.begin(), name.end(), index);
   if (failure == std::errc() && stop == name.end()) return device_target(index);
-  return table_target(find_gpu(name));
+  return table_target(hardware::find_gpu(name));
 }
 
 bool is_planned_only(const Target& target) {
-  return target.backend != &cpu_backend() && !target.index;
+  return target.backend != &backends::cpu_backend() && !target.index;
 }
 
-std::vector<const Backend*> known_backends() { return {&cuda_backend(), &cpu_backend()}; }
+std::vector<const Backend*> known_backends() {
+  return {&backends::cuda_backend(), &backends::cpu_backend()};
+}
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -28,7 +28,7 @@ struct Options {
   DeviceOption device;
 };
 
-std::string value_text(const RateGrid& grid, double value) {
+std::string value_text(const hardware::RateGrid& grid, double value) {
   if (grid.unit == "s") return to_text(Seconds(value));
   if (grid.unit == "flop/s") return to_text(FlopsPerSecond(value));
   if (grid.unit == "byte/s") return to_text(BytesPerSecond(value));
@@ -36,21 +36,22 @@ std::string value_text(const RateGrid& grid, double value) {
                               : fmt::format("{:.2f} G/s", value / 1e9);
 }
 
-std::string axes_text(const RateGrid& grid) {
-  return join_names(grid.axes, [](const RateAxis& axis) {
+std::string axes_text(const hardware::RateGrid& grid) {
+  return join_names(grid.axes, [](const hardware::RateAxis& axis) {
     return fmt::format("{} {:g}..{:g}", axis.name, axis.points.front(), axis.points.back());
   });
 }
 
-void print_table(const Rates& rates) {
-  Table table({"family", "slowest", "fastest", "over"}, rates.machine + ", " + rates.source);
+void print_table(const hardware::Rates& rates) {
+  report::Table table({"family", "slowest", "fastest", "over"},
+                      rates.machine + ", " + rates.source);
   for (const auto& [family, grid] : rates.grids) {
     if (family.starts_with("tile.") || family.starts_with("kernel.")) continue;
     const auto [least, most] = std::minmax_element(grid.values.begin(), grid.values.end());
     table.row(family, value_text(grid, *least), value_text(grid, *most), axes_text(grid));
   }
   std::fputs(table.text().c_str(), stdout);
-  Table kernels({"product or attention by itself", "seconds"});
+  report::Table kernels({"product or attention by itself", "seconds"});
   bool has_kernels = false;
   for (const auto& [family, grid] : rates.grids) {
     if (!family.starts_with("kernel.")) continue;
@@ -58,36 +59,37 @@ void print_table(const Rates& rates) {
     has_kernels = true;
   }
   if (has_kernels) std::printf("\n%s", kernels.text().c_str());
-  Table tiles({"tile primitive", "elements a second, one thread"});
+  report::Table tiles({"tile primitive", "elements a second, one thread"});
   for (const auto& [family, grid] : rates.grids) {
     if (family.starts_with("tile.")) tiles.row(family.substr(5), value_text(grid, grid.values[0]));
   }
   std::printf("\n%s", tiles.text().c_str());
 }
 
-Rates measure_gpu(const Options& options, Device device) {
-  std::unique_ptr<Progress> progress;
-  CalibrateCudaOptions calibrate{.rounds = options.rounds, .on_case = [&](int number, int cases) {
-                                   if (!progress)
-                                     progress = std::make_unique<Progress>(cases, stderr);
-                                   progress->update(number, "cases");
-                                 }};
-  std::optional<PlannedProgram> program;
+hardware::Rates measure_gpu(const Options& options, Device device) {
+  std::unique_ptr<report::Progress> progress;
+  cost::CalibrateCudaOptions calibrate{
+      .rounds = options.rounds, .on_case = [&](int number, int cases) {
+        if (!progress) progress = std::make_unique<report::Progress>(cases, stderr);
+        progress->update(number, "cases");
+      }};
+  std::optional<runtime::PlannedProgram> program;
   if (!options.model.model.empty()) {
-    program = plan_step(on_paper(options.model.on(target_of(device))));
+    program = train::plan_step(train::on_paper(options.model.on(compiler::target_of(device))));
     calibrate.programs = {&program->kernels};
     calibrate.programs_name = fmt::format("{}, {}", options.model.text(), options.model.precision);
   }
-  Rates rates = calibrate_cuda(device, calibrate);
+  hardware::Rates rates = cost::calibrate_cuda(device, calibrate);
   progress->finish();
   return rates;
 }
 
-Rates measure(const Options& options, Device device) {
+hardware::Rates measure(const Options& options, Device device) {
   if (!device.is_accelerator()) {
-    Progress progress(options.rounds, stderr);
-    Rates rates = calibrate({.rounds = options.rounds,
-                             .on_round = [&](int round) { progress.update(round, "rounds"); }});
+    report::Progress progress(options.rounds, stderr);
+    hardware::Rates rates = cost::calibrate({.rounds = options.rounds, .on_round = [&](int round) {
+                                               progress.update(round, "rounds");
+                                             }});
     progress.finish();
     return rates;
   }
@@ -99,10 +101,10 @@ void run_calibrate(const Options& options) {
   check(options.model.model.empty() || default_device().is_accelerator(),
         "calibrate: --model is for a GPU; on the cpu families alone are measured");
   const std::string path = options.out.empty() ? machine_rates_path() : options.out;
-  const Rates rates = measure(options, default_device());
-  save_rates(rates, path);
+  const hardware::Rates rates = measure(options, default_device());
+  hardware::save_rates(rates, path);
   if (options.json) {
-    std::fputs(to_json(rates).c_str(), stdout);
+    std::fputs(hardware::to_json(rates).c_str(), stdout);
     return;
   }
   print_table(rates);

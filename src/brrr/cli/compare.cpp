@@ -37,12 +37,12 @@ struct LossDistance {
   size_t steps = 0;  // that were compared
 };
 
-LossDistance loss_distance(const std::vector<NamedRun>& runs) {
+LossDistance loss_distance(const std::vector<report::NamedRun>& runs) {
   LossDistance farthest;
   std::map<int64_t, double> first;
-  for (const StepRecord& record : runs[0].run.steps) first[record.step] = record.loss;
+  for (const run::StepRecord& record : runs[0].run.steps) first[record.step] = record.loss;
   for (size_t i = 1; i < runs.size(); ++i) {
-    for (const StepRecord& record : runs[i].run.steps) {
+    for (const run::StepRecord& record : runs[i].run.steps) {
       const auto found = first.find(record.step);
       if (found == first.end()) continue;
       ++farthest.steps;
@@ -54,35 +54,35 @@ LossDistance loss_distance(const std::vector<NamedRun>& runs) {
   return farthest;
 }
 
-std::vector<NamedRun> read_runs(const Options& options) {
-  std::vector<NamedRun> runs;
+std::vector<report::NamedRun> read_runs(const Options& options) {
+  std::vector<report::NamedRun> runs;
   for (const std::string& folder : options.runs)
-    runs.push_back({.name = folder, .run = read_run_log(folder)});
+    runs.push_back({.name = folder, .run = run::read_run_log(folder)});
   return runs;
 }
 
 // Only where every run has its settings: else the absence of a file would look like a difference.
-std::vector<ConfigDifference> differences_of(const Options& options) {
-  std::vector<NamedConfig> configs;
+std::vector<report::ConfigDifference> differences_of(const Options& options) {
+  std::vector<report::NamedConfig> configs;
   for (const std::string& folder : options.runs) {
     const std::filesystem::path path = std::filesystem::path(folder) / "config.toml";
     std::ifstream file(path, std::ios::binary);
     if (!file) return {};
     configs.push_back({.name = path.string(), .text = {std::istreambuf_iterator<char>(file), {}}});
   }
-  return config_differences(configs);
+  return report::config_differences(configs);
 }
 
 // The curves with one scale: the same loss is at the same height, the same step at the same place.
-std::string curves(const std::vector<NamedRun>& runs) {
+std::string curves(const std::vector<report::NamedRun>& runs) {
   constexpr int kLineWidth = 110, kMargin = 12;
   std::vector<std::vector<double>> losses;
   size_t longest = 0;
   double low = INFINITY, high = -INFINITY;
-  for (const NamedRun& named : runs) {
+  for (const report::NamedRun& named : runs) {
     std::vector<double> raw;
-    for (const StepRecord& record : named.run.steps) raw.push_back(record.loss);
-    losses.push_back(running_mean(raw, std::max(1.0, 0.01 * static_cast<double>(raw.size()))));
+    for (const run::StepRecord& record : named.run.steps) raw.push_back(record.loss);
+    losses.push_back(run::running_mean(raw, std::max(1.0, 0.01 * static_cast<double>(raw.size()))));
     longest = std::max(longest, raw.size());
     for (double y : losses.back()) {
       if (!std::isfinite(y)) continue;
@@ -96,30 +96,30 @@ std::string curves(const std::vector<NamedRun>& runs) {
   std::vector<std::string> plots;
   for (size_t i = 0; i < runs.size(); ++i) {
     losses[i].resize(longest, NAN);
-    std::string plot = line_plot(
+    std::string plot = report::line_plot(
         losses[i], {.width = width, .title = runs[i].name, .log_y = log, .y_range = {{low, high}}});
     // Values behind the end of a shorter run are absent by intent: no need for the note under the plot.
     if (const size_t note = plot.find(" values are not finite"); note != std::string::npos)
       plot.erase(plot.rfind('\n', note) + 1);
     plots.push_back(plot);
   }
-  return "training loss, smoothed, by step\n" + side_by_side(plots);
+  return "training loss, smoothed, by step\n" + report::side_by_side(plots);
 }
 
-void print_text(const std::vector<NamedRun>& runs,
-                const std::vector<ConfigDifference>& differences) {
+void print_text(const std::vector<report::NamedRun>& runs,
+                const std::vector<report::ConfigDifference>& differences) {
   std::vector<std::string> header{""};
-  for (const NamedRun& named : runs) header.push_back(named.name);
-  Table facts(header);
-  for (const ComparedFact& fact : compared_facts(runs)) {
+  for (const report::NamedRun& named : runs) header.push_back(named.name);
+  report::Table facts(header);
+  for (const report::ComparedFact& fact : report::compared_facts(runs)) {
     std::vector<std::string> row{fact.name};
     row.insert(row.end(), fact.values.begin(), fact.values.end());
     facts.add_row(row);
   }
   fmt::print("{}\n", facts.text());
   if (!differences.empty()) {
-    Table table(header, "settings that differ");
-    for (const ConfigDifference& difference : differences) {
+    report::Table table(header, "settings that differ");
+    for (const report::ConfigDifference& difference : differences) {
       std::vector<std::string> row{difference.key};
       for (const std::string& value : difference.values) row.push_back(value.empty() ? "-" : value);
       table.add_row(row);
@@ -135,29 +135,29 @@ void print_text(const std::vector<NamedRun>& runs,
                                   : fmt::format(", at step {}", distance.step));
 }
 
-nlohmann::json to_json(const std::vector<NamedRun>& runs,
-                       const std::vector<ConfigDifference>& differences) {
+nlohmann::json to_json(const std::vector<report::NamedRun>& runs,
+                       const std::vector<report::ConfigDifference>& differences) {
   const LossDistance distance = loss_distance(runs);
   nlohmann::json result = {{"runs", nlohmann::json::array()},
                            {"largest_loss_difference", distance.part},
                            {"at_step", distance.step},
                            {"steps_compared", distance.steps},
                            {"differences", nlohmann::json::object()}};
-  for (const NamedRun& named : runs) {
-    const LearningRegime learning = judge_learning(named.run);
+  for (const report::NamedRun& named : runs) {
+    const run::LearningRegime learning = run::judge_learning(named.run);
     nlohmann::json run = {{"run", named.name},
                           {"status", named.run.facts.status},
                           {"steps", named.run.steps.empty() ? 0 : named.run.steps.back().step},
                           {"parameters", named.run.facts.parameters},
                           {"seconds", named.run.facts.seconds},
-                          {"learning", learning_name(learning.kind)}};
-    for (const auto& point : evaluation_points(named.run))
+                          {"learning", run::learning_name(learning.kind)}};
+    for (const auto& point : run::evaluation_points(named.run))
       run["evaluations"].push_back({{"step", point.step},
                                     {"train_loss", point.train},
                                     {"validation_loss", point.validation}});
     result["runs"].push_back(run);
   }
-  for (const ConfigDifference& difference : differences)
+  for (const report::ConfigDifference& difference : differences)
     result["differences"][difference.key] = difference.values;
   return result;
 }
@@ -172,9 +172,10 @@ void check_within(const LossDistance& distance, double within) {
 
 void run_compare(const Options& options) {
   check(options.runs.size() >= 2, "compare needs two runs or more: brrr compare runs/a runs/b");
-  const std::vector<NamedRun> runs = read_runs(options);
-  const std::vector<ConfigDifference> differences = differences_of(options);
-  if (!options.html.empty()) write_file_atomically(options.html, compared_report_html(runs));
+  const std::vector<report::NamedRun> runs = read_runs(options);
+  const std::vector<report::ConfigDifference> differences = differences_of(options);
+  if (!options.html.empty())
+    write_file_atomically(options.html, report::compared_report_html(runs));
   if (options.json) {
     std::puts(to_json(runs, differences)
                   .dump(1, ' ', false, nlohmann::json::error_handler_t::replace)

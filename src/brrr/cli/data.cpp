@@ -72,7 +72,7 @@ void run_prepare(PrepareArguments arguments) {
     std::puts(report.dump(1).c_str());
     return;
   }
-  Table table({"split", "files", "documents", "tokens", "bytes of text a token"});
+  report::Table table({"split", "files", "documents", "tokens", "bytes of text a token"});
   const int64_t tokens = prepared.train.token_count + prepared.validation.token_count;
   const double ratio =
       static_cast<double>(prepared.text_bytes.value()) / static_cast<double>(tokens);
@@ -167,7 +167,8 @@ void run_info(const InfoArguments& arguments) {
   }
   int64_t tokens = 0;
   nlohmann::json rows = nlohmann::json::array();
-  Table table({"file", "format", "dtype", "tokens", "documents", "vocabulary", "tokenizer"});
+  report::Table table(
+      {"file", "format", "dtype", "tokens", "documents", "vocabulary", "tokenizer"});
   for (const auto& file : files) {
     tokens += file->token_count();
     rows.push_back(json_of(*file));

@@ -18,10 +18,10 @@ Device with_kept_choices(Device device) {
   std::error_code unwritable;  // then every process times for itself
   if (folder.empty() || (std::filesystem::create_directories(folder, unwritable), unwritable))
     return device;
-  std::string library = gemm_library_text(device.index);
+  std::string library = kernels::gemm_library_text(device.index);
   std::replace_if(
       library.begin(), library.end(), [](unsigned char c) { return !std::isalnum(c); }, '-');
-  gemm_choices().keep_in(join_text(folder, "/products-", library, ".txt"));
+  kernels::gemm_choices().keep_in(join_text(folder, "/products-", library, ".txt"));
   return device;
 }
 
@@ -50,8 +50,8 @@ Device DeviceOption::device() const {
   return with_kept_choices(device);
 }
 
-Target DeviceOption::target() const {
-  return names_table_entry(name) ? parse_target(name) : target_of(device());
+compiler::Target DeviceOption::target() const {
+  return names_table_entry(name) ? compiler::parse_target(name) : compiler::target_of(device());
 }
 
 void add_device_option(CLI::App& command, DeviceOption& option) {

@@ -14,7 +14,7 @@ struct DeviceOption {
   // Throws Error where the machine has no such device. "auto": a GPU where there is one, else the cpu.
   Device device() const;
   // The same, and also GPUs of the hardware table that are not here ("cuda:h200"): a program can be planned for them.
-  Target target() const;
+  compiler::Target target() const;
 };
 void add_device_option(CLI::App& command, DeviceOption& option);
 

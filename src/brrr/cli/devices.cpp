@@ -29,32 +29,34 @@ std::string vector_target() {
 
 struct CpuRates {
   FlopsPerSecond f32, f64;
-  MemoryRates memory;
+  hardware::MemoryRates memory;
   double ridge() const { return f32.value() / memory.read.value(); }
 };
 
 CpuRates measure_cpu_rates() {
-  return {measure_peak(DType::f32), measure_peak(DType::f64), measure_memory()};
+  return {hardware::measure_peak(DType::f32), hardware::measure_peak(DType::f64),
+          hardware::measure_memory()};
 }
 
 // Measured products, the vendor's promise beside each, and memory.
 struct GpuRates {
   std::vector<std::optional<FlopsPerSecond>> products;  // in the order of kProductKinds
-  GpuMemoryRates memory;
-  TransferRates transfers;
+  hardware::GpuMemoryRates memory;
+  hardware::TransferRates transfers;
   // FLOPs a byte at which bf16 products and memory take the same time.
   std::optional<double> ridge() const {
-    const auto& bf16 = products[static_cast<size_t>(ProductKind::bf16)];
+    const auto& bf16 = products[static_cast<size_t>(hardware::ProductKind::bf16)];
     return bf16 ? std::optional(bf16->value() / memory.read.value()) : std::nullopt;
   }
 };
 
 GpuRates measure_gpu_rates(int device) {
-  constexpr ProductSize kSize{.m = 8192, .n = 8192, .k = 8192};
-  GpuRates rates{
-      .products = {}, .memory = measure_gpu_memory(device), .transfers = measure_transfers(device)};
-  for (ProductKind kind : kProductKinds) {
-    const std::optional<Seconds> seconds = time_product(device, kind, kSize);
+  constexpr hardware::ProductSize kSize{.m = 8192, .n = 8192, .k = 8192};
+  GpuRates rates{.products = {},
+                 .memory = hardware::measure_gpu_memory(device),
+                 .transfers = hardware::measure_transfers(device)};
+  for (hardware::ProductKind kind : hardware::kProductKinds) {
+    const std::optional<Seconds> seconds = hardware::time_product(device, kind, kSize);
     rates.products.push_back(seconds ? std::optional(kSize.flops() / *seconds) : std::nullopt);
   }
   return rates;
@@ -63,7 +65,7 @@ GpuRates measure_gpu_rates(int device) {
 // The table's name of a GPU, or nothing where it is not listed.
 std::string_view listed_name(const GpuInfo& gpu) {
   try {
-    return device_from_driver_name(gpu.name);
+    return hardware::device_from_driver_name(gpu.name);
   } catch (const Error&) {
     return "";
   }
@@ -78,11 +80,11 @@ nlohmann::json rates_json(const GpuInfo& gpu, const GpuRates& rates) {
       {"to_device_pageable_bytes_per_second", rates.transfers.to_device_pageable.value()},
       {"to_host_pageable_bytes_per_second", rates.transfers.to_host_pageable.value()}};
   if (const auto ridge = rates.ridge()) result["ridge_flops_per_byte"] = *ridge;
-  for (ProductKind kind : kProductKinds) {
-    const std::string name(product_name(kind));
+  for (hardware::ProductKind kind : hardware::kProductKinds) {
+    const std::string name(hardware::product_name(kind));
     if (const auto& rate = rates.products[static_cast<size_t>(kind)])
       result["measured_flops_per_second"][name] = rate->value();
-    if (const auto promised = promised_product_rate(listed_name(gpu), kind))
+    if (const auto promised = hardware::promised_product_rate(listed_name(gpu), kind))
       result["promised_flops_per_second"][name] = promised->value();
   }
   return result;
@@ -90,16 +92,16 @@ nlohmann::json rates_json(const GpuInfo& gpu, const GpuRates& rates) {
 
 void print_gpu_rates(int device, const GpuInfo& gpu) {
   const GpuRates rates = measure_gpu_rates(device);
-  Table table({join_text("cuda:", device), "measured", "promised"});
-  for (ProductKind kind : kProductKinds) {
+  report::Table table({join_text("cuda:", device), "measured", "promised"});
+  for (hardware::ProductKind kind : hardware::kProductKinds) {
     const auto& rate = rates.products[static_cast<size_t>(kind)];
-    const auto promised = promised_product_rate(listed_name(gpu), kind);
-    table.row(join_text(product_name(kind), " product 8192^3"), rate ? to_text(*rate) : "none",
-              promised ? to_text(*promised) : "not listed");
+    const auto promised = hardware::promised_product_rate(listed_name(gpu), kind);
+    table.row(join_text(hardware::product_name(kind), " product 8192^3"),
+              rate ? to_text(*rate) : "none", promised ? to_text(*promised) : "not listed");
   }
   const std::string_view listed = listed_name(gpu);
   const std::string bandwidth =
-      listed.empty() ? std::string("not listed") : to_text(find_gpu(listed).bandwidth);
+      listed.empty() ? std::string("not listed") : to_text(hardware::find_gpu(listed).bandwidth);
   table.row("memory read", to_text(rates.memory.read), bandwidth);
   table.row("memory copy, read and written", to_text(rates.memory.copy), bandwidth);
   table.row("host to device, pinned", to_text(rates.transfers.to_device_pinned), "");
@@ -113,7 +115,7 @@ void print_gpu_rates(int device, const GpuInfo& gpu) {
 
 void print_json(const CpuRates& rates) {
   nlohmann::json result{{"cpu",
-                         {{"name", cpu_name()},
+                         {{"name", hardware::cpu_name()},
                           {"threads", thread_pool().threads()},
                           {"vectors", vector_target()},
                           {"measured_f32_flops_per_second", rates.f32.value()},
@@ -134,7 +136,7 @@ void print_json(const CpuRates& rates) {
                               {"free_bytes", gpu.free_memory.value()},
                               {"l2_bytes", gpu.l2_cache.value()},
                               {"shared_bytes_per_block", gpu.shared_memory_per_block.value()}});
-    result["gpus"].back()["now"] = gpu_state_json(read_gpu_state(gpu.bus_id));
+    result["gpus"].back()["now"] = report::gpu_state_json(read_gpu_state(gpu.bus_id));
     result["gpus"].back()["rates"] = rates_json(gpu, measure_gpu_rates(static_cast<int>(i)));
   }
   if (list.gpus.empty()) result["no_gpu_because"] = list.reason;
@@ -142,7 +144,7 @@ void print_json(const CpuRates& rates) {
 }
 
 void print_tables(const CpuRates& rates) {
-  Table cpu({"cpu", cpu_name()});
+  report::Table cpu({"cpu", hardware::cpu_name()});
   cpu.row("threads", thread_pool().threads());
   cpu.row("vectors", vector_target());
   cpu.row("f32 peak, measured", to_text(rates.f32));
@@ -159,7 +161,7 @@ void print_tables(const CpuRates& rates) {
     return;
   }
   std::puts("");
-  Table gpus({"gpu", "name", "sm", "multiprocessors", "clock", "memory", "free", "L2"});
+  report::Table gpus({"gpu", "name", "sm", "multiprocessors", "clock", "memory", "free", "L2"});
   for (size_t i = 0; i < list.gpus.size(); ++i) {
     const GpuInfo& gpu = list.gpus[i];
     gpus.row(join_text("cuda:", i), gpu.name, join_text(gpu.major, ".", gpu.minor),
@@ -168,7 +170,7 @@ void print_tables(const CpuRates& rates) {
   }
   std::fputs(gpus.text().c_str(), stdout);
   for (size_t i = 0; i < list.gpus.size(); ++i) {
-    const std::string state = gpu_state_text(read_gpu_state(list.gpus[i].bus_id));
+    const std::string state = report::gpu_state_text(read_gpu_state(list.gpus[i].bus_id));
     std::printf("\ncuda:%zu\n%s", i, state.c_str());
     print_gpu_rates(static_cast<int>(i), list.gpus[i]);
   }

@@ -28,7 +28,7 @@ void print_json() {
 }
 
 void print_table() {
-  Table table({"dtype", "bits", "smallest", "largest", "spacing at 1"});
+  report::Table table({"dtype", "bits", "smallest", "largest", "spacing at 1"});
   for (DType dtype : kAllDTypes) {
     if (is_float(dtype)) {
       const FloatLimits limits = finfo(dtype);

@@ -25,7 +25,7 @@ void read_environment() {
   if (variable("BRRR_NVRTC") == "off") cuda::switch_compiler_off("BRRR_NVRTC=off");
   // A text that is not a number reads as 0, and 0 columns are not believed.
   const std::string columns(variable("COLUMNS"));
-  set_terminal_columns(std::strtol(columns.c_str(), nullptr, 10));
+  report::set_terminal_columns(std::strtol(columns.c_str(), nullptr, 10));
 }
 
 std::string cache_folder() {

@@ -27,11 +27,11 @@ struct Arguments {
   uint64_t seed = 0;
   bool json = false;
   std::optional<bool> document_mask, whole_documents;  // not given: as the run was trained
-  EvaluateOptions options;
+  infer::EvaluateOptions options;
   DeviceOption device;
 };
 
-const text::Tokenizer& tokenizer_of(const LoadedModel& loaded) {
+const text::Tokenizer& tokenizer_of(const infer::LoadedModel& loaded) {
   check(
       loaded.tokenizer != nullptr, loaded.source.string(),
       ": the folder has no tokenizer for text; name one with --tokenizer FILE, or give tokens with "
@@ -74,17 +74,17 @@ TokenSet tokens_of_stories(int64_t count, uint64_t seed, const text::Tokenizer& 
 }
 
 // The run that a checkpoint belongs to; empty where the model is no checkpoint of one.
-std::filesystem::path run_of(const LoadedModel& loaded) {
+std::filesystem::path run_of(const infer::LoadedModel& loaded) {
   const std::filesystem::path checkpoints = loaded.source.parent_path();
   return checkpoints.filename() == "checkpoints" ? checkpoints.parent_path()
                                                  : std::filesystem::path();
 }
 
 // How windows are cut and seen: as asked for, else as the model was trained, else by documents.
-EvaluateOptions options_of(const Arguments& arguments, const std::filesystem::path& run) {
-  EvaluateOptions options = arguments.options;
-  if (!run.empty() && holds_run(run)) {
-    const DataConfig trained = read_config(run / "config.toml").data;
+infer::EvaluateOptions options_of(const Arguments& arguments, const std::filesystem::path& run) {
+  infer::EvaluateOptions options = arguments.options;
+  if (!run.empty() && train::holds_run(run)) {
+    const run::DataConfig trained = run::read_config(run / "config.toml").data;
     options.documents = trained.document_mask.value_or(options.documents);
     options.whole_documents = trained.whole_documents.value_or(options.whole_documents);
   }
@@ -93,11 +93,11 @@ EvaluateOptions options_of(const Arguments& arguments, const std::filesystem::pa
   return options;
 }
 
-TokenSet tokens_of(const Arguments& arguments, const LoadedModel& loaded) {
+TokenSet tokens_of(const Arguments& arguments, const infer::LoadedModel& loaded) {
   const int ways = !arguments.files.empty() + !arguments.data.empty() + (arguments.stories != 0);
   const std::filesystem::path run = run_of(loaded);
   if (ways == 0 && !run.empty()) {
-    if (const auto own = open_run_tokens(run, arguments.split)) return *own;
+    if (const auto own = train::open_run_tokens(run, arguments.split)) return *own;
   }
   check(ways == 1,
         "eval: name what to predict, and one thing only: text FILES, --data FOLDER, or "
@@ -110,11 +110,12 @@ TokenSet tokens_of(const Arguments& arguments, const LoadedModel& loaded) {
 
 void run_eval(const Arguments& arguments) {
   const DeviceScope scope(arguments.device.device());
-  const LoadedModel loaded = load_model(arguments.model, {.tokenizer = arguments.tokenizer});
+  const infer::LoadedModel loaded =
+      infer::load_model(arguments.model, {.tokenizer = arguments.tokenizer});
   const TokenSet tokens = tokens_of(arguments, loaded);
-  const EvaluateOptions options = options_of(arguments, run_of(loaded));
-  Evaluator evaluator(*loaded.model, tokens, options, loaded.tokenizer.get());
-  const Evaluation result = evaluator.run();
+  const infer::EvaluateOptions options = options_of(arguments, run_of(loaded));
+  infer::Evaluator evaluator(*loaded.model, tokens, options, loaded.tokenizer.get());
+  const infer::Evaluation result = evaluator.run();
   if (arguments.json) {
     nlohmann::ordered_json report{{"model", loaded.source.string()},
                                   {"text", tokens.name},
@@ -129,7 +130,7 @@ void run_eval(const Arguments& arguments) {
     std::puts(report.dump(1).c_str());
     return;
   }
-  Table table({"text", "tokens", "loss", "perplexity", "bits per byte"});
+  report::Table table({"text", "tokens", "loss", "perplexity", "bits per byte"});
   table.row(tokens.name, with_commas(result.tokens), fmt::format("{:.4f}", result.loss),
             fmt::format("{:.4g}", result.perplexity),
             result.bits_per_byte ? fmt::format("{:.4f}", *result.bits_per_byte) : "");

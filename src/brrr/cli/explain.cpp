@@ -34,10 +34,10 @@ struct Options {
 
 // Everything that a stage may show, made from the forward graph and the whole step.
 struct Explained {
-  Graph forward;
-  PlannedProgram program;
+  graph::Graph forward;
+  runtime::PlannedProgram program;
   RatesOption rates;  // looked for by the stages that price something
-  Target target;
+  compiler::Target target;
   std::string svg;  // where to draw the plan, if anywhere
 };
 
@@ -48,41 +48,45 @@ std::string no_dot(std::string_view stage) {
        " has no Graphviz form; use trace, joint, precision, simplify, rematerialize or fuse");
 }
 
-std::string show_graph(const Graph& graph, Form form) {
-  if (form == Form::json) return graph_json(graph);
-  if (form == Form::dot) return graph_dot(graph);
-  const Cost cost = cost_of(graph);
+std::string show_graph(const graph::Graph& graph, Form form) {
+  if (form == Form::json) return report::graph_json(graph);
+  if (form == Form::dot) return report::graph_dot(graph);
+  const Cost cost = graph::cost_of(graph);
   return fmt::format("{}# {} nodes, {} FLOPs, {} touched when each runs by itself\n",
-                     to_text(graph), graph.nodes.size(), with_commas(cost.flops),
+                     graph::to_text(graph), graph.nodes.size(), with_commas(cost.flops),
                      to_text(Bytes(cost.bytes_read + cost.bytes_written)));
 }
 
 std::string show_kept(const Explained& explained, Form form) {
   if (form == Form::dot) return no_dot("remat");
-  const Graph& graph = explained.program.graph();
-  const std::vector<KeptValue> values =
-      kept_values(graph, remat_rates(find_rates(explained.rates, explained.target)));
-  return form == Form::json ? kept_values_json(graph, values) : kept_values_text(graph, values);
+  const graph::Graph& graph = explained.program.graph();
+  const std::vector<compiler::KeptValue> values = compiler::kept_values(
+      graph, runtime::remat_rates(find_rates(explained.rates, explained.target)));
+  return form == Form::json ? report::kept_values_json(graph, values)
+                            : report::kept_values_text(graph, values);
 }
 
 std::string show_kernels(const Explained& explained, Form form) {
-  const PlannedProgram& program = explained.program;
-  if (form == Form::dot) return kernels_dot(program.kernels);
-  const Prediction prediction =
-      predict(program.kernels, program.plan, find_rates(explained.rates, explained.target));
-  return form == Form::json ? kernels_json(program.kernels, prediction)
-                            : kernels_text(program.kernels, prediction);
+  const runtime::PlannedProgram& program = explained.program;
+  if (form == Form::dot) return report::kernels_dot(program.kernels);
+  const cost::Prediction prediction =
+      cost::predict(program.kernels, program.plan, find_rates(explained.rates, explained.target));
+  return form == Form::json ? report::kernels_json(program.kernels, prediction)
+                            : report::kernels_text(program.kernels, prediction);
 }
 
-int64_t bytes_in(const KernelList& list, Place place) {
+int64_t bytes_in(const compiler::KernelList& list, compiler::Place place) {
   int64_t bytes = 0;
-  for (const Buffer& buffer : list.buffers) bytes += buffer.place == place ? buffer.bytes : 0;
+  for (const compiler::Buffer& buffer : list.buffers)
+    bytes += buffer.place == place ? buffer.bytes : 0;
   return bytes;
 }
 
-nlohmann::json plan_json(const PlannedProgram& program, const Prediction& prediction) {
+nlohmann::json plan_json(const runtime::PlannedProgram& program,
+                         const cost::Prediction& prediction) {
   nlohmann::json buffers = nlohmann::json::array();
-  for (const PlannedBuffer& buffer : planned_buffers(program.kernels, program.plan))
+  for (const compiler::PlannedBuffer& buffer :
+       compiler::planned_buffers(program.kernels, program.plan))
     buffers.push_back({{"offset", buffer.offset},
                        {"bytes", buffer.bytes},
                        {"first_kernel", buffer.first},
@@ -90,28 +94,29 @@ nlohmann::json plan_json(const PlannedProgram& program, const Prediction& predic
                        {"made_by", buffer.made_by}});
   return {{"arena_bytes", program.plan.arena_bytes},
           {"lower_bound_bytes", program.plan.lower_bound},
-          {"state_bytes", bytes_in(program.kernels, Place::state)},
-          {"input_bytes", bytes_in(program.kernels, Place::input)},
-          {"output_bytes", bytes_in(program.kernels, Place::output)},
+          {"state_bytes", bytes_in(program.kernels, compiler::Place::state)},
+          {"input_bytes", bytes_in(program.kernels, compiler::Place::input)},
+          {"output_bytes", bytes_in(program.kernels, compiler::Place::output)},
           {"kernels", program.kernels.kernels.size()},
           {"predicted_seconds", prediction.seconds()},
           {"calibrated", prediction.calibrated},
-          {"bytes_over_time", bytes_over_time(program.kernels, program.plan)},
+          {"bytes_over_time", compiler::bytes_over_time(program.kernels, program.plan)},
           {"buffers", buffers}};
 }
 
 std::string show_plan(const Explained& explained, Form form) {
   if (form == Form::dot) return no_dot("plan");
-  const PlannedProgram& program = explained.program;
+  const runtime::PlannedProgram& program = explained.program;
   if (!explained.svg.empty())
-    write_file(explained.svg, memory_timeline_svg(program.kernels, program.plan));
-  const Rates rates = find_rates(explained.rates, explained.target);
-  const Prediction prediction = predict(program.kernels, program.plan, rates);
+    write_file(explained.svg, report::memory_timeline_svg(program.kernels, program.plan));
+  const hardware::Rates rates = find_rates(explained.rates, explained.target);
+  const cost::Prediction prediction = cost::predict(program.kernels, program.plan, rates);
   if (form == Form::json) return plan_json(program, prediction).dump(1);
-  const int64_t state = bytes_in(program.kernels, Place::state),
-                input = bytes_in(program.kernels, Place::input),
-                output = bytes_in(program.kernels, Place::output), arena = program.plan.arena_bytes;
-  Table table({"memory", "bytes", ""});
+  const int64_t state = bytes_in(program.kernels, compiler::Place::state),
+                input = bytes_in(program.kernels, compiler::Place::input),
+                output = bytes_in(program.kernels, compiler::Place::output),
+                arena = program.plan.arena_bytes;
+  report::Table table({"memory", "bytes", ""});
   table.row("states", to_text(Bytes(state)), "parameters and what the optimizer keeps");
   table.row("arena", to_text(Bytes(arena)),
             fmt::format("temporaries; no plan can do with less than {}",
@@ -120,8 +125,8 @@ std::string show_plan(const Explained& explained, Form form) {
   table.rule();
   table.row("all", to_text(Bytes(state + arena + input + output)), "");
   Cost cost;
-  for (const Kernel& kernel : program.kernels.kernels) cost += kernel.cost;
-  return table.text() + "\n" + memory_timeline_text(program.kernels, program.plan) +
+  for (const compiler::Kernel& kernel : program.kernels.kernels) cost += kernel.cost;
+  return table.text() + "\n" + report::memory_timeline_text(program.kernels, program.plan) +
          fmt::format("\n{} kernels, {}, {} touched, {} predicted on {}{}\n",
                      program.kernels.kernels.size(), to_text(Flops(cost.flops)),
                      to_text(Bytes(cost.bytes_read + cost.bytes_written)),
@@ -131,13 +136,13 @@ std::string show_plan(const Explained& explained, Form form) {
 
 std::string show_sources(const Explained& explained, Form form) {
   if (form == Form::dot) return no_dot("codegen");
-  const KernelList& list = explained.program.kernels;
-  if (form == Form::text) return generated_text(list);
+  const compiler::KernelList& list = explained.program.kernels;
+  if (form == Form::text) return compiler::generated_text(list);
   nlohmann::json kernels = nlohmann::json::array();
-  for (const Kernel& kernel : list.kernels) {
+  for (const compiler::Kernel& kernel : list.kernels) {
     if (!kernel.generated) continue;
     nlohmann::json launches = nlohmann::json::array();
-    for (const GeneratedLaunch& launch : kernel.generated->launches)
+    for (const compiler::GeneratedLaunch& launch : kernel.generated->launches)
       launches.push_back(
           {{"entry", launch.entry}, {"blocks", launch.blocks}, {"threads", launch.threads}});
     kernels.push_back({{"name", kernel.name},
@@ -167,44 +172,48 @@ std::string show_stage(const Explained& explained, std::string_view name, Form f
   for (const Stage& stage : kStages) {
     if (stage.name == name) return stage.show(explained, form);
   }
-  for (const GraphStage& pass : graph_stages()) {
+  for (const runtime::GraphStage& pass : runtime::graph_stages()) {
     if (pass.name == name) {
-      const Graph* graph = explained.program.find(name);
+      const graph::Graph* graph = explained.program.find(name);
       check(graph != nullptr, "explain: the pass ", name, " was left out, so it has made no graph");
       return show_graph(*graph, form);
     }
   }
   fail("explain: there is no stage \"", name, "\"; use one of ", join_names(kStages, &Stage::name),
-       ", ", join_names(graph_stages(), &GraphStage::name));
+       ", ", join_names(runtime::graph_stages(), &runtime::GraphStage::name));
 }
 
 // Generated kernels are those of a GPU: by default of the first one here, or else of an H200.
-Target target_for(const Options& options) {
+compiler::Target target_for(const Options& options) {
   const std::string& name = options.device.name;
   const bool is_some_gpu = name == "cuda" || (options.stage == "codegen" && name == "cpu");
   if (!is_some_gpu) return options.device.target();
-  return cuda::gpu_count() > 0 ? target_of(Device::cuda(0)) : parse_target("cuda:h200");
+  return cuda::gpu_count() > 0 ? compiler::target_of(Device::cuda(0))
+                               : compiler::parse_target("cuda:h200");
 }
 
 // The model takes no memory, wherever its program would run.
 Explained explain_model(const Options& options) {
-  const StepSpec spec = on_paper(options.model.on(target_for(options)));
-  StepSpec micro_batch = spec;
+  const train::StepSpec spec = train::on_paper(options.model.on(target_for(options)));
+  train::StepSpec micro_batch = spec;
   micro_batch.accumulate = 1;
-  return {.forward = make_parts(micro_batch).step->trace_forward(make_batch(micro_batch)),
-          .program = plan_step(spec),
-          .rates = options.rates,
-          .target = target_for(options),
-          .svg = options.svg};
+  return {
+      .forward = train::make_parts(micro_batch).step->trace_forward(train::make_batch(micro_batch)),
+      .program = train::plan_step(spec),
+      .rates = options.rates,
+      .target = target_for(options),
+      .svg = options.svg};
 }
 
 Explained explain_graph(const Options& options) {
-  const Graph graph = parse_graph(read_file(options.graph));
-  verify(graph, "parse");
-  const bool is_step = has_backward(graph) || graph.states.empty();
-  const StepSpec spec = on_paper(options.model.step_of(Gpt2Config{}, target_for(options)));
+  const graph::Graph graph = graph::parse_graph(read_file(options.graph));
+  graph::verify(graph, "parse");
+  const bool is_step = runtime::has_backward(graph) || graph.states.empty();
+  const train::StepSpec spec =
+      train::on_paper(options.model.step_of(Gpt2Config{}, target_for(options)));
   return {.forward = graph,
-          .program = plan_program(is_step ? graph : differentiate(graph), pipeline_of(spec)),
+          .program = runtime::plan_program(is_step ? graph : runtime::differentiate(graph),
+                                           train::pipeline_of(spec)),
           .rates = options.rates,
           .target = target_for(options),
           .svg = options.svg};
@@ -225,7 +234,7 @@ std::string stages_text() {
     text += fmt::format("  {:10} {}\n", name, what);
   };
   add(kStages[0].name, kStages[0].what);
-  for (const GraphStage& stage : graph_stages()) add(stage.name, stage.what);
+  for (const runtime::GraphStage& stage : runtime::graph_stages()) add(stage.name, stage.what);
   for (const Stage& stage : std::span(kStages).subspan(1)) add(stage.name, stage.what);
   return text;
 }

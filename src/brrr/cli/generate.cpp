@@ -26,7 +26,7 @@ struct Arguments {
   std::string model, prompt, prompt_file, tokenizer;
   int64_t samples = 1;
   bool stop = true, json = false;
-  GenerateOptions options{.tokens = 256, .sampling = {.temperature = 0.8}};
+  infer::GenerateOptions options{.tokens = 256, .sampling = {.temperature = 0.8}};
   DeviceOption device;
 };
 
@@ -51,8 +51,9 @@ Prompt read_prompt(const Arguments& arguments, const text::Tokenizer& tokenizer)
   return prompt;
 }
 
-LoadedModel load(const Arguments& arguments) {
-  LoadedModel loaded = load_model(arguments.model, {.tokenizer = arguments.tokenizer});
+infer::LoadedModel load(const Arguments& arguments) {
+  infer::LoadedModel loaded =
+      infer::load_model(arguments.model, {.tokenizer = arguments.tokenizer});
   check(loaded.tokenizer != nullptr, arguments.model,
         ": the folder has no tokenizer; name one with --tokenizer FILE");
   return loaded;
@@ -97,17 +98,18 @@ class Page {
   }
   const Arguments& arguments_;
   const Prompt& prompt_;
-  CharacterStream characters_;
+  infer::CharacterStream characters_;
 };
 
 // Texts [first, first + rows) side by side. The first of them appears as it is written, the others when
 // all are done.
-std::vector<Generation> write_rows(Generator& generator, const Prompt& prompt,
-                                   const text::Tokenizer& tokenizer, const GenerateOptions& options,
-                                   int64_t rows, Page& page, Pace& pace) {
+std::vector<infer::Generation> write_rows(infer::Generator& generator, const Prompt& prompt,
+                                          const text::Tokenizer& tokenizer,
+                                          const infer::GenerateOptions& options, int64_t rows,
+                                          Page& page, Pace& pace) {
   const int64_t first = options.first_sample;
   page.begin(first);
-  std::vector<Generation> results = generator.generate_all(
+  std::vector<infer::Generation> results = generator.generate_all(
       std::vector<std::vector<int32_t>>(static_cast<size_t>(rows), prompt.ids), options,
       [&](int64_t row, int32_t token) {
         pace.add();
@@ -122,28 +124,29 @@ std::vector<Generation> write_rows(Generator& generator, const Prompt& prompt,
   return results;
 }
 
-std::vector<Generation> write_samples(Generator& generator, const Prompt& prompt,
-                                      const text::Tokenizer& tokenizer, const Arguments& arguments,
-                                      Pace& pace) {
-  std::vector<Generation> samples;
+std::vector<infer::Generation> write_samples(infer::Generator& generator, const Prompt& prompt,
+                                             const text::Tokenizer& tokenizer,
+                                             const Arguments& arguments, Pace& pace) {
+  std::vector<infer::Generation> samples;
   Page page(arguments, prompt);
-  GenerateOptions options = arguments.options;
+  infer::GenerateOptions options = arguments.options;
   if (arguments.stop) options.stop = tokenizer.end_of_text();
   while (static_cast<int64_t>(samples.size()) < arguments.samples) {
     options.first_sample = static_cast<uint32_t>(samples.size());
     const int64_t rows =
         std::min(kRowsAtOnce, arguments.samples - static_cast<int64_t>(samples.size()));
-    for (Generation& sample : write_rows(generator, prompt, tokenizer, options, rows, page, pace))
+    for (infer::Generation& sample :
+         write_rows(generator, prompt, tokenizer, options, rows, page, pace))
       samples.push_back(std::move(sample));
   }
   return samples;
 }
 
-void print_json(const Arguments& arguments, const LoadedModel& loaded, const Prompt& prompt,
-                const std::vector<Generation>& samples, double tokens_per_second,
+void print_json(const Arguments& arguments, const infer::LoadedModel& loaded, const Prompt& prompt,
+                const std::vector<infer::Generation>& samples, double tokens_per_second,
                 const Pace& pace) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const Generation& sample : samples)
+  for (const infer::Generation& sample : samples)
     rows.push_back({{"text", loaded.tokenizer->decode(sample.ids)},
                     {"ids", sample.ids},
                     {"stopped", sample.stopped}});
@@ -163,11 +166,11 @@ void run_generate(const Arguments& arguments) {
   check(arguments.samples > 0 && arguments.samples <= 1'000'000, "--samples ", arguments.samples,
         ": use 1 to 1,000,000");
   check_sampling(arguments.options.sampling);
-  const LoadedModel loaded = load(arguments);
+  const infer::LoadedModel loaded = load(arguments);
   const Prompt prompt = read_prompt(arguments, *loaded.tokenizer);
-  Generator generator(*loaded.model);
+  infer::Generator generator(*loaded.model);
   Pace pace;
-  const std::vector<Generation> samples =
+  const std::vector<infer::Generation> samples =
       write_samples(generator, prompt, *loaded.tokenizer, arguments, pace);
   const double speed = pace.tokens_per_second(std::min(kRowsAtOnce, arguments.samples));
   if (arguments.json) {

@@ -7,9 +7,9 @@
 
 namespace brrr::cli {
 
-nlohmann::json kernels_json(const std::vector<KernelLine>& kernels) {
+nlohmann::json kernels_json(const std::vector<cost::KernelLine>& kernels) {
   nlohmann::json all = nlohmann::json::array();
-  for (const KernelLine& kernel : kernels)
+  for (const cost::KernelLine& kernel : kernels)
     all.push_back({{"name", kernel.name},
                    {"phase", kernel.phase},
                    {"dtype", kernel.dtype},
@@ -32,10 +32,10 @@ std::string shortened(const std::string& name) {
 
 }  // namespace
 
-void print_kernels(const std::vector<KernelLine>& kernels) {
-  Table table({"kernel", "result", "phase", "count", "time", "FLOPs", "bytes", "bound by"});
+void print_kernels(const std::vector<cost::KernelLine>& kernels) {
+  report::Table table({"kernel", "result", "phase", "count", "time", "FLOPs", "bytes", "bound by"});
   int64_t launches = 0;
-  for (const KernelLine& kernel : kernels) {
+  for (const cost::KernelLine& kernel : kernels) {
     table.row(shortened(kernel.name), kernel.dtype + kernel.shape, kernel.phase, kernel.count,
               Seconds(kernel.seconds), fmt::format("{:.3g}", kernel.flops),
               Bytes(static_cast<int64_t>(kernel.bytes)), kernel.regime);

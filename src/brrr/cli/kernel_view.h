@@ -10,7 +10,7 @@
 namespace brrr::cli {
 
 // [{"name": "linear", "phase": "forward", "dtype": "bf16", "shape": "[64, 1024, 2304]", "count": 1, ...}, ...]
-nlohmann::json kernels_json(const std::vector<KernelLine>& kernels);
-void print_kernels(const std::vector<KernelLine>& kernels);
+nlohmann::json kernels_json(const std::vector<cost::KernelLine>& kernels);
+void print_kernels(const std::vector<cost::KernelLine>& kernels);
 
 }  // namespace brrr::cli

@@ -15,16 +15,16 @@ namespace brrr::cli {
 std::string machine_rates_path();
 
 // Nothing where no file is there. Throws Error for a file that is damaged or of another machine.
-std::optional<Rates> stored_machine_rates();
+std::optional<hardware::Rates> stored_machine_rates();
 
 // A GPU of the hardware table, by the name that its driver gives; throws Error where the table lacks it.
-Rates table_rates_of_gpu();
+hardware::Rates table_rates_of_gpu();
 
 struct MeasureNotes {
   std::function<void(const std::string&)> progress;  // what happens now
   std::function<void(const std::string&)> warning;   // what went wrong, and what is done instead
 };
 // The stored rates, or quick ones, which are measured and stored now. What cannot be stored is used all the same.
-Rates stored_or_quick_rates(const MeasureNotes& notes);
+hardware::Rates stored_or_quick_rates(const MeasureNotes& notes);
 
 }  // namespace brrr::cli

@@ -10,20 +10,20 @@ namespace {
 
 std::vector<std::string> pass_names() {
   std::vector<std::string> names;
-  for (std::string_view pass : optimising_passes()) names.emplace_back(pass);
+  for (std::string_view pass : compiler::optimising_passes()) names.emplace_back(pass);
   return names;
 }
 
 }  // namespace
 
 CLI::Option* add_model_options(CLI::App& command, ModelOptions& options) {
-  CLI::Option* model =
-      command.add_option("--model", options.model, join_text("One of ", join_names(step_models())));
+  CLI::Option* model = command.add_option("--model", options.model,
+                                          join_text("One of ", join_names(train::step_models())));
   command.add_option("--batch", options.sizes.batch, "Sequences (or images) of a micro-batch")
       ->capture_default_str();
   command.add_option("--seq", options.sizes.seq, "Tokens in a sequence")->capture_default_str();
   command.add_option("--accumulate", options.accumulate, "Micro-batches of a step")
-      ->check(CLI::Range(int64_t{1}, kMostMicroBatches))
+      ->check(CLI::Range(int64_t{1}, run::kMostMicroBatches))
       ->capture_default_str();
   command.add_option("--optimizer", options.optimizer, optimizer_names())->capture_default_str();
   command.add_flag("--document-mask", options.document_mask,
@@ -56,26 +56,28 @@ CLI::Option* add_model_options(CLI::App& command, ModelOptions& options) {
   return model;
 }
 
-StepSpec ModelOptions::step_of(const StepModel& other, const Target& target) const {
-  TrainConfig config = default_step_settings(sizes.batch, sizes.seq);
+train::StepSpec ModelOptions::step_of(const train::StepModel& other,
+                                      const compiler::Target& target) const {
+  run::TrainConfig config = train::default_step_settings(sizes.batch, sizes.seq);
   config.train.accumulate = accumulate;
   config.optimizer.name = optimizer;
   config.data.document_mask = document_mask;
-  config.train.precision = parse_precision(precision);
+  config.train.precision = compiler::parse_precision(precision);
   if (matmul_precision != "auto")
-    config.train.matmul_precision = parse_matmul_precision(matmul_precision);
+    config.train.matmul_precision = compiler::parse_matmul_precision(matmul_precision);
   config.train.precision_of = precision_overrides;
-  config.train.recompute = parse_policy(recompute);
-  StepSpec spec = step_spec(config, other, target);
+  config.train.recompute = compiler::parse_policy(recompute);
+  train::StepSpec spec = train::step_spec(config, other, target);
   if (memory_budget_mib > 0)
     spec.pipeline.remat.memory_budget =
         Bytes(static_cast<int64_t>(memory_budget_mib * 1024 * 1024));
-  for (const std::string& pass : without) spec.pipeline = brrr::without(spec.pipeline, pass);
+  for (const std::string& pass : without)
+    spec.pipeline = brrr::compiler::without(spec.pipeline, pass);
   return spec;
 }
 
-StepSpec ModelOptions::on(const Target& target) const {
-  return step_of(find_step_model(model, sizes), target);
+train::StepSpec ModelOptions::on(const compiler::Target& target) const {
+  return step_of(train::find_step_model(model, sizes), target);
 }
 
 std::string ModelOptions::text() const {

@@ -28,7 +28,7 @@ void print_json() {
 }
 
 void print_table() {
-  Table table(
+  report::Table table(
       {"model", "family", "parameters", "layers", "width", "heads", "context", "vocabulary"});
   for (std::string_view name : model_presets()) {
     const ModelConfig config = model_preset(name);

@@ -41,7 +41,7 @@ void print_json() {
 }
 
 void print_table() {
-  Table table({"op", "kind", "meaning", "on the cpu", "gradient", "dtypes"});
+  report::Table table({"op", "kind", "meaning", "on the cpu", "gradient", "dtypes"});
   for (const OpDef* op : all_ops()) {
     const size_t count = dtypes_of(*op).size();
     table.row(op->name, kind_name(op->kind), op->formula, runs_as(*op), gradient_of(*op), count);

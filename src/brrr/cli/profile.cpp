@@ -28,60 +28,60 @@ struct Options {
   std::string what_if, trace;
 };
 
-BatchTest test_batch(const Options& options, Executable& once, std::span<const Tensor> inputs,
-                     const Profile& profile) {
+report::BatchTest test_batch(const Options& options, runtime::Executable& once,
+                             std::span<const Tensor> inputs, const plan::Profile& profile) {
   ModelOptions doubled = options.model;
   doubled.sizes.batch *= 2;
-  const StepSpec spec = doubled.on(options.device.target());
-  const TrainingParts twice = make_parts(spec);
-  const Batch batch = make_batch(spec);
-  Executable& program = twice.step->executable(batch);
+  const train::StepSpec spec = doubled.on(options.device.target());
+  const train::TrainingParts twice = train::make_parts(spec);
+  const Batch batch = train::make_batch(spec);
+  runtime::Executable& program = twice.step->executable(batch);
   const std::vector<Tensor> twice_inputs = twice.step->inputs_of(batch);
   // In turn, so that both meet the same machine.
   std::vector<double> first, second;
   for (int i = 0; i < std::max(3, options.steps); ++i) {
-    first.push_back(measure_steps(once, inputs, {.steps = 1}).step_seconds);
-    second.push_back(measure_steps(program, twice_inputs, {.steps = 1}).step_seconds);
+    first.push_back(plan::measure_steps(once, inputs, {.steps = 1}).step_seconds);
+    second.push_back(plan::measure_steps(program, twice_inputs, {.steps = 1}).step_seconds);
   }
   const auto median = [](std::vector<double>& all) {
     std::sort(all.begin(), all.end());
     return all[all.size() / 2];
   };
-  BatchTest test{
+  report::BatchTest test{
       .batch = options.model.sizes.batch, .once = median(first), .twice = median(second)};
-  for (const KernelProfile& kernel : profile.kernels) {
-    if (kernel.phase == Phase::update) test.update_once += kernel.seconds;
+  for (const plan::KernelProfile& kernel : profile.kernels) {
+    if (kernel.phase == graph::Phase::update) test.update_once += kernel.seconds;
   }
   return test;
 }
 
 // The same step in another precision: another program, planned without memory.
-PlannedProgram plan_in(Precision precision, const ModelOptions& model) {
-  StepSpec spec = on_paper(model.on(target_of(default_device())));
+runtime::PlannedProgram plan_in(compiler::Precision precision, const ModelOptions& model) {
+  train::StepSpec spec = train::on_paper(model.on(compiler::target_of(default_device())));
   spec.pipeline.precision.policy = precision;
-  return plan_step(spec);
+  return train::plan_step(spec);
 }
 
-double price(const WhatIf& what_if, const Executable& program, const ModelOptions& model,
-             const Rates& rates) {
+double price(const cost::WhatIf& what_if, const runtime::Executable& program,
+             const ModelOptions& model, const hardware::Rates& rates) {
   if (!what_if.precision)
-    return predict(program.kernels(), program.plan(), rates, what_if).seconds();
-  const PlannedProgram other = plan_in(*what_if.precision, model);
-  return predict(other.kernels, other.plan, rates, what_if).seconds();
+    return cost::predict(program.kernels(), program.plan(), rates, what_if).seconds();
+  const runtime::PlannedProgram other = plan_in(*what_if.precision, model);
+  return cost::predict(other.kernels, other.plan, rates, what_if).seconds();
 }
 
 void run_profile(const Options& options) {
   const DeviceScope scope(options.device.device());
-  const WhatIf what_if = parse_what_if(options.what_if);
-  const StepSpec spec = options.model.on(options.device.target());
-  const TrainingParts parts = make_parts(spec);
-  const Batch batch = make_batch(spec);
-  Executable& program = parts.step->executable(batch);
-  std::unique_ptr<Calibrator> calibrator;
-  MeasureOptions measure{.steps = options.steps};
+  const cost::WhatIf what_if = cost::parse_what_if(options.what_if);
+  const train::StepSpec spec = options.model.on(options.device.target());
+  const train::TrainingParts parts = train::make_parts(spec);
+  const Batch batch = train::make_batch(spec);
+  runtime::Executable& program = parts.step->executable(batch);
+  std::unique_ptr<cost::Calibrator> calibrator;
+  plan::MeasureOptions measure{.steps = options.steps};
   const bool is_gpu = default_device().is_accelerator();
   if (options.calibrate && !is_gpu) {
-    calibrator = std::make_unique<Calibrator>();
+    calibrator = std::make_unique<cost::Calibrator>();
     measure.between = [&] { calibrator->round(); };
   }
   std::unique_ptr<GpuWatch> watch;
@@ -89,20 +89,21 @@ void run_profile(const Options& options) {
     watch = std::make_unique<GpuWatch>(
         list_gpus().gpus[static_cast<size_t>(default_device().index)].bus_id);
   const std::vector<Tensor> inputs = parts.step->inputs_of(batch);
-  const StepTimes times = measure_steps(program, inputs, measure);
+  const plan::StepTimes times = plan::measure_steps(program, inputs, measure);
   const std::optional<GpuLoad> load = watch ? std::optional(watch->finish()) : std::nullopt;
-  const Rates rates = calibrator ? calibrator->rates()
-                      : options.calibrate && is_gpu
-                          ? calibrate_cuda(default_device(), {.programs = {&program.kernels()},
-                                                              .programs_name = "this step"})
-                          : find_rates(options.rates, spec.target);
-  const PlannedProgram in_bf16 = plan_in(Precision::bf16_mixed, options.model);
-  ProfileReport report{
+  const hardware::Rates rates =
+      calibrator ? calibrator->rates()
+      : options.calibrate && is_gpu
+          ? cost::calibrate_cuda(default_device(),
+                                 {.programs = {&program.kernels()}, .programs_name = "this step"})
+          : find_rates(options.rates, spec.target);
+  const runtime::PlannedProgram in_bf16 = plan_in(compiler::Precision::bf16_mixed, options.model);
+  report::ProfileReport report{
       .title = fmt::format("{}: {} parameters, {} kernels", options.model.text(),
                            with_commas(parts.trained().parameter_count()),
                            program.kernels().kernels.size()),
-      .profile = make_profile(program.kernels(), program.plan(), times, rates),
-      .advice = advise(program.kernels(), program.plan(), rates, {.in_bf16 = &in_bf16}),
+      .profile = plan::make_profile(program.kernels(), program.plan(), times, rates),
+      .advice = plan::advise(program.kernels(), program.plan(), rates, {.in_bf16 = &in_bf16}),
       .gpu_load = load,
       .batch_test = {},
       .what_if = {}};
@@ -110,9 +111,9 @@ void run_profile(const Options& options) {
     report.batch_test = test_batch(options, program, inputs, report.profile);
   if (!options.what_if.empty())
     report.what_if = {options.what_if, price(what_if, program, options.model, rates)};
-  if (!options.trace.empty()) write_file(options.trace, profile_trace(report.profile));
-  const std::string text =
-      options.json ? profile_json(report) + "\n" : profile_text(report, {.rows = options.rows});
+  if (!options.trace.empty()) write_file(options.trace, report::profile_trace(report.profile));
+  const std::string text = options.json ? report::profile_json(report) + "\n"
+                                        : report::profile_text(report, {.rows = options.rows});
   std::fputs(text.c_str(), stdout);
 }
 

@@ -12,10 +12,11 @@ namespace brrr::cli {
 namespace {
 
 // What the options and the target say; nothing where this machine is to be priced.
-std::optional<Rates> named_rates(const RatesOption& option, const Target& target) {
-  if (!option.hardware.empty()) return own_gpu_rates(find_gpu(option.hardware));
-  if (!option.file.empty()) return load_rates(option.file);
-  if (is_planned_only(target)) return own_gpu_rates(find_gpu(target.gpu));
+std::optional<hardware::Rates> named_rates(const RatesOption& option,
+                                           const compiler::Target& target) {
+  if (!option.hardware.empty()) return plan::own_gpu_rates(hardware::find_gpu(option.hardware));
+  if (!option.file.empty()) return hardware::load_rates(option.file);
+  if (compiler::is_planned_only(target)) return plan::own_gpu_rates(hardware::find_gpu(target.gpu));
   return {};
 }
 
@@ -29,15 +30,15 @@ void add_rates_option(CLI::App& command, RatesOption& option) {
       ->excludes(file);
 }
 
-Rates find_rates(const RatesOption& option, const Target& target) {
-  if (std::optional<Rates> named = named_rates(option, target)) return *std::move(named);
-  if (std::optional<Rates> stored = stored_machine_rates()) return *std::move(stored);
-  return default_device().is_accelerator() ? table_rates_of_gpu() : rough_rates();
+hardware::Rates find_rates(const RatesOption& option, const compiler::Target& target) {
+  if (std::optional<hardware::Rates> named = named_rates(option, target)) return *std::move(named);
+  if (std::optional<hardware::Rates> stored = stored_machine_rates()) return *std::move(stored);
+  return default_device().is_accelerator() ? table_rates_of_gpu() : cost::rough_rates();
 }
 
-Rates find_or_measure_rates(const RatesOption& option, const Target& target,
-                            const MeasureNotes& notes) {
-  if (std::optional<Rates> named = named_rates(option, target)) return *std::move(named);
+hardware::Rates find_or_measure_rates(const RatesOption& option, const compiler::Target& target,
+                                      const MeasureNotes& notes) {
+  if (std::optional<hardware::Rates> named = named_rates(option, target)) return *std::move(named);
   return stored_or_quick_rates(notes);
 }
 

@@ -19,9 +19,9 @@ void add_rates_option(CLI::App& command, RatesOption& option);
 
 // Of the target: a GPU that is not here has the rates of the hardware table. A machine without stored rates has
 // those of its peaks, which are measured now.
-Rates find_rates(const RatesOption& option, const Target& target);
+hardware::Rates find_rates(const RatesOption& option, const compiler::Target& target);
 // The same, but a machine without stored rates is measured once, in two seconds, and remembered.
-Rates find_or_measure_rates(const RatesOption& option, const Target& target,
-                            const MeasureNotes& notes);
+hardware::Rates find_or_measure_rates(const RatesOption& option, const compiler::Target& target,
+                                      const MeasureNotes& notes);
 
 }  // namespace brrr::cli

@@ -303,7 +303,7 @@ std::string per_token(const FileCount& count) {
 
 void print_counts(const Tokenizer& tokenizer, const std::vector<FileCount>& counts) {
   std::printf("%s\n\n", tokenizer.description().c_str());
-  Table table({"file", "bytes", "tokens", "bytes/token", "speed"});
+  report::Table table({"file", "bytes", "tokens", "bytes/token", "speed"});
   for (const FileCount& count : counts) {
     table.row(count.file, with_commas(count.bytes), with_commas(count.tokens), per_token(count),
               to_text(Bytes(count.bytes) / Seconds(std::max(count.seconds, 1e-9))));

@@ -45,11 +45,11 @@ void listen_for_signals() {
 }
 
 // ---- from arguments to a request ------------------------------------------------------------------
-TrainConfig config_of(const Arguments& arguments, const std::filesystem::path& folder) {
-  TrainConfig config = arguments.resume           ? settings_of_run(folder)
-                       : arguments.config.empty() ? TrainConfig{}
-                                                  : read_config(arguments.config);
-  for (const auto& [key, value] : arguments.given) set_setting(config, key, value);
+run::TrainConfig config_of(const Arguments& arguments, const std::filesystem::path& folder) {
+  run::TrainConfig config = arguments.resume           ? train::settings_of_run(folder)
+                            : arguments.config.empty() ? run::TrainConfig{}
+                                                       : run::read_config(arguments.config);
+  for (const auto& [key, value] : arguments.given) run::set_setting(config, key, value);
   if (!arguments.files.empty()) config.data.files = arguments.files;
   return config;
 }
@@ -57,32 +57,33 @@ TrainConfig config_of(const Arguments& arguments, const std::filesystem::path& f
 std::filesystem::path folder_of(const Arguments& arguments) {
   if (!arguments.out.empty()) return arguments.out;
   check(!arguments.resume, "--resume goes on with the run in a folder; name it with --out");
-  DataConfig data;
-  if (!arguments.config.empty()) data = read_config(arguments.config).data;
+  run::DataConfig data;
+  if (!arguments.config.empty()) data = run::read_config(arguments.config).data;
   if (!arguments.files.empty()) data.files = arguments.files;
-  return free_run_folder(data);
+  return train::free_run_folder(data);
 }
 
 void run_train(const Arguments& arguments) {
-  const Target target = arguments.device.target();
-  check(arguments.dry_run || !is_planned_only(target), "--device ", arguments.device.name,
+  const compiler::Target target = arguments.device.target();
+  check(arguments.dry_run || !compiler::is_planned_only(target), "--device ", arguments.device.name,
         ": this machine has no such GPU; --dry-run plans the run for it");
-  const DeviceScope scope(is_planned_only(target) ? Device::cpu() : target.device());
+  const DeviceScope scope(compiler::is_planned_only(target) ? Device::cpu() : target.device());
   check(
       !arguments.resume || arguments.config.empty(),
       "--resume has the settings of the run itself; change single ones by flags, not by --config");
   check(arguments.threads >= 0, "--threads ", arguments.threads, ": at least 1 is needed");
   if (arguments.threads > 0) set_num_threads(arguments.threads);
   if (!arguments.algorithms.empty())
-    gemm_choices().pin(read_file(arguments.algorithms), arguments.algorithms);
+    kernels::gemm_choices().pin(read_file(arguments.algorithms), arguments.algorithms);
   const std::filesystem::path folder = folder_of(arguments);
   TrainView view({.folder = folder, .json = arguments.json, .kernels = arguments.kernels});
-  RunRequest request{
+  train::RunRequest request{
       .config = config_of(arguments, folder),
       .folder = folder,
       .target = target,
       .rates =
-          [&, rates = std::optional<Rates>()]() mutable {  // measured once, asked for twice
+          [&,
+           rates = std::optional<hardware::Rates>()]() mutable {  // measured once, asked for twice
             if (!rates)
               rates = find_or_measure_rates(arguments.rates, target, view.measure_notes());
             return *rates;
@@ -91,24 +92,25 @@ void run_train(const Arguments& arguments) {
   // Tensor cores multiply bf16 many times faster than f32.
   const bool is_open = !arguments.resume && arguments.config.empty() &&
                        arguments.given.find("train.precision") == arguments.given.end();
-  if (is_open && target.has_tensor_cores()) request.config.train.precision = Precision::bf16_mixed;
+  if (is_open && target.has_tensor_cores())
+    request.config.train.precision = compiler::Precision::bf16_mixed;
   if (arguments.dry_run) {
-    view.show_plan(plan_run(request));
+    view.show_plan(train::plan_run(request));
     return;
   }
-  PreparedRun prepared = prepare_run(request);
+  train::PreparedRun prepared = train::prepare_run(request);
   view.show_start(prepared);
   listen_for_signals();
-  Trainer trainer(prepared.run, prepared.corpus, prepared.plan,
-                  {.folder = folder,
-                   .brrr_version = BRRR_VERSION,
-                   .peak_flops = prepared.machine.peak_flops,
-                   .stop = &stop_requested},
-                  view.observer());
+  train::Trainer trainer(prepared.run, prepared.corpus, prepared.plan,
+                         {.folder = folder,
+                          .brrr_version = BRRR_VERSION,
+                          .peak_flops = prepared.machine.peak_flops,
+                          .stop = &stop_requested},
+                         view.observer());
   if (arguments.resume) trainer.resume();
-  const TrainOutcome outcome = trainer.run();
+  const train::TrainOutcome outcome = trainer.run();
   view.show_end(outcome, [&](int64_t number) {
-    return trainer.write_sample(number, resolved(prepared.run.config.model.context));
+    return trainer.write_sample(number, run::resolved(prepared.run.config.model.context));
   });
 }
 
@@ -133,7 +135,7 @@ void add_train(CLI::App& app) {
   command->add_flag("--json", arguments->json, "Print JSON at the end and no progress");
   add_rates_option(*command, arguments->rates);
   add_device_option(*command, arguments->device);
-  for (const SettingInfo& setting : config_settings()) {
+  for (const run::SettingInfo& setting : run::config_settings()) {
     if (setting.flag.empty()) continue;
     command
         ->add_option_function<std::string>(

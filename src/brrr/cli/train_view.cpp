@@ -17,16 +17,16 @@ namespace {
 
 constexpr int kTextsAtTheEnd = 3;
 
-std::string model_words(const ResolvedRun& run) {
-  const ModelSettings& model = run.config.model;
+std::string model_words(const train::ResolvedRun& run) {
+  const run::ModelSettings& model = run.config.model;
   return fmt::format("{}, {} layers of width {}, {} parameters", family_of(run.model),
-                     resolved(model.layers), resolved(model.width),
+                     run::resolved(model.layers), run::resolved(model.width),
                      with_commas(parameter_count(run.model)));
 }
 
-nlohmann::json data_json(const CorpusFacts& data) {
+nlohmann::json data_json(const train::CorpusFacts& data) {
   nlohmann::json sources = nlohmann::json::array();
-  for (const SourceFacts& source : data.sources)
+  for (const train::SourceFacts& source : data.sources)
     sources.push_back(
         {{"name", source.name}, {"share", source.share}, {"train_tokens", source.train_tokens}});
   return {{"train_tokens", data.train_tokens},
@@ -36,18 +36,18 @@ nlohmann::json data_json(const CorpusFacts& data) {
           {"sources", sources}};
 }
 
-nlohmann::json rates_json(const TrainPlan& plan) {
-  return {{"kind", to_text(plan.rates_kind)}, {"source", plan.rates_source}};
+nlohmann::json rates_json(const train::TrainPlan& plan) {
+  return {{"kind", hardware::to_text(plan.rates_kind)}, {"source", plan.rates_source}};
 }
 
-nlohmann::json plan_json(const PlannedRun& planned, bool with_kernels) {
-  const TrainPlan& plan = planned.plan;
-  const auto steps = static_cast<double>(resolved(planned.run.config.train.steps));
+nlohmann::json plan_json(const train::PlannedRun& planned, bool with_kernels) {
+  const train::TrainPlan& plan = planned.plan;
+  const auto steps = static_cast<double>(run::resolved(planned.run.config.train.steps));
   nlohmann::json json = {{"model", nlohmann::json::parse(to_json(planned.run.model))},
                          {"target", plan.target.name},
                          {"data", data_json(planned.data)},
                          {"parameters", plan.parameters},
-                         {"steps", resolved(planned.run.config.train.steps)},
+                         {"steps", run::resolved(planned.run.config.train.steps)},
                          {"memory_bytes", plan.memory().value()},
                          {"memory_available", planned.memory.value()},
                          {"disk_bytes", plan.disk.value()},
@@ -56,18 +56,18 @@ nlohmann::json plan_json(const PlannedRun& planned, bool with_kernels) {
                          {"lack", planned.lack},
                          {"step_seconds", plan.step_seconds},
                          {"seconds", plan.step_seconds * steps},
-                         {"calibrated", plan.rates_kind != RatesKind::assumed},
+                         {"calibrated", plan.rates_kind != hardware::RatesKind::assumed},
                          {"rates", rates_json(plan)},
                          {"flops_per_token", plan.model_flops_per_token.value()},
                          {"speed_regime", plan.speed_regime},
                          {"reasons", planned.run.reasons},
-                         {"config", to_toml(planned.run.config)}};
+                         {"config", run::to_toml(planned.run.config)}};
   if (with_kernels) json["kernels"] = kernels_json(plan.launches);
   return json;
 }
 
 // "loss 2.31  12,345 tok/s  MFU 31 %  210 MiB"
-std::string detail_of(const StepRecord& record) {
+std::string detail_of(const run::StepRecord& record) {
   std::string text = fmt::format("loss {:.4f}  {} tok/s", record.loss,
                                  with_commas(static_cast<int64_t>(record.tokens_per_second)));
   if (record.mfu) text += fmt::format("  MFU {:.0f} %", 100 * *record.mfu);
@@ -99,14 +99,14 @@ MeasureNotes TrainView::measure_notes() {
           .warning = [this](const std::string& text) { warn(text); }};
 }
 
-void TrainView::show_plan(const PlannedRun& planned) const {
+void TrainView::show_plan(const train::PlannedRun& planned) const {
   if (options_.json) {
     std::puts(plan_json(planned, options_.kernels).dump(1).c_str());
     return;
   }
-  const TrainPlan& plan = planned.plan;
-  const auto steps = static_cast<double>(resolved(planned.run.config.train.steps));
-  Table table({"", "needed", "", "there is"});
+  const train::TrainPlan& plan = planned.plan;
+  const auto steps = static_cast<double>(run::resolved(planned.run.config.train.steps));
+  report::Table table({"", "needed", "", "there is"});
   table.row("parameters and optimizer", plan.states, "", "");
   table.row("a step at its fullest", plan.arena, "", "");
   table.row("copy for a checkpoint", plan.snapshot, "", "");
@@ -114,12 +114,12 @@ void TrainView::show_plan(const PlannedRun& planned) const {
   table.rule();
   table.row("memory", plan.memory(), "", planned.memory);
   table.row("disk", plan.disk, fmt::format("{} a checkpoint", to_text(plan.checkpoint)),
-            available_disk(options_.folder));
+            train::available_disk(options_.folder));
   table.row("time", Seconds(plan.step_seconds * steps),
             fmt::format("{} a step{}", to_text(Seconds(plan.step_seconds)),
-                        plan.rates_kind == RatesKind::assumed ? ", uncalibrated" : ""),
+                        plan.rates_kind == hardware::RatesKind::assumed ? ", uncalibrated" : ""),
             "");
-  const CorpusFacts& data = planned.data;
+  const train::CorpusFacts& data = planned.data;
   fmt::print("target {}\ndata   {}, {}{} training tokens\nmodel  {}\n", plan.target.name,
              data.words, data.is_estimate ? "about " : "", with_commas(data.train_tokens),
              model_words(planned.run));
@@ -129,9 +129,9 @@ void TrainView::show_plan(const PlannedRun& planned) const {
   if (options_.kernels) print_kernels(plan.launches);
 }
 
-void TrainView::show_start(const PlannedRun& planned) {
+void TrainView::show_start(const train::PlannedRun& planned) {
   plan_ = planned.plan;
-  const CorpusFacts& data = planned.data;
+  const train::CorpusFacts& data = planned.data;
   say(fmt::format("data       {}: {} tokens to train on, {} held out", data.words,
                   with_commas(data.train_tokens), with_commas(data.validation_tokens)));
   if (!data.tokenizer.empty())
@@ -141,20 +141,21 @@ void TrainView::show_start(const PlannedRun& planned) {
   say(fmt::format("machine    {} thread{}, {} free of which {} are needed", planned.machine.cores,
                   planned.machine.cores == 1 ? "" : "s", to_text(planned.memory),
                   to_text(planned.plan.memory())));
-  say(fmt::format("MFU        {}: {}", to_text(planned.machine.peak_flops), kMfuConvention));
+  say(fmt::format("MFU        {}: {}", to_text(planned.machine.peak_flops), train::kMfuConvention));
   say(fmt::format("run        {}\n", options_.folder.string()));
   if (!options_.json)
-    progress_ = std::make_unique<Progress>(resolved(planned.run.config.train.steps), stdout);
+    progress_ =
+        std::make_unique<report::Progress>(run::resolved(planned.run.config.train.steps), stdout);
 }
 
-TrainObserver TrainView::observer() {
-  TrainObserver observer;
+train::TrainObserver TrainView::observer() {
+  train::TrainObserver observer;
   observer.on_note = [this](const std::string& text) { warn(text); };
   if (options_.json) return observer;
   observer.on_sample = [this](int64_t step, const std::string& text) {
     say(fmt::format("\nat step {} it writes:\n  {}\n", step, text));
   };
-  observer.on_step = [this, first = true](const StepRecord& record) mutable {
+  observer.on_step = [this, first = true](const run::StepRecord& record) mutable {
     if (first) progress_->start_at(record.step - 1);
     first = false;
     if (record.validation_loss)
@@ -165,12 +166,13 @@ TrainObserver TrainView::observer() {
   return observer;
 }
 
-void TrainView::show_summary(const TrainOutcome& outcome) {
-  const RunLog log = read_run_log(options_.folder);
+void TrainView::show_summary(const train::TrainOutcome& outcome) {
+  const run::RunLog log = run::read_run_log(options_.folder);
   say(fmt::format("\n{} after {} steps and {} of training{}", outcome.status, outcome.step,
                   to_text(Seconds(outcome.seconds)),
                   outcome.reason.empty() ? "" : join_text(": ", outcome.reason)));
-  say(fmt::format("\n{}\n\n{}", to_text(judge_learning(log)), to_text(judge_speed(log))));
+  say(fmt::format("\n{}\n\n{}", run::to_text(run::judge_learning(log)),
+                  run::to_text(run::judge_speed(log))));
 }
 
 void TrainView::show_texts(const TextWriter& write) {
@@ -185,8 +187,8 @@ void TrainView::show_texts(const TextWriter& write) {
   }
 }
 
-void TrainView::show_end(const TrainOutcome& outcome, const TextWriter& write) {
-  write_run_report(options_.folder);
+void TrainView::show_end(const train::TrainOutcome& outcome, const TextWriter& write) {
+  report::write_run_report(options_.folder);
   if (options_.json) {
     const nlohmann::json report{{"run", options_.folder.string()},
                                 {"status", outcome.status},

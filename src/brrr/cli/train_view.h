@@ -24,22 +24,22 @@ class TrainView {
   explicit TrainView(const TrainViewOptions& options) : options_(options) {}
 
   MeasureNotes measure_notes();
-  void show_plan(const PlannedRun& planned) const;
-  void show_start(const PlannedRun& planned);
-  TrainObserver observer();
+  void show_plan(const train::PlannedRun& planned) const;
+  void show_start(const train::PlannedRun& planned);
+  train::TrainObserver observer();
   // Makes the text of a number; nothing where no tokenizer can.
   using TextWriter = std::function<std::optional<std::string>(int64_t number)>;
-  void show_end(const TrainOutcome& outcome, const TextWriter& write);
+  void show_end(const train::TrainOutcome& outcome, const TextWriter& write);
 
  private:
   void say(const std::string& text);
   void warn(const std::string& text);
-  void show_summary(const TrainOutcome& outcome);
+  void show_summary(const train::TrainOutcome& outcome);
   void show_texts(const TextWriter& write);
 
   TrainViewOptions options_;
-  std::unique_ptr<Progress> progress_;
-  TrainPlan plan_;  // of the run that was started
+  std::unique_ptr<report::Progress> progress_;
+  train::TrainPlan plan_;  // of the run that was started
 };
 
 }  // namespace brrr::cli

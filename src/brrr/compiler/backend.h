@@ -9,15 +9,19 @@
 
 #include "brrr/base/units.h"
 #include "brrr/compiler/fuse/fuse.h"
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/lower/kernel_list.h"
 #include "brrr/compiler/remat/remat_budget.h"
 #include "brrr/compiler/target.h"
 
-namespace brrr {
+namespace brrr::runtime {
+class Runner;  // runtime/runner.h
+}
+
+namespace brrr::compiler {
 
 struct PipelineOptions;
 struct CompiledProgram;
-class Runner;  // runtime/runner.h
 
 // What a pass may ask besides the graph.
 struct PassContext {
@@ -50,7 +54,8 @@ struct Backend {
   // Throws Error where the arena does not fit the device now; null: nobody asks before allocating.
   void (*require_memory)(Device device, Bytes arena) = nullptr;
   // What runs the program on a device that is here. `arena` has as many bytes as the plan asks for.
-  std::unique_ptr<Runner> (*bind)(const CompiledProgram& program, std::byte* arena, Device device);
+  std::unique_ptr<runtime::Runner> (*bind)(const CompiledProgram& program, std::byte* arena,
+                                           Device device);
 };
 
 // Passes that every backend shares, to be listed in its order.
@@ -61,4 +66,4 @@ GraphPass chunk_head();
 GraphPass rematerialize();
 }  // namespace passes
 
-}  // namespace brrr
+}  // namespace brrr::compiler

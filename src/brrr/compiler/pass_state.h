@@ -1,10 +1,10 @@
 // Gives a graph a state that a pass invented.
 #pragma once
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/rewrite/added_states.h"
-#include "brrr/graph/graph.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // Adds the state of this name and type, shared through `states`; returns its index.
 inline size_t add_pass_state(Graph& graph, AddedStates& states, const std::string& name,
@@ -16,4 +16,4 @@ inline size_t add_pass_state(Graph& graph, AddedStates& states, const std::strin
   return graph.states.size() - 1;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

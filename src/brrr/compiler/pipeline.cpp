@@ -9,7 +9,7 @@
 #include "brrr/graph/repeat.h"
 #include "brrr/graph/verify.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // What follows the passes from graph to graph on every backend, and can be left out: fusion, copies elided by strided
@@ -110,7 +110,7 @@ class Pipeline {
     auto body = std::make_shared<KernelProgram>(make_kernels(*kernel.body_graph, regions));
     Cost once;
     for (const Kernel& inner : body->list.kernels) once += inner.cost;
-    const int64_t times = repeat_node(kernel.attrs).most;
+    const int64_t times = graph::repeat_node(kernel.attrs).most;
     kernel.cost = {.flops = times * once.flops,
                    .bytes_read = times * once.bytes_read,
                    .bytes_written = times * once.bytes_written};
@@ -136,7 +136,7 @@ class Pipeline {
   void checked(const Graph& graph) {
     PassRecord& pass = made_.passes.back();
     const double start = now_seconds();
-    verify(graph, pass.name);
+    graph::verify(graph, pass.name);
     pass.verify_seconds += now_seconds() - start;
     if (options_.keep_graphs) pass.graph = graph;
   }
@@ -188,4 +188,4 @@ CompiledProgram run_pipeline(Graph graph, const PipelineOptions& options, Thread
   return Pipeline(options, pool).run(std::move(graph));
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

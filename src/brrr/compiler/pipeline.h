@@ -11,12 +11,13 @@
 
 #include "brrr/compiler/backend.h"
 #include "brrr/compiler/fuse/epilogues.h"
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/head/chunk_head.h"
 #include "brrr/compiler/lower/plan_memory.h"
 #include "brrr/compiler/precision/precision.h"
 #include "brrr/compiler/remat/rematerialize.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 struct PipelineOptions {
   PrecisionOptions precision = {};
@@ -60,4 +61,4 @@ struct CompiledProgram {
 
 CompiledProgram run_pipeline(Graph graph, const PipelineOptions& options, ThreadPool& pool);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -1,9 +1,10 @@
 // The passes that every backend lists.
 #include "brrr/compiler/backend.h"
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/pipeline.h"
 #include "brrr/compiler/rewrite/simplify.h"
 
-namespace brrr::passes {
+namespace brrr::compiler::passes {
 
 GraphPass precision() {
   return {.name = "precision",
@@ -19,7 +20,7 @@ GraphPass precision() {
 GraphPass simplify() {
   return {.name = "simplify",
           .description = "equal nodes once, unread nodes gone",
-          .run = [](const Graph& graph, const PassContext&) { return brrr::simplify(graph); }};
+          .run = [](const Graph& graph, const PassContext&) { return compiler::simplify(graph); }};
 }
 
 GraphPass chunk_head() {
@@ -34,8 +35,8 @@ GraphPass rematerialize() {
   return {.name = "rematerialize",
           .description = "with what the backward part recomputes",
           .run = [](const Graph& graph, const PassContext& context) {
-            return brrr::rematerialize(graph, context.options.remat, context.planner);
+            return compiler::rematerialize(graph, context.options.remat, context.planner);
           }};
 }
 
-}  // namespace brrr::passes
+}  // namespace brrr::compiler::passes

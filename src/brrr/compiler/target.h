@@ -10,7 +10,7 @@
 #include "brrr/device/chip.h"
 #include "brrr/device/device.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 struct Backend;  // compiler/backend.h
 
@@ -40,4 +40,4 @@ Target parse_target(std::string_view text);
 bool is_planned_only(const Target& target);
 std::vector<const Backend*> known_backends();
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -12,7 +12,7 @@
 #include "brrr/ops/create/creation.h"
 #include "brrr/ops/elementwise/unary.h"
 
-namespace brrr {
+namespace brrr::cost {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -35,13 +35,13 @@ struct Visit {
 };
 
 Visit visit_once(CalibrationCase& item) {
-  Executable& program = item.program.executable(item.inputs);
-  KernelTimes times;
+  runtime::Executable& program = item.program.executable(item.inputs);
+  runtime::KernelTimes times;
   program.run_timed(item.inputs, times);
   Visit visit;
   for (size_t k = 0; k < times.seconds.size(); ++k) {
-    const Kernel& kernel = program.kernels().kernels[k];
-    const auto runs_op = [&](const KernelPart& part) { return part.op->name == item.op; };
+    const compiler::Kernel& kernel = program.kernels().kernels[k];
+    const auto runs_op = [&](const compiler::KernelPart& part) { return part.op->name == item.op; };
     const bool whole = item.measure == CaseMeasure::bytes;
     if (!whole && std::none_of(kernel.parts.begin(), kernel.parts.end(), runs_op)) continue;
     const KernelWork work = work_of(kernel);
@@ -96,8 +96,8 @@ class TileTimer {
   // Bringing a tile into place from elements of a dtype that lie `stride` apart.
   double seconds_per_load(DType dtype, int64_t stride) {
     return per_element([&] {
-      load_elements(dtype, wide_.data(), 0, stride, kTileElements, ComputeType::f32,
-                    output_.data());
+      kernels::load_elements(dtype, wide_.data(), 0, stride, kTileElements, ComputeType::f32,
+                             output_.data());
     });
   }
 
@@ -136,7 +136,7 @@ std::vector<TilePrimitive> tile_primitives() {
 }
 
 // A program of many kernels that do next to nothing: what remains is the call.
-CompiledFunction tiny_kernels(int count) {
+runtime::CompiledFunction tiny_kernels(int count) {
   return {[count](std::span<const Tensor> x) -> Tensors {
             Tensor y = x[0];
             for (int i = 0; i < count; ++i) y = neg(y);
@@ -167,14 +167,14 @@ struct Calibrator::State {
   std::vector<TilePrimitive> primitives = tile_primitives();
   std::map<std::string, std::vector<double>, std::less<>> seconds;  // by family without axes
   TileTimer timer;
-  CompiledFunction tiny = tiny_kernels(kTinyKernels);
+  runtime::CompiledFunction tiny = tiny_kernels(kTinyKernels);
   Tensor one = ones({1});
-  double peak = measure_peak(DType::f32).value();
+  double peak = hardware::measure_peak(DType::f32).value();
   int rounds = 0;
 
   void measure_overheads() {
     constexpr int kForks = 100;
-    Executable& program = tiny.executable({&one, 1});
+    runtime::Executable& program = tiny.executable({&one, 1});
     Clock::time_point start = Clock::now();
     program.run({&one, 1});
     seconds["launch"].push_back(seconds_since(start) / kTinyKernels);
@@ -199,7 +199,7 @@ struct Calibrator::State {
 
   // Work in a second at the point of a case, without what predictions add: overhead, and the bytes of
   // products, which were last used a call ago.
-  double rate_of(size_t c, const Rates& rates) const {
+  double rate_of(size_t c, const hardware::Rates& rates) const {
     std::vector<double> per_unit;
     for (const Visit& visit : visits[c]) {
       double added =
@@ -227,27 +227,29 @@ void Calibrator::round() {
   ++s.rounds;
 }
 
-Rates Calibrator::rates() const {
+hardware::Rates Calibrator::rates() const {
   const State& s = *state_;
   check(s.rounds > 0, "calibrate: no round was measured yet");
   const int threads = thread_pool().threads();
-  Rates rates{.machine = join_text(cpu_name(), ", ", threads, " threads"),
-              .threads = threads,
-              .calibrated = true,
-              .quick = s.is_quick,
-              .source = join_text(s.is_quick ? "measured quickly " : "measured ", now_text(), ", ",
-                                  s.rounds, s.rounds == 1 ? " round" : " rounds"),
-              .packs_operands = true,
-              .grids = s.list.grids};
-  rates.grids["peak.f32"] = constant_rate("flop/s", s.peak);
+  hardware::Rates rates{
+      .machine = join_text(hardware::cpu_name(), ", ", threads, " threads"),
+      .threads = threads,
+      .calibrated = true,
+      .quick = s.is_quick,
+      .source = join_text(s.is_quick ? "measured quickly " : "measured ", now_text(), ", ",
+                          s.rounds, s.rounds == 1 ? " round" : " rounds"),
+      .packs_operands = true,
+      .grids = s.list.grids};
+  rates.grids["peak.f32"] = hardware::constant_rate("flop/s", s.peak);
   std::vector<double> tiles;
   for (const auto& [family, times] : s.seconds) {
     const double time = median(times);
     const bool tile = family.starts_with("tile.");
-    rates.grids[family] = tile ? constant_rate("element/s", 1 / time) : constant_rate("s", time);
+    rates.grids[family] =
+        tile ? hardware::constant_rate("element/s", 1 / time) : hardware::constant_rate("s", time);
     if (tile) tiles.push_back(1 / time);
   }
-  rates.grids["tile.other"] = constant_rate("element/s", median(std::move(tiles)));
+  rates.grids["tile.other"] = hardware::constant_rate("element/s", median(std::move(tiles)));
   for (bool of_products : {false, true}) {  // whose rates need the bandwidth
     for (size_t c = 0; c < s.list.cases.size(); ++c) {
       const CalibrationCase& item = s.list.cases[c];
@@ -258,11 +260,11 @@ Rates Calibrator::rates() const {
     }
   }
   rates.grids["scale.matmul.bf16"] =
-      constant_rate("ratio", rates.number("matmul.bf16") / rates.number("matmul.f32"));
+      hardware::constant_rate("ratio", rates.number("matmul.bf16") / rates.number("matmul.f32"));
   return rates;
 }
 
-Rates calibrate(const CalibrateOptions& options) {
+hardware::Rates calibrate(const CalibrateOptions& options) {
   check(options.rounds >= 1, "calibrate: ", options.rounds, " rounds; use at least one");
   const Clock::time_point start = Clock::now();
   Calibrator calibrator(options.size);
@@ -277,16 +279,17 @@ Rates calibrate(const CalibrateOptions& options) {
   return calibrator.rates();
 }
 
-Rates rough_rates() {
+hardware::Rates rough_rates() {
   constexpr double kLaunchSeconds = 3e-7;
   const int threads = thread_pool().threads();
-  Rates rates = rates_from_peaks(join_text(cpu_name(), ", ", threads, " threads"),
-                                 {.flops_per_second = measure_peak().value(),
-                                  .bytes_per_second = measure_memory().copy.value(),
+  hardware::Rates rates =
+      hardware::rates_from_peaks(join_text(hardware::cpu_name(), ", ", threads, " threads"),
+                                 {.flops_per_second = hardware::measure_peak().value(),
+                                  .bytes_per_second = hardware::measure_memory().copy.value(),
                                   .launch_seconds = kLaunchSeconds});
   rates.source = "peaks of arithmetic and memory, measured now; no family was";
   rates.packs_operands = true;
   return rates;
 }
 
-}  // namespace brrr
+}  // namespace brrr::cost

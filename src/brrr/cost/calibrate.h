@@ -9,7 +9,7 @@
 
 #include "brrr/cost/calibrate_cases.h"
 
-namespace brrr {
+namespace brrr::cost {
 
 class Calibrator {
  public:
@@ -20,7 +20,7 @@ class Calibrator {
 
   void round();
   int rounds() const;
-  Rates rates() const;  // medians of the rounds so far; at least one
+  hardware::Rates rates() const;  // medians of the rounds so far; at least one
 
  private:
   struct State;
@@ -34,9 +34,9 @@ struct CalibrateOptions {
   double most_seconds = std::numeric_limits<double>::infinity();
   std::function<void(int round)> on_round = {};  // before each
 };
-Rates calibrate(const CalibrateOptions& options = {});
+hardware::Rates calibrate(const CalibrateOptions& options = {});
 
 // Peaks of arithmetic and memory, measured in half a second, and no families: marked uncalibrated.
-Rates rough_rates();
+hardware::Rates rough_rates();
 
-}  // namespace brrr
+}  // namespace brrr::cost

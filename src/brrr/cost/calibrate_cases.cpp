@@ -24,10 +24,10 @@
 #include "brrr/ops/reduce/reduce.h"
 #include "brrr/ops/view/views.h"
 
-namespace brrr {
+namespace brrr::cost {
 namespace {
 
-using Function = CompiledFunction::Function;
+using Function = runtime::CompiledFunction::Function;
 using Points = std::vector<double>;
 
 struct Sizes {
@@ -104,16 +104,16 @@ class ListBuilder {
   };
 
   // The next point of a grid, in the order of its values.
-  void add(const std::string& family, std::string unit, std::vector<RateAxis> axes, std::string op,
-           Program program, CaseMeasure measure = CaseMeasure::kernel) {
-    RateGrid& grid = list_.grids[family];
+  void add(const std::string& family, std::string unit, std::vector<hardware::RateAxis> axes,
+           std::string op, Program program, CaseMeasure measure = CaseMeasure::kernel) {
+    hardware::RateGrid& grid = list_.grids[family];
     grid.unit = std::move(unit);
     grid.axes = std::move(axes);
     list_.cases.push_back({.family = family,
                            .index = counts_[family]++,
                            .op = std::move(op),
                            .measure = measure,
-                           .program = CompiledFunction(std::move(program.function), {}),
+                           .program = runtime::CompiledFunction(std::move(program.function), {}),
                            .inputs = std::move(program.inputs)});
   }
 
@@ -174,7 +174,8 @@ class ListBuilder {
         const Tensor qkv = values({kBatch, keys, 3, kHeads, dim});
         const Tensor leaf = clone(qkv);
         leaf.require_grad();
-        const std::vector<RateAxis> axes{{"keys", sizes_.keys}, {"head_dim", sizes_.head_dim}};
+        const std::vector<hardware::RateAxis> axes{{"keys", sizes_.keys},
+                                                   {"head_dim", sizes_.head_dim}};
         add("attention", "flop/s", axes, "attention",
             {[](std::span<const Tensor> x) -> Tensors { return {attend(x[0])}; }, {qkv}});
         add("attention_backward", "flop/s", axes, "attention_backward",
@@ -201,7 +202,7 @@ class ListBuilder {
   void add_memory() {
     for (double bytes : sizes_.distance) {  // as many read as written
       const Tensor x = values({static_cast<int64_t>(bytes) / 8});
-      const std::vector<RateAxis> axes{{"distance", sizes_.distance}};
+      const std::vector<hardware::RateAxis> axes{{"distance", sizes_.distance}};
       add("bandwidth", "byte/s", axes, "",
           {[](std::span<const Tensor> y) -> Tensors { return {neg(y[0])}; }, {x}},
           CaseMeasure::bytes);
@@ -339,4 +340,4 @@ class ListBuilder {
 
 CalibrationList make_calibration_list(CalibrationSize size) { return ListBuilder(size).run(); }
 
-}  // namespace brrr
+}  // namespace brrr::cost

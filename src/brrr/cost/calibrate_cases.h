@@ -9,7 +9,7 @@
 #include "brrr/hardware/rates.h"
 #include "brrr/runtime/compile.h"
 
-namespace brrr {
+namespace brrr::cost {
 
 enum class CaseMeasure : uint8_t {
   kernel,  // the kernels that run `op`: their work in a second
@@ -21,12 +21,12 @@ struct CalibrationCase {
   size_t index;  // of the point in the family's grid
   std::string op;
   CaseMeasure measure = CaseMeasure::kernel;
-  CompiledFunction program;
+  runtime::CompiledFunction program;
   std::vector<Tensor> inputs;
 };
 
 struct CalibrationList {
-  std::map<std::string, RateGrid, std::less<>> grids;  // with axes, without values
+  std::map<std::string, hardware::RateGrid, std::less<>> grids;  // with axes, without values
   std::vector<CalibrationCase> cases;
 };
 
@@ -37,4 +37,4 @@ enum class CalibrationSize : uint8_t {
 };
 CalibrationList make_calibration_list(CalibrationSize size);
 
-}  // namespace brrr
+}  // namespace brrr::cost

@@ -21,7 +21,7 @@
 #include "brrr/ops/reduce/reduce.h"
 #include "brrr/runtime/compile.h"
 
-namespace brrr {
+namespace brrr::cost {
 namespace {
 
 // Seconds of one call by the GPU's clock: enough calls for a millisecond, medians over rounds.
@@ -63,22 +63,22 @@ class GpuCalibration {
     for (const CudaFamily& family : families_) cases_ += static_cast<int>(family.grid.points());
   }
 
-  Rates run() {
+  hardware::Rates run() {
     const DeviceScope scope(device_);
     NoGrad nothing_is_recorded;
     launch_ = launch_seconds();
-    const RateGrid bandwidth = measure_bandwidth();
-    std::map<std::string, RateGrid> measured;
+    const hardware::RateGrid bandwidth = measure_bandwidth();
+    std::map<std::string, hardware::RateGrid> measured;
     for (const CudaFamily& family : families_) {
-      if (std::optional<RateGrid> grid = measure_family(family))
+      if (std::optional<hardware::RateGrid> grid = measure_family(family))
         measured[family.name] = std::move(*grid);
     }
     check(measured.contains("matmul.nn"), "calibrate: ", machine_name(),
           " multiplied no f32 matrices; is cuBLASLt there?");
-    Rates rates =
-        rates_from_peaks(machine_name(), {.flops_per_second = measured["matmul.nn"].largest(),
-                                          .bytes_per_second = bandwidth.values.back(),
-                                          .launch_seconds = launch_});
+    hardware::Rates rates = hardware::rates_from_peaks(
+        machine_name(), {.flops_per_second = measured["matmul.nn"].largest(),
+                         .bytes_per_second = bandwidth.values.back(),
+                         .launch_seconds = launch_});
     rates.grids["bandwidth"] = rates.grids["optimizer"] = bandwidth;
     for (auto& [family, grid] : measured) rates.grids[family] = std::move(grid);
     add_arithmetics(rates);
@@ -116,7 +116,7 @@ class GpuCalibration {
   // Of one small kernel among many in a captured program: sums cannot be fused with each other.
   double launch_seconds() {
     constexpr int kKernels = 64;
-    auto chain = compile([](const Tensor& x) {
+    auto chain = runtime::compile([](const Tensor& x) {
       Tensor y = x;
       for (int i = 0; i < kKernels; ++i) y = x + sum(y, {0}, KeepDims::yes) * 0.5;
       return y;
@@ -129,11 +129,13 @@ class GpuCalibration {
 
   // By bytes touched between two uses: copies of these sizes, again and again, between the same places; to allocate a
   // large result would take longer than to fill it.
-  RateGrid measure_bandwidth() {
-    RateGrid grid{.unit = "byte/s", .axes = {{.name = "distance", .points = {}}}, .values = {}};
+  hardware::RateGrid measure_bandwidth() {
+    hardware::RateGrid grid{
+        .unit = "byte/s", .axes = {{.name = "distance", .points = {}}}, .values = {}};
     int64_t bytes = int64_t{1} << 20;
     for (int i = 0; i < bandwidth_points(); ++i, bytes *= 4) {
-      const Kernel copy = make_kernel(copy_op, {operand(DType::f32, Shape{bytes / 4})}, {});
+      const compiler::Kernel copy =
+          make_kernel(copy_op, {operand(DType::f32, Shape{bytes / 4})}, {});
       const std::optional<double> once = time_alone(copy, 0);
       check(once.has_value(), "calibrate: ", machine_name(), " has no room for a copy of ",
             Bytes(bytes));
@@ -144,7 +146,7 @@ class GpuCalibration {
   }
 
   // What predictions add comes off again: the launch. Nothing where this GPU or library has no such kernel.
-  std::optional<double> time_alone(const Kernel& kernel, int64_t ids_below) {
+  std::optional<double> time_alone(const compiler::Kernel& kernel, int64_t ids_below) {
     count_case();
     try {
       const std::optional<double> whole =
@@ -156,14 +158,14 @@ class GpuCalibration {
     return {};
   }
 
-  std::optional<RateGrid> measure_family(const CudaFamily& family) {
-    RateGrid grid = family.grid;
+  std::optional<hardware::RateGrid> measure_family(const CudaFamily& family) {
+    hardware::RateGrid grid = family.grid;
     if (is_late() && &family != &families_.front()) {
       left_out_.push_back(family.name);
       return {};
     }
     for (size_t i = 0; i < grid.points(); ++i) {
-      const Kernel kernel = family.make(family.point(i));
+      const compiler::Kernel kernel = family.make(family.point(i));
       const std::optional<double> once = time_alone(kernel, family.ids_below);
       if (!once) {
         left_out_.push_back(family.name);
@@ -175,48 +177,50 @@ class GpuCalibration {
   }
 
   // Roofs: the data sheet's where the device is known, else the best that was seen.
-  void add_arithmetics(Rates& rates) const {
+  void add_arithmetics(hardware::Rates& rates) const {
     const double f32 = rates.grid("matmul.nn").largest();
     struct Named {
       const char* name;
-      ProductKind kind;
+      hardware::ProductKind kind;
     };
-    for (const Named& each : {Named{"f32", ProductKind::f32}, Named{"tf32", ProductKind::tf32},
-                              Named{"f16", ProductKind::f16}, Named{"bf16", ProductKind::bf16},
-                              Named{"fp8", ProductKind::f8}}) {
-      const bool is_f32 = each.kind == ProductKind::f32;
-      const RateGrid* products =
+    for (const Named& each :
+         {Named{"f32", hardware::ProductKind::f32}, Named{"tf32", hardware::ProductKind::tf32},
+          Named{"f16", hardware::ProductKind::f16}, Named{"bf16", hardware::ProductKind::bf16},
+          Named{"fp8", hardware::ProductKind::f8}}) {
+      const bool is_f32 = each.kind == hardware::ProductKind::f32;
+      const hardware::RateGrid* products =
           rates.find(is_f32 ? std::string("matmul.nt") : join_text("matmul.nt.", each.name));
       if (!products) continue;
-      const std::optional<FlopsPerSecond> promised = promised_product_rate(known_name(), each.kind);
+      const std::optional<FlopsPerSecond> promised =
+          hardware::promised_product_rate(known_name(), each.kind);
       rates.grids[join_text("peak.", each.name)] =
-          constant_rate("flop/s", promised ? promised->value() : products->largest());
+          hardware::constant_rate("flop/s", promised ? promised->value() : products->largest());
       if (!is_f32)
         rates.grids[join_text("scale.matmul.", each.name)] =
-            constant_rate("ratio", products->largest() / f32);
+            hardware::constant_rate("ratio", products->largest() / f32);
     }
     // Bringing an operand into place is an instruction of many that hide behind memory.
     const double instructions = rates.number("peak.f32") / 2;
     for (const char* move :
          {"tile.convert", "tile.cast", "tile.copy", "tile.spread", "tile.gather"})
-      rates.grids[move] = constant_rate("element/s", instructions);
-    rates.grids["tile.other"] = constant_rate("element/s", instructions / 2);
+      rates.grids[move] = hardware::constant_rate("element/s", instructions);
+    rates.grids["tile.other"] = hardware::constant_rate("element/s", instructions / 2);
   }
 
   // Empty where the table does not have what the driver reports.
   std::string known_name() const {
     const std::string reported = machine_name();
-    for (const GpuSpec& gpu : known_gpus()) {
+    for (const hardware::GpuSpec& gpu : hardware::known_gpus()) {
       const std::vector<std::string>& names = gpu.driver_names;
       if (std::find(names.begin(), names.end(), reported) != names.end()) return gpu.name;
     }
     return {};
   }
 
-  void add_transfers(Rates& rates) const {
-    const TransferRates transfers = measure_transfers(device_.index);
+  void add_transfers(hardware::Rates& rates) const {
+    const hardware::TransferRates transfers = hardware::measure_transfers(device_.index);
     const auto add = [&](const char* family, BytesPerSecond rate) {
-      rates.grids[family] = constant_rate("byte/s", rate.value());
+      rates.grids[family] = hardware::constant_rate("byte/s", rate.value());
     };
     add("transfer.to_device.pinned", transfers.to_device_pinned);
     add("transfer.to_device.pageable", transfers.to_device_pageable);
@@ -225,24 +229,25 @@ class GpuCalibration {
   }
 
   // Products and attentions of the given programs and of the loops in them, each once.
-  std::map<std::string, const Kernel*> own_kernels() const {
-    std::map<std::string, const Kernel*> kernels;
-    const std::function<void(const KernelList&)> add = [&](const KernelList& list) {
-      for (const Kernel& kernel : list.kernels) {
-        if (kernel.body) add(kernel.body->list);
-        std::string signature = kernel_signature(kernel);
-        if (!signature.empty()) kernels.emplace(std::move(signature), &kernel);
-      }
-    };
-    for (const KernelList* list : options_.programs) add(*list);
+  std::map<std::string, const compiler::Kernel*> own_kernels() const {
+    std::map<std::string, const compiler::Kernel*> kernels;
+    const std::function<void(const compiler::KernelList&)> add =
+        [&](const compiler::KernelList& list) {
+          for (const compiler::Kernel& kernel : list.kernels) {
+            if (kernel.body) add(kernel.body->list);
+            std::string signature = kernel_signature(kernel);
+            if (!signature.empty()) kernels.emplace(std::move(signature), &kernel);
+          }
+        };
+    for (const compiler::KernelList* list : options_.programs) add(*list);
     return kernels;
   }
 
-  void measure_kernels(Rates& rates) {
+  void measure_kernels(hardware::Rates& rates) {
     for (const auto& [signature, kernel] : kernels_) {
       const std::optional<double> once = time_alone(*kernel, 1);
       if (once) {
-        rates.grids[signature] = constant_rate("s", *once);
+        rates.grids[signature] = hardware::constant_rate("s", *once);
       } else {
         left_out_.emplace_back(kernel->op->name);
       }
@@ -269,7 +274,7 @@ class GpuCalibration {
   const cuda::Stream stream_;
   const CalibrateCudaOptions& options_;
   const std::vector<CudaFamily> families_;
-  const std::map<std::string, const Kernel*> kernels_;
+  const std::map<std::string, const compiler::Kernel*> kernels_;
   std::vector<std::string> left_out_;
   double launch_ = 0;
   int case_ = 0, cases_ = 0;
@@ -277,8 +282,8 @@ class GpuCalibration {
 
 }  // namespace
 
-Rates calibrate_cuda(Device device, const CalibrateCudaOptions& options) {
+hardware::Rates calibrate_cuda(Device device, const CalibrateCudaOptions& options) {
   return GpuCalibration(device, options).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::cost

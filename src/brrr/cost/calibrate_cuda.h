@@ -12,17 +12,17 @@
 #include "brrr/device/device.h"
 #include "brrr/hardware/rates.h"
 
-namespace brrr {
+namespace brrr::cost {
 
 struct CalibrateCudaOptions {
   int rounds = 5;                                                // medians count
   std::function<void(int case_number, int cases)> on_case = {};  // before each
-  std::vector<const KernelList*> programs = {};
+  std::vector<const compiler::KernelList*> programs = {};
   std::string programs_name = {};  // for people: "gpt2-124m, batch 64, seq 1024"
   CalibrationSize size = CalibrationSize::full;
   // Families whose turn comes later than this are left out; the first, products of f32, is always measured.
   double most_seconds = std::numeric_limits<double>::infinity();
 };
-Rates calibrate_cuda(Device device, const CalibrateCudaOptions& options = {});
+hardware::Rates calibrate_cuda(Device device, const CalibrateCudaOptions& options = {});
 
-}  // namespace brrr
+}  // namespace brrr::cost

@@ -6,7 +6,7 @@
 #include "brrr/cost/standalone_kernel.h"
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::cost {
 namespace {
 
 using Points = std::vector<double>;
@@ -69,8 +69,8 @@ class FamilyList {
   }
 
  private:
-  void add(std::string name, std::string unit, std::vector<RateAxis> axes,
-           std::function<Kernel(Where)> make, int64_t ids_below = 1) {
+  void add(std::string name, std::string unit, std::vector<hardware::RateAxis> axes,
+           std::function<compiler::Kernel(Where)> make, int64_t ids_below = 1) {
     families_.push_back({.name = std::move(name),
                          .grid = {.unit = std::move(unit), .axes = std::move(axes), .values = {}},
                          .make = std::move(make),
@@ -84,14 +84,14 @@ class FamilyList {
 
   // nt is forward, nn the gradient of the input, tn that of the weight, which sums over tokens into f32.
   void add_products(const FactorKind& kind, const Points& tokens, const Points& widths) {
-    const auto add_layout = [&](const char* layout, std::vector<RateAxis> axes) {
+    const auto add_layout = [&](const char* layout, std::vector<hardware::RateAxis> axes) {
       const bool a_transposed = layout[0] == 't', b_transposed = layout[1] == 't';
       add(join_text("matmul.", layout, kind.ending), "flop/s", std::move(axes), [=](Where where) {
         const int64_t m = size_at(where, 0), n = size_at(where, 1), k = size_at(where, 2);
-        const OperandRef a = a_transposed ? operand(kind.dtype, transposed(m, k))
-                                          : operand(kind.dtype, Shape{m, k}),
-                         b = b_transposed ? operand(kind.dtype, transposed(k, n))
-                                          : operand(kind.dtype, Shape{k, n});
+        const compiler::OperandRef a = a_transposed ? operand(kind.dtype, transposed(m, k))
+                                                    : operand(kind.dtype, Shape{m, k}),
+                                   b = b_transposed ? operand(kind.dtype, transposed(k, n))
+                                                    : operand(kind.dtype, Shape{k, n});
         Attrs attrs;
         if (a_transposed || kind.dtype == DType::f8e4m3) attrs.add({"dtype", DType::f32});
         if (kind.tf32) attrs.add({"tf32", true});
@@ -110,7 +110,7 @@ class FamilyList {
   void add_epilogues() {
     const Points tokens = long_sums(tokens_), narrow{768, 1600}, wide{3072, 6400},
                  all{768, 1600, 3072, 6400};
-    const auto factors = [](Where where, bool b_transposed) -> std::vector<OperandRef> {
+    const auto factors = [](Where where, bool b_transposed) -> std::vector<compiler::OperandRef> {
       const int64_t m = size_at(where, 0), n = size_at(where, 1), k = size_at(where, 2);
       return {operand(DType::bf16, Shape{m, k}), b_transposed
                                                      ? operand(DType::bf16, transposed(k, n))
@@ -121,20 +121,20 @@ class FamilyList {
     };
     const auto bias = [](Where where) { return operand(DType::bf16, Shape{size_at(where, 1)}); };
     add("matmul_add.bf16", "flop/s", {{"m", tokens}, {"n", narrow}, {"k", all}}, [=](Where where) {
-      std::vector<OperandRef> inputs = factors(where, true);
+      std::vector<compiler::OperandRef> inputs = factors(where, true);
       inputs.push_back(rows(where));
       inputs.push_back(bias(where));
       return make_kernel(matmul_add_op, std::move(inputs));
     });
     add("matmul_gelu.bf16", "flop/s", {{"m", tokens}, {"n", wide}, {"k", narrow}},
         [=](Where where) {
-          std::vector<OperandRef> inputs = factors(where, true);
+          std::vector<compiler::OperandRef> inputs = factors(where, true);
           inputs.push_back(bias(where));
           return make_kernel(matmul_gelu_op, std::move(inputs), {{"keep", true}});
         });
     add("matmul_gelu_backward.bf16", "flop/s", {{"m", tokens}, {"n", wide}, {"k", narrow}},
         [=](Where where) {
-          std::vector<OperandRef> inputs = factors(where, false);
+          std::vector<compiler::OperandRef> inputs = factors(where, false);
           inputs.push_back(rows(where));
           return make_kernel(matmul_gelu_backward_op, std::move(inputs), {{"sums", false}});
         });
@@ -150,21 +150,23 @@ class FamilyList {
   // Causal, 12 heads, as many sequences as make the most tokens. Queries, keys and values are parts of one
   // projection, as in models.
   void add_attention(const FactorKind& kind, const Points& keys, const Points& sizes) {
-    const std::vector<RateAxis> axes{{"keys", within(keys, tokens_.back())}, {"head_dim", sizes}};
+    const std::vector<hardware::RateAxis> axes{{"keys", within(keys, tokens_.back())},
+                                               {"head_dim", sizes}};
     const double tokens = tokens_.back();
     add(join_text("attention", kind.ending), "flop/s", axes, [=](Where where) {
-      const OperandRef part = head_part(kind.dtype, tokens, where);
+      const compiler::OperandRef part = head_part(kind.dtype, tokens, where);
       return make_kernel(attention_op, {part, part, part}, causal(where));
     });
     add(join_text("attention_backward", kind.ending), "flop/s", axes, [=](Where where) {
-      const OperandRef part = head_part(kind.dtype, tokens, where);
+      const compiler::OperandRef part = head_part(kind.dtype, tokens, where);
       const Shape heads = part.layout.shape, rows{heads[0], heads[1], heads[2]};
-      const OperandRef statistic = operand(DType::f32, rows), out = operand(kind.dtype, heads);
+      const compiler::OperandRef statistic = operand(DType::f32, rows),
+                                 out = operand(kind.dtype, heads);
       return make_kernel(attention_backward_op, {part, part, part, out, statistic, out, statistic},
                          causal(where));
     });
   }
-  static OperandRef head_part(DType dtype, double tokens, Where where) {
+  static compiler::OperandRef head_part(DType dtype, double tokens, Where where) {
     constexpr int64_t kHeads = 12;
     const int64_t keys = size_at(where, 0), size = size_at(where, 1), row = 3 * kHeads * size;
     const int64_t batch = std::max<int64_t>(1, static_cast<int64_t>(tokens) / keys);
@@ -177,7 +179,7 @@ class FamilyList {
             {"soft_cap", 0.0}};
   }
 
-  std::vector<RateAxis> row_axes(const Points& elements, const Points& row) const {
+  std::vector<hardware::RateAxis> row_axes(const Points& elements, const Points& row) const {
     const double most = tokens_.back() * 1024;
     return {{"elements", within(elements, most)}, {"row", row}};
   }
@@ -186,11 +188,11 @@ class FamilyList {
   }
 
   void add_norms(const FactorKind& kind, const Points& elements, const Points& row) {
-    const std::vector<RateAxis> axes = row_axes(elements, row);
+    const std::vector<hardware::RateAxis> axes = row_axes(elements, row);
     const auto add_norm = [&](const OpDef& op, int weights, int statistics) {
       add(join_text(op.name, kind.ending), "element/s", axes, [=, &op](Where where) {
         const Shape shape = rows_of(where);
-        std::vector<OperandRef> inputs{operand(kind.dtype, shape)};
+        std::vector<compiler::OperandRef> inputs{operand(kind.dtype, shape)};
         for (int i = 0; i < weights; ++i) inputs.push_back(operand(DType::f32, Shape{shape[1]}));
         for (int i = 0; i < statistics; ++i) inputs.push_back(operand(DType::f32, Shape{shape[0]}));
         if (statistics > 0) {  // the gradient that arrives
@@ -207,7 +209,7 @@ class FamilyList {
   }
 
   void add_losses(const FactorKind& kind, const Points& elements, const Points& row) {
-    const std::vector<RateAxis> axes = row_axes(elements, row);
+    const std::vector<hardware::RateAxis> axes = row_axes(elements, row);
     add(
         join_text("cross_entropy", kind.ending), "element/s", axes,
         [=](Where where) {
@@ -220,7 +222,7 @@ class FamilyList {
         join_text("cross_entropy_backward", kind.ending), "element/s", axes,
         [=](Where where) {
           const Shape shape = rows_of(where);
-          const OperandRef per_row = operand(DType::f32, Shape{shape[0]});
+          const compiler::OperandRef per_row = operand(DType::f32, Shape{shape[0]});
           return make_kernel(
               cross_entropy_backward_op,
               {operand(kind.dtype, shape), operand(DType::i64, Shape{shape[0]}), per_row, per_row});
@@ -230,7 +232,7 @@ class FamilyList {
 
   void add_embeddings(const FactorKind& kind, const Points& elements, const Points& row) {
     constexpr int64_t kRows = 32768;
-    const std::vector<RateAxis> axes = row_axes(elements, row);
+    const std::vector<hardware::RateAxis> axes = row_axes(elements, row);
     add(
         join_text("embedding", kind.ending), "element/s", axes,
         [=](Where where) {
@@ -272,4 +274,4 @@ std::vector<CudaFamily> quick_cuda_families() {
   return FamilyList(kMostTokens).run_quick();
 }
 
-}  // namespace brrr
+}  // namespace brrr::cost

@@ -10,12 +10,12 @@
 #include "brrr/compiler/lower/kernel_list.h"
 #include "brrr/hardware/rates.h"
 
-namespace brrr {
+namespace brrr::cost {
 
 struct CudaFamily {
-  std::string name;  // "matmul.nt.bf16"
-  RateGrid grid;     // with axes, without values
-  std::function<Kernel(std::span<const double> where)> make;
+  std::string name;         // "matmul.nt.bf16"
+  hardware::RateGrid grid;  // with axes, without values
+  std::function<compiler::Kernel(std::span<const double> where)> make;
   int64_t ids_below = 1;
 
   // The point of the grid with this number, the last axis fastest.
@@ -27,4 +27,4 @@ std::vector<CudaFamily> cuda_families(int64_t most_tokens);
 // The families that a small model spends its time in, on coarse grids, the most important first.
 std::vector<CudaFamily> quick_cuda_families();
 
-}  // namespace brrr
+}  // namespace brrr::cost

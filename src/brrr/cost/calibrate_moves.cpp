@@ -14,7 +14,7 @@
 #include "brrr/ops/view/pad_roll.h"
 #include "brrr/ops/view/views.h"
 
-namespace brrr {
+namespace brrr::cost {
 namespace {
 
 // Fixed values: speed does not depend on them.
@@ -99,4 +99,4 @@ std::vector<RowProgram> routing_programs(int64_t rows, int64_t row) {
        .inputs = {values({rows - rows / 2, row}), values({std::max<int64_t>(1, rows / 2), row})}}};
 }
 
-}  // namespace brrr
+}  // namespace brrr::cost

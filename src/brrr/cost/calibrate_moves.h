@@ -7,11 +7,11 @@
 
 #include "brrr/runtime/compile.h"
 
-namespace brrr {
+namespace brrr::cost {
 
 struct RowProgram {
   std::string family, op;  // op: of the kernel that is timed
-  CompiledFunction::Function function;
+  runtime::CompiledFunction::Function function;
   std::vector<Tensor> inputs;
 };
 
@@ -22,4 +22,4 @@ std::vector<RowProgram> window_programs(int64_t rows, int64_t row);
 // A token chooses experts, is numbered among those of its expert, moves there and comes back.
 std::vector<RowProgram> routing_programs(int64_t rows, int64_t row);
 
-}  // namespace brrr
+}  // namespace brrr::cost

@@ -5,15 +5,15 @@
 #include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 #include "brrr/kernels/cpu/elementwise/loop_nest.h"
 
-namespace brrr {
+namespace brrr::cost {
 namespace {
 
 // Products below this run on one thread (kernels/cpu/gemm/matmul_cpu.cpp).
 constexpr double kContractionPieceFlops = 10e6;
 
-bool has_op(const Kernel& kernel, OpKind kind) {
+bool has_op(const compiler::Kernel& kernel, OpKind kind) {
   return std::any_of(kernel.parts.begin(), kernel.parts.end(),
-                     [&](const KernelPart& part) { return part.op->kind == kind; });
+                     [&](const compiler::KernelPart& part) { return part.op->kind == kind; });
 }
 
 bool is_transposed(const Layout& layout) {
@@ -32,11 +32,13 @@ bool has_own_factors(const Layout& b) {
 // m, n and k from the result and the FLOPs. A batch with one second operand counts as rows. Products with
 // operands of their own, such as those of a convolution, are as quick as one of their size, and those too small
 // to be shared out run on all threads side by side.
-FamilyWork contraction_work(const Kernel& kernel, const OpDef& op) {
+FamilyWork contraction_work(const compiler::Kernel& kernel, const OpDef& op) {
   const auto flops = static_cast<double>(kernel.cost.flops);
   // Of the op itself: what is fused to it may read and write other shapes.
-  const std::vector<CoreOperand> inputs = core_operands(kernel.core_inputs, kernel.inputs);
-  const std::vector<CoreOperand> outputs = core_operands(kernel.core_outputs, kernel.outputs);
+  const std::vector<compiler::CoreOperand> inputs =
+      compiler::core_operands(kernel.core_inputs, kernel.inputs);
+  const std::vector<compiler::CoreOperand> outputs =
+      compiler::core_operands(kernel.core_outputs, kernel.outputs);
   if (is_attention(op)) {
     const Shape& keys = inputs[1].layout.shape;
     return {.family = std::string(op.name),
@@ -71,11 +73,12 @@ FamilyWork tile_work(std::string_view primitive, int64_t elements, bool wide) {
 }
 
 // What it takes to bring an operand of a tile program into place, where it does not lie there.
-void add_transfer(const OperandRef& ref, const Shape& shape, std::vector<FamilyWork>& parts) {
+void add_transfer(const compiler::OperandRef& ref, const Shape& shape,
+                  std::vector<FamilyWork>& parts) {
   const int64_t elements = numel(shape);
   const ComputeType type = compute_type(ref.dtype);
   const Layout* layouts[] = {&ref.layout};
-  const LoopNest nest = make_nest(shape, layouts);
+  const kernels::LoopNest nest = kernels::make_nest(shape, layouts);
   if (nest.is_constant(0)) return;
   if (ref.dtype != natural_dtype(type)) {
     parts.push_back(tile_work("convert", elements, false));
@@ -85,14 +88,14 @@ void add_transfer(const OperandRef& ref, const Shape& shape, std::vector<FamilyW
   }
 }
 
-void add_tiles(const Kernel& kernel, std::vector<FamilyWork>& parts) {
+void add_tiles(const compiler::Kernel& kernel, std::vector<FamilyWork>& parts) {
   const bool wide = compute_bytes(compute_type(kernel.outputs[0].dtype)) == 8;
-  for (const KernelPart& part : kernel.parts) {
+  for (const compiler::KernelPart& part : kernel.parts) {
     if (has_tiles(*part.op)) parts.push_back(tile_work(part.op->name, part.elements, wide));
   }
   if (has_op(kernel, OpKind::contraction) || has_op(kernel, OpKind::reduce)) return;
   if (!kernel.op && !kernel.attachments.empty()) {  // a group: each program has a shape of its own
-    for (const Attachment& own : kernel.attachments) {
+    for (const compiler::Attachment& own : kernel.attachments) {
       const Shape& shape = kernel.outputs[static_cast<size_t>(own.outputs[0])].layout.shape;
       for (int i : own.inputs) add_transfer(kernel.inputs[static_cast<size_t>(i)], shape, parts);
       for (int i : own.outputs) add_transfer(kernel.outputs[static_cast<size_t>(i)], shape, parts);
@@ -100,23 +103,24 @@ void add_tiles(const Kernel& kernel, std::vector<FamilyWork>& parts) {
     return;
   }
   const Shape& shape = kernel.outputs[0].layout.shape;
-  for (const OperandRef& ref : kernel.inputs) add_transfer(ref, shape, parts);
-  for (const OperandRef& ref : kernel.outputs) add_transfer(ref, shape, parts);
+  for (const compiler::OperandRef& ref : kernel.inputs) add_transfer(ref, shape, parts);
+  for (const compiler::OperandRef& ref : kernel.outputs) add_transfer(ref, shape, parts);
 }
 
 // Whole rows go to their places, as tokens to experts: one index for all of a row.
-bool scatters_rows(const Kernel& kernel) {
-  const std::vector<CoreOperand> inputs = core_operands(kernel.core_inputs, kernel.inputs);
+bool scatters_rows(const compiler::Kernel& kernel) {
+  const std::vector<compiler::CoreOperand> inputs =
+      compiler::core_operands(kernel.core_inputs, kernel.inputs);
   const Layout& index = inputs[1].layout;
   return index.rank() > 1 && index.shape[index.rank() - 1] > 1 &&
          index.strides[index.rank() - 1] == 0;
 }
 
 // Rows lie along the last axis; a reduction that keeps that axis adds up columns.
-FamilyWork other_work(const Kernel& kernel, const KernelPart& part) {
-  const OperandRef* largest = &kernel.outputs[0];
-  for (const std::vector<OperandRef>* refs : {&kernel.inputs, &kernel.outputs}) {
-    for (const OperandRef& ref : *refs) {
+FamilyWork other_work(const compiler::Kernel& kernel, const compiler::KernelPart& part) {
+  const compiler::OperandRef* largest = &kernel.outputs[0];
+  for (const std::vector<compiler::OperandRef>* refs : {&kernel.inputs, &kernel.outputs}) {
+    for (const compiler::OperandRef& ref : *refs) {
       if (numel(ref.layout.shape) > numel(largest->layout.shape)) largest = &ref;
     }
   }
@@ -137,7 +141,7 @@ FamilyWork other_work(const Kernel& kernel, const KernelPart& part) {
   const bool adds_rows = part.op->role == OpRole::embedding_backward;
   if (part.op->kind == OpKind::gather || adds_rows) {
     // The table is larger than what is touched.
-    const OperandRef& moved = adds_rows ? kernel.inputs[0] : kernel.outputs[0];
+    const compiler::OperandRef& moved = adds_rows ? kernel.inputs[0] : kernel.outputs[0];
     elements = static_cast<double>(std::max<int64_t>(1, numel(moved.layout.shape)));
   }
   return {.family = std::move(family),
@@ -146,27 +150,28 @@ FamilyWork other_work(const Kernel& kernel, const KernelPart& part) {
           .arithmetic = arithmetic_name(kernel)};
 }
 
-int64_t pieces_of(const Kernel& kernel) {
+int64_t pieces_of(const compiler::Kernel& kernel) {
   if (has_op(kernel, OpKind::contraction))
     return std::max<int64_t>(
         1, static_cast<int64_t>(static_cast<double>(kernel.cost.flops) / kContractionPieceFlops));
   int64_t elements = 1;
-  for (const KernelPart& part : kernel.parts) elements = std::max(elements, part.elements);
-  return (elements + kPieceElements - 1) / kPieceElements;
+  for (const compiler::KernelPart& part : kernel.parts)
+    elements = std::max(elements, part.elements);
+  return (elements + kernels::kPieceElements - 1) / kernels::kPieceElements;
 }
 
 }  // namespace
 
-KernelWork work_of(const Kernel& kernel) {
+KernelWork work_of(const compiler::Kernel& kernel) {
   KernelWork work{.parts = {}, .pieces = pieces_of(kernel)};
-  for (const Member& member : kernel.members) {
-    const KernelWork own = work_of(alone(kernel, member));
+  for (const compiler::Member& member : kernel.members) {
+    const KernelWork own = work_of(compiler::alone(kernel, member));
     work.parts.insert(work.parts.end(), own.parts.begin(), own.parts.end());
   }
   if (!kernel.members.empty()) return work;
   const bool copy = kernel.parts.size() == 1 && kernel.parts[0].op->role == OpRole::copy;
   if (!copy) add_tiles(kernel, work.parts);
-  for (const KernelPart& part : kernel.parts) {
+  for (const compiler::KernelPart& part : kernel.parts) {
     if (part.op->kind == OpKind::contraction) {
       work.parts.push_back(contraction_work(kernel, *part.op));
     } else if (copy || !has_tiles(*part.op)) {
@@ -176,7 +181,7 @@ KernelWork work_of(const Kernel& kernel) {
   return work;
 }
 
-std::string_view arithmetic_name(const Kernel& kernel) {
+std::string_view arithmetic_name(const compiler::Kernel& kernel) {
   if (kernel.inputs.empty()) return {};
   switch (kernel.inputs[0].dtype) {
     case DType::bf16: return "bf16";
@@ -188,14 +193,15 @@ std::string_view arithmetic_name(const Kernel& kernel) {
   }
 }
 
-std::string kernel_signature(const Kernel& kernel) {
+std::string kernel_signature(const compiler::Kernel& kernel) {
   if (!kernel.op || kernel.op->kind != OpKind::contraction || !kernel.core_inputs.empty())
     return {};
   std::string text = join_text("kernel.", kernel.op->name);
-  for (const OperandRef& ref : kernel.inputs)
+  for (const compiler::OperandRef& ref : kernel.inputs)
     text += join_text(" ", ref.dtype, ref.layout.shape, "/", ref.layout.strides);
   text += " ->";
-  for (const OperandRef& ref : kernel.outputs) text += join_text(" ", ref.dtype, ref.layout.shape);
+  for (const compiler::OperandRef& ref : kernel.outputs)
+    text += join_text(" ", ref.dtype, ref.layout.shape);
   const std::string attrs = to_text(kernel.attrs);
   return attrs.empty() ? text : join_text(text, " ", attrs);
 }
@@ -206,10 +212,10 @@ std::string_view class_name(KernelClass kernel_class) {
   return names[static_cast<size_t>(kernel_class)];
 }
 
-KernelClass class_of(const Kernel& kernel) {
+KernelClass class_of(const compiler::Kernel& kernel) {
   if (has_op(kernel, OpKind::contraction)) return KernelClass::contraction;
   if (has_op(kernel, OpKind::reduce)) return KernelClass::normalisation;
   return has_op(kernel, OpKind::elementwise) ? KernelClass::elementwise : KernelClass::other;
 }
 
-}  // namespace brrr
+}  // namespace brrr::cost

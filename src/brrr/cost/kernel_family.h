@@ -4,7 +4,7 @@
 
 #include "brrr/compiler/lower/kernel_list.h"
 
-namespace brrr {
+namespace brrr::cost {
 
 struct FamilyWork {
   std::string family;              // "matmul.nt", "tile.exp", "layer_norm", "sum.column"
@@ -21,14 +21,14 @@ struct KernelWork {
   int64_t pieces = 1;  // that threads share; one piece runs in place, more wake the other threads
 };
 
-KernelWork work_of(const Kernel& kernel);
+KernelWork work_of(const compiler::Kernel& kernel);
 
 // "bf16", "f16", "fp8" by the first operand of a kernel, "tf32" where products of f32 are; empty: f32, or none.
-std::string_view arithmetic_name(const Kernel& kernel);
+std::string_view arithmetic_name(const compiler::Kernel& kernel);
 
 // The name in a set of rates under which this very product or attention was measured by itself: op, attributes
 // and how its operands lie. Empty for kernels of other kinds.
-std::string kernel_signature(const Kernel& kernel);
+std::string kernel_signature(const compiler::Kernel& kernel);
 
 // What a kernel is for people: where FLOPs and time go.
 enum class KernelClass : uint8_t { contraction, normalisation, elementwise, other };
@@ -36,6 +36,6 @@ inline constexpr int kKernelClasses = 4;
 std::string_view class_name(KernelClass kernel_class);
 // Contractions; else reductions with what is fused to them (softmax, norms, losses, sums); else
 // elementwise work, fused or not.
-KernelClass class_of(const Kernel& kernel);
+KernelClass class_of(const compiler::Kernel& kernel);
 
-}  // namespace brrr
+}  // namespace brrr::cost

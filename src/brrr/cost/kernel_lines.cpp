@@ -5,12 +5,12 @@
 #include "brrr/graph/print.h"
 #include "brrr/graph/repeat.h"
 
-namespace brrr {
+namespace brrr::cost {
 namespace {
 
-KernelLine line_of(const Kernel& kernel, const KernelPrediction& predicted) {
+KernelLine line_of(const compiler::Kernel& kernel, const KernelPrediction& predicted) {
   KernelLine line{.name = kernel.name,
-                  .phase = std::string(phase_name(kernel.phase)),
+                  .phase = std::string(graph::phase_name(kernel.phase)),
                   .flops = static_cast<double>(kernel.cost.flops),
                   .bytes = static_cast<double>(kernel.cost.bytes_read + kernel.cost.bytes_written),
                   .seconds = predicted.seconds(),
@@ -30,14 +30,14 @@ bool is_repeated(const KernelLine& last, const KernelLine& next) {
 
 class Lines {
  public:
-  explicit Lines(const Rates& rates) : rates_(rates) {}
+  explicit Lines(const hardware::Rates& rates) : rates_(rates) {}
 
-  void add(const KernelList& list, const MemoryPlan& plan, int64_t times) {
+  void add(const compiler::KernelList& list, const compiler::MemoryPlan& plan, int64_t times) {
     const Prediction prediction = predict(list, plan, rates_);
     for (size_t i = 0; i < list.kernels.size(); ++i) {
-      const Kernel& kernel = list.kernels[i];
+      const compiler::Kernel& kernel = list.kernels[i];
       if (kernel.body) {
-        add(kernel.body->list, kernel.body->plan, times * repeat_node(kernel.attrs).most);
+        add(kernel.body->list, kernel.body->plan, times * graph::repeat_node(kernel.attrs).most);
       } else {
         append(line_of(kernel, prediction.kernels[i]), times);
       }
@@ -59,17 +59,18 @@ class Lines {
     last.flops += line.flops, last.bytes += line.bytes, last.seconds += line.seconds;
   }
 
-  const Rates& rates_;
+  const hardware::Rates& rates_;
   std::vector<KernelLine> lines_;
 };
 
 }  // namespace
 
-std::vector<KernelLine> kernel_lines(const KernelList& list, const MemoryPlan& plan,
-                                     const Rates& rates) {
+std::vector<KernelLine> kernel_lines(const compiler::KernelList& list,
+                                     const compiler::MemoryPlan& plan,
+                                     const hardware::Rates& rates) {
   Lines lines(rates);
   lines.add(list, plan, 1);
   return lines.take();
 }
 
-}  // namespace brrr
+}  // namespace brrr::cost

@@ -8,7 +8,7 @@
 #include "brrr/compiler/lower/plan_memory.h"
 #include "brrr/hardware/rates.h"
 
-namespace brrr {
+namespace brrr::cost {
 
 struct KernelLine {
   std::string name;          // "matmul", "mul+add+gelu"
@@ -22,7 +22,8 @@ struct KernelLine {
   bool operator==(const KernelLine&) const = default;
 };
 
-std::vector<KernelLine> kernel_lines(const KernelList& list, const MemoryPlan& plan,
-                                     const Rates& rates);
+std::vector<KernelLine> kernel_lines(const compiler::KernelList& list,
+                                     const compiler::MemoryPlan& plan,
+                                     const hardware::Rates& rates);
 
-}  // namespace brrr
+}  // namespace brrr::cost

@@ -8,44 +8,44 @@
 #include "brrr/cost/traffic.h"
 #include "brrr/graph/repeat.h"
 
-namespace brrr {
+namespace brrr::cost {
 namespace {
 
 constexpr size_t kManyStreams =
     5;  // operands of an optimizer update: p, m, v, g and what is written
 
 // How much faster products of this type are than those of f32, where they have no grid of their own.
-double matmul_scale(std::string_view arithmetic, const Rates& rates) {
+double matmul_scale(std::string_view arithmetic, const hardware::Rates& rates) {
   if (arithmetic.empty()) return 1;
-  const RateGrid* scale = rates.find(join_text("scale.matmul.", arithmetic));
+  const hardware::RateGrid* scale = rates.find(join_text("scale.matmul.", arithmetic));
   return scale ? scale->at({}) : 1;
 }
 
 struct FamilyGrid {
-  const RateGrid* grid = nullptr;
+  const hardware::RateGrid* grid = nullptr;
   double scale = 1;
 };
 
 // The grid of a family in the arithmetic of the work, or of the family that is nearest to it.
-FamilyGrid grid_for(const Rates& rates, const FamilyWork& work, bool& is_measured) {
+FamilyGrid grid_for(const hardware::Rates& rates, const FamilyWork& work, bool& is_measured) {
   const std::string ending = work.arithmetic.empty() ? "" : join_text(".", work.arithmetic);
   for (const std::string& family : {work.own, work.family}) {
-    const RateGrid* grid = family.empty() ? nullptr : rates.find(family + ending);
+    const hardware::RateGrid* grid = family.empty() ? nullptr : rates.find(family + ending);
     if (grid) return {grid};
   }
   const bool is_product = work.family.starts_with("matmul");
-  if (const RateGrid* grid = rates.find(work.family))
+  if (const hardware::RateGrid* grid = rates.find(work.family))
     return {grid, is_product ? matmul_scale(work.arithmetic, rates) : 1};
   is_measured = false;
   for (std::string_view side : {".row", ".column"}) {
     if (std::string_view(work.family).ends_with(side)) {
-      if (const RateGrid* sum = rates.find(join_text("sum", side))) return {sum};
+      if (const hardware::RateGrid* sum = rates.find(join_text("sum", side))) return {sum};
     }
   }
   return {};
 }
 
-double seconds_of(const FamilyWork& work, const KernelWork& kernel, const Rates& rates,
+double seconds_of(const FamilyWork& work, const KernelWork& kernel, const hardware::Rates& rates,
                   bool& is_measured) {
   if (work.amount == 0) return 0;
   const auto shared = static_cast<double>(std::min<int64_t>(rates.threads, kernel.pieces));
@@ -56,7 +56,8 @@ double seconds_of(const FamilyWork& work, const KernelWork& kernel, const Rates&
   return work.amount / (rate * scale * (work.per_thread ? shared : 1));
 }
 
-void price_arithmetic(const Kernel& kernel, const Rates& rates, KernelPrediction& price) {
+void price_arithmetic(const compiler::Kernel& kernel, const hardware::Rates& rates,
+                      KernelPrediction& price) {
   const KernelWork work = work_of(kernel);
   double largest = -1;
   for (const FamilyWork& part : work.parts) {
@@ -71,15 +72,18 @@ void price_arithmetic(const Kernel& kernel, const Rates& rates, KernelPrediction
   if (work.pieces > 1 && rates.threads > 1) price.overhead += rates.number("fork_join");
 }
 
-const RateGrid& bandwidth_for(const Kernel& kernel, size_t streams, const Rates& rates) {
-  if (kernel.phase == Phase::update && streams >= kManyStreams) return rates.grid("optimizer");
-  const RateGrid* fused = kernel.parts.size() > 1 ? rates.find("bandwidth.fused") : nullptr;
+const hardware::RateGrid& bandwidth_for(const compiler::Kernel& kernel, size_t streams,
+                                        const hardware::Rates& rates) {
+  if (kernel.phase == graph::Phase::update && streams >= kManyStreams)
+    return rates.grid("optimizer");
+  const hardware::RateGrid* fused =
+      kernel.parts.size() > 1 ? rates.find("bandwidth.fused") : nullptr;
   return fused ? *fused : rates.grid("bandwidth");
 }
 
-void price_memory(const Kernel& kernel, const std::vector<Touch>& touches, const Rates& rates,
-                  KernelPrediction& price) {
-  const RateGrid& bandwidth = bandwidth_for(kernel, touches.size(), rates);
+void price_memory(const compiler::Kernel& kernel, const std::vector<Touch>& touches,
+                  const hardware::Rates& rates, KernelPrediction& price) {
+  const hardware::RateGrid& bandwidth = bandwidth_for(kernel, touches.size(), rates);
   for (const Touch& touch : touches) {
     const double distance[] = {std::max(1.0, touch.distance)};
     price.memory += touch.bytes / bandwidth.at(distance);
@@ -87,16 +91,17 @@ void price_memory(const Kernel& kernel, const std::vector<Touch>& touches, const
 }
 
 // A product or attention that was measured by itself, its bytes with it.
-void price_as_measured(const Kernel& kernel, const Rates& rates, KernelPrediction& price) {
+void price_as_measured(const compiler::Kernel& kernel, const hardware::Rates& rates,
+                       KernelPrediction& price) {
   const std::string signature = kernel_signature(kernel);
-  const RateGrid* measured = signature.empty() ? nullptr : rates.find(signature);
+  const hardware::RateGrid* measured = signature.empty() ? nullptr : rates.find(signature);
   if (!measured) return;
   price.compute = measured->at({});
   price.memory = std::min(price.memory, price.compute);
   price.is_measured = price.overlaps = true;
 }
 
-bool has_kernels(const Rates& rates) {
+bool has_kernels(const hardware::Rates& rates) {
   const auto first = rates.grids.lower_bound("kernel.");
   return first != rates.grids.end() && first->first.starts_with("kernel.");
 }
@@ -169,7 +174,7 @@ WhatIf parse_what_if(std::string_view text) {
     } else {
       check(name == "dtype", "what-if: there is no \"", name,
             "\"; use flops, bandwidth, overhead, dtype");
-      what_if.precision = parse_precision(value);
+      what_if.precision = compiler::parse_precision(value);
     }
   }
   return what_if;
@@ -177,9 +182,10 @@ WhatIf parse_what_if(std::string_view text) {
 
 namespace {
 
-KernelPrediction loop_prediction(const Kernel& kernel, const Rates& rates, const WhatIf& what_if) {
+KernelPrediction loop_prediction(const compiler::Kernel& kernel, const hardware::Rates& rates,
+                                 const WhatIf& what_if) {
   const Prediction body = predict(kernel.body->list, kernel.body->plan, rates, what_if);
-  const auto times = static_cast<double>(repeat_node(kernel.attrs).most);
+  const auto times = static_cast<double>(graph::repeat_node(kernel.attrs).most);
   KernelPrediction loop{.family = "repeat", .overlaps = false, .is_loop = true};
   loop.compute = times * body.seconds_in(Regime::compute);
   loop.memory = times * body.seconds_in(Regime::bandwidth);
@@ -191,8 +197,8 @@ KernelPrediction loop_prediction(const Kernel& kernel, const Rates& rates, const
 
 }  // namespace
 
-Prediction predict(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
-                   const WhatIf& what_if) {
+Prediction predict(const compiler::KernelList& list, const compiler::MemoryPlan& plan,
+                   const hardware::Rates& rates, const WhatIf& what_if) {
   const std::vector<std::vector<Touch>> traffic = trace_traffic(list, plan);
   const bool are_kernels_known = has_kernels(rates);
   Prediction prediction{.kernels = {}, .calibrated = rates.calibrated};
@@ -213,4 +219,4 @@ Prediction predict(const KernelList& list, const MemoryPlan& plan, const Rates& 
   return prediction;
 }
 
-}  // namespace brrr
+}  // namespace brrr::cost

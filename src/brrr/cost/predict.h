@@ -15,7 +15,7 @@
 #include "brrr/compiler/precision/precision.h"
 #include "brrr/hardware/rates.h"
 
-namespace brrr {
+namespace brrr::cost {
 
 enum class Regime : uint8_t { compute, bandwidth, overhead };
 inline constexpr int kRegimes = 3;
@@ -47,14 +47,14 @@ struct Prediction {
 // which has to be planned before it can be priced.
 struct WhatIf {
   double flops = 1, bandwidth = 1, overhead = 1;
-  std::optional<Precision> precision;
+  std::optional<compiler::Precision> precision;
   bool operator==(const WhatIf&) const = default;
 };
 // "flops=2x,bandwidth=2x,overhead=0,dtype=bf16"; throws Error on anything else.
 WhatIf parse_what_if(std::string_view text);
 
 // `list` and `plan` are those of what_if.precision, where it asks for one.
-Prediction predict(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
-                   const WhatIf& what_if = {});
+Prediction predict(const compiler::KernelList& list, const compiler::MemoryPlan& plan,
+                   const hardware::Rates& rates, const WhatIf& what_if = {});
 
-}  // namespace brrr
+}  // namespace brrr::cost

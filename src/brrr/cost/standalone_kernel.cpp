@@ -11,7 +11,7 @@
 #include "brrr/ops/random/random.h"
 #include "brrr/ops/view/views.h"
 
-namespace brrr {
+namespace brrr::cost {
 namespace {
 
 // Elements from the first to the last one that a layout shows.
@@ -23,10 +23,12 @@ int64_t extent(const Layout& layout) {
   return last + 1;
 }
 
-int64_t bytes_of(const OperandRef& ref) { return storage_bytes(ref.dtype, extent(ref.layout)); }
+int64_t bytes_of(const compiler::OperandRef& ref) {
+  return storage_bytes(ref.dtype, extent(ref.layout));
+}
 
 // The statistics of attention have to fit its scores, or probabilities would overflow.
-std::optional<double> fixed_value(const Kernel& kernel, size_t input) {
+std::optional<double> fixed_value(const compiler::Kernel& kernel, size_t input) {
   constexpr size_t kLogsumexp = 4, kLogsumexpGrad = 6;
   if (kernel.role() != OpRole::attention_backward) return {};
   if (input == kLogsumexp) {
@@ -44,8 +46,8 @@ Tensor random_floats(int64_t count, DType dtype, Device device, uint32_t draw) {
   return cast(uniform({count}, key, {-1, 1}, {.dtype = made, .device = device}), dtype);
 }
 
-Tensor elements_of(const Kernel& kernel, size_t input, Device device, int64_t ids_below) {
-  const OperandRef& ref = kernel.inputs[input];
+Tensor elements_of(const compiler::Kernel& kernel, size_t input, Device device, int64_t ids_below) {
+  const compiler::OperandRef& ref = kernel.inputs[input];
   const int64_t count = extent(ref.layout);
   const auto draw = static_cast<uint32_t>(input);
   if (const std::optional<double> value = fixed_value(kernel, input))
@@ -56,10 +58,12 @@ Tensor elements_of(const Kernel& kernel, size_t input, Device device, int64_t id
                  {.dtype = ref.dtype, .device = device});
 }
 
-int64_t workspace_bytes(const Kernel& kernel, Device device) {
+int64_t workspace_bytes(const compiler::Kernel& kernel, Device device) {
   std::vector<Operand> inputs, outputs;
-  for (const OperandRef& ref : kernel.inputs) inputs.push_back({nullptr, &ref.layout, ref.dtype});
-  for (const OperandRef& ref : kernel.outputs) outputs.push_back({nullptr, &ref.layout, ref.dtype});
+  for (const compiler::OperandRef& ref : kernel.inputs)
+    inputs.push_back({nullptr, &ref.layout, ref.dtype});
+  for (const compiler::OperandRef& ref : kernel.outputs)
+    outputs.push_back({nullptr, &ref.layout, ref.dtype});
   return cuda_workspace_bytes(*kernel.op, inputs, outputs, kernel.attrs,
                               cuda::device_facts(device.index));
 }
@@ -72,16 +76,16 @@ void heat(Device device) {
   const Tensor a = reshape(random_floats(kSize * kSize, DType::bf16, device, 0), {kSize, kSize});
   for (int i = 0; i < kProducts; ++i) matmul(a, a);
 }
-bool is_cool(const Kernel& kernel) { return kernel.op && is_attention(*kernel.op); }
+bool is_cool(const compiler::Kernel& kernel) { return kernel.op && is_attention(*kernel.op); }
 
 // The operands of a kernel in memory of their own, ready to be enqueued.
 class Alone {
  public:
-  Alone(const Kernel& kernel, Device device, int64_t ids_below)
+  Alone(const compiler::Kernel& kernel, Device device, int64_t ids_below)
       : kernel_(kernel), device_(device), stream_(cuda::stream(device.index)) {
     for (size_t i = 0; i < kernel.inputs.size(); ++i)
       add(elements_of(kernel, i, device, ids_below), kernel.inputs[i], inputs_);
-    for (const OperandRef& ref : kernel.outputs)
+    for (const compiler::OperandRef& ref : kernel.outputs)
       add(empty({extent(ref.layout)}, ref.dtype, device), ref, outputs_);
     if (const int64_t bytes = workspace_bytes(kernel, device); bytes > 0) {
       held_.push_back(empty({bytes}, DType::u8, device));
@@ -115,7 +119,8 @@ class Alone {
   }
 
  private:
-  void add(const Tensor& elements, const OperandRef& ref, std::vector<Operand>& operands) {
+  void add(const Tensor& elements, const compiler::OperandRef& ref,
+           std::vector<Operand>& operands) {
     held_.push_back(elements);
     operands.push_back({elements.storage().data(), &ref.layout, ref.dtype});
   }
@@ -130,7 +135,7 @@ class Alone {
     return cuda::seconds_between(begin, end);
   }
 
-  const Kernel& kernel_;
+  const compiler::Kernel& kernel_;
   const Device device_;
   const cuda::Stream stream_;
   std::vector<Tensor> held_;
@@ -139,10 +144,10 @@ class Alone {
 };
 
 // Operands, and as much again for the largest while its elements are made.
-bool fits(const Kernel& kernel, Device device) {
+bool fits(const compiler::Kernel& kernel, Device device) {
   int64_t bytes = workspace_bytes(kernel, device), largest = 0;
-  for (const std::vector<OperandRef>* refs : {&kernel.inputs, &kernel.outputs}) {
-    for (const OperandRef& ref : *refs) {
+  for (const std::vector<compiler::OperandRef>* refs : {&kernel.inputs, &kernel.outputs}) {
+    for (const compiler::OperandRef& ref : *refs) {
       bytes += bytes_of(ref);
       largest = std::max(largest, bytes_of(ref));
     }
@@ -153,23 +158,24 @@ bool fits(const Kernel& kernel, Device device) {
 
 }  // namespace
 
-OperandRef operand(DType dtype, const Shape& shape) {
+compiler::OperandRef operand(DType dtype, const Shape& shape) {
   return {.buffer = {}, .layout = contiguous_layout(shape), .dtype = dtype};
 }
-OperandRef operand(DType dtype, const Layout& layout) {
+compiler::OperandRef operand(DType dtype, const Layout& layout) {
   return {.buffer = {}, .layout = layout, .dtype = dtype};
 }
 
-Kernel make_kernel(const OpDef& op, std::vector<OperandRef> inputs, const Attrs& attrs) {
+compiler::Kernel make_kernel(const OpDef& op, std::vector<compiler::OperandRef> inputs,
+                             const Attrs& attrs) {
   std::vector<TypeRef> types;
   int64_t elements = 0;
-  for (const OperandRef& ref : inputs) {
+  for (const compiler::OperandRef& ref : inputs) {
     types.push_back({&ref.layout.shape, ref.dtype, false});
     elements = std::max(elements, numel(ref.layout.shape));
   }
   const InferCall call{op, types, attrs};
   const TensorTypes results = op.infer(call);
-  Kernel kernel{.op = &op, .attrs = attrs};
+  compiler::Kernel kernel{.op = &op, .attrs = attrs};
   for (const TensorType& type : results) {
     kernel.outputs.push_back(operand(type.dtype, type.shape));
     elements = std::max(elements, numel(type.shape));
@@ -181,11 +187,11 @@ Kernel make_kernel(const OpDef& op, std::vector<OperandRef> inputs, const Attrs&
   return kernel;
 }
 
-std::optional<double> seconds_alone(const Kernel& kernel, Device device,
+std::optional<double> seconds_alone(const compiler::Kernel& kernel, Device device,
                                     const AloneOptions& options) {
   const CudaKernel* const found = kernel.op ? find_cuda_kernel(*kernel.op) : nullptr;
   if (!found || !found->run || kernel.generated || !fits(kernel, device)) return {};
   return Alone(kernel, device, options.ids_below).seconds(options.rounds);
 }
 
-}  // namespace brrr
+}  // namespace brrr::cost

@@ -7,13 +7,14 @@
 #include "brrr/compiler/lower/kernel_list.h"
 #include "brrr/device/device.h"
 
-namespace brrr {
+namespace brrr::cost {
 
-OperandRef operand(DType dtype, const Shape& shape);  // in order
-OperandRef operand(DType dtype, const Layout& layout);
+compiler::OperandRef operand(DType dtype, const Shape& shape);  // in order
+compiler::OperandRef operand(DType dtype, const Layout& layout);
 
 // Results have the types that the op infers and lie in order.
-Kernel make_kernel(const OpDef& op, std::vector<OperandRef> inputs, const Attrs& attrs = {});
+compiler::Kernel make_kernel(const OpDef& op, std::vector<compiler::OperandRef> inputs,
+                             const Attrs& attrs = {});
 
 struct AloneOptions {
   int rounds = 5;         // medians count
@@ -21,7 +22,7 @@ struct AloneOptions {
 };
 // Seconds of one call inside a captured run of calls, the gap to the next with it. Nothing where its operands do not
 // fit the free memory, or the op has no kernel of its own on a GPU.
-std::optional<double> seconds_alone(const Kernel& kernel, Device device,
+std::optional<double> seconds_alone(const compiler::Kernel& kernel, Device device,
                                     const AloneOptions& options = {});
 
-}  // namespace brrr
+}  // namespace brrr::cost

@@ -1,6 +1,6 @@
 #include "brrr/cost/tensor_core_use.h"
 
-namespace brrr {
+namespace brrr::cost {
 namespace {
 
 // A vector is a matrix of one row.
@@ -23,20 +23,23 @@ Layout with_joined_rows(const Layout& a, const Layout& b) {
 
 }  // namespace
 
-std::optional<TensorCoreUse> tensor_cores_of(const Kernel& kernel, GpuGeneration gpu) {
-  for (const KernelPart& part : kernel.parts) {
+std::optional<kernels::TensorCoreUse> tensor_cores_of(const compiler::Kernel& kernel,
+                                                      kernels::GpuGeneration gpu) {
+  for (const compiler::KernelPart& part : kernel.parts) {
     if (part.op->kind != OpKind::contraction) continue;
-    const std::vector<CoreOperand> inputs = core_operands(kernel.core_inputs, kernel.inputs),
-                                   outputs = core_operands(kernel.core_outputs, kernel.outputs);
+    const std::vector<compiler::CoreOperand> inputs = compiler::core_operands(kernel.core_inputs,
+                                                                              kernel.inputs),
+                                             outputs = compiler::core_operands(kernel.core_outputs,
+                                                                               kernel.outputs);
     if (is_attention(*part.op))
-      return attention_tensor_cores({.q = inputs[0].layout,
-                                     .k = inputs[1].layout,
-                                     .v = inputs[2].layout,
-                                     .dtype = inputs[0].dtype,
-                                     .scale = kernel.attrs.number("scale")});
+      return kernels::attention_tensor_cores({.q = inputs[0].layout,
+                                              .k = inputs[1].layout,
+                                              .v = inputs[2].layout,
+                                              .dtype = inputs[0].dtype,
+                                              .scale = kernel.attrs.number("scale")});
     if (!is_matmul(*part.op) && part.op->role != OpRole::matmul_epilogue) continue;
     const Layout b = matrix_of(inputs[1].layout);
-    return product_tensor_cores(
+    return kernels::product_tensor_cores(
         {.a = with_joined_rows(matrix_of(inputs[0].layout), b),
          .b = part.op->role == OpRole::linear ? transpose_layout(b, 0, 1) : b,
          .a_dtype = inputs[0].dtype,
@@ -48,4 +51,4 @@ std::optional<TensorCoreUse> tensor_cores_of(const Kernel& kernel, GpuGeneration
   return {};
 }
 
-}  // namespace brrr
+}  // namespace brrr::cost

@@ -6,9 +6,10 @@
 #include "brrr/compiler/lower/kernel_list.h"
 #include "brrr/kernels/calls/tensor_cores.h"
 
-namespace brrr {
+namespace brrr::cost {
 
 // Nothing for kernels that multiply no matrices.
-std::optional<TensorCoreUse> tensor_cores_of(const Kernel& kernel, GpuGeneration gpu);
+std::optional<kernels::TensorCoreUse> tensor_cores_of(const compiler::Kernel& kernel,
+                                                      kernels::GpuGeneration gpu);
 
-}  // namespace brrr
+}  // namespace brrr::cost

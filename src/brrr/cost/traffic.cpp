@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <map>
 
-namespace brrr {
+namespace brrr::cost {
 namespace {
 
 constexpr double kNeverUsed = 1e18;
 
 // Bytes of an operand that are there: axes that repeat (stride 0) count once.
-int64_t present_bytes(const OperandRef& ref) {
+int64_t present_bytes(const compiler::OperandRef& ref) {
   Shape shape = ref.layout.shape;
   for (int axis = 0; axis < shape.size(); ++axis) {
     if (ref.layout.strides[axis] == 0) shape[axis] = std::min<int64_t>(1, shape[axis]);
@@ -17,14 +17,14 @@ int64_t present_bytes(const OperandRef& ref) {
   return storage_bytes(ref.dtype, numel(shape));
 }
 
-int64_t sum_of_bytes(const std::vector<OperandRef>& refs) {
+int64_t sum_of_bytes(const std::vector<compiler::OperandRef>& refs) {
   int64_t total = 0;
-  for (const OperandRef& ref : refs) total += present_bytes(ref);
+  for (const compiler::OperandRef& ref : refs) total += present_bytes(ref);
   return total;
 }
 
 // The part of an operand that the kernel touches: an embedding reads some rows of its table.
-double touched_part(int64_t cost_bytes, const std::vector<OperandRef>& refs) {
+double touched_part(int64_t cost_bytes, const std::vector<compiler::OperandRef>& refs) {
   const int64_t present = sum_of_bytes(refs);
   return present == 0
              ? 0
@@ -71,32 +71,33 @@ class Arena {
 
 class TrafficTracer {
  public:
-  TrafficTracer(const KernelList& list, const MemoryPlan& plan)
+  TrafficTracer(const compiler::KernelList& list, const compiler::MemoryPlan& plan)
       : list_(list), plan_(plan), last_(list.buffers.size(), -kNeverUsed) {}
 
   std::vector<std::vector<Touch>> step() {
     std::vector<std::vector<Touch>> all;
-    for (const Kernel& kernel : list_.kernels) {
+    for (const compiler::Kernel& kernel : list_.kernels) {
       std::vector<Touch> touches;
       const double began = now_;
       const double read = touched_part(kernel.cost.bytes_read, kernel.inputs),
                    written = touched_part(kernel.cost.bytes_written, kernel.outputs);
-      for (const OperandRef& ref : kernel.inputs) add(ref, read, began, touches);
-      for (const OperandRef& ref : kernel.outputs) add(ref, written, began, touches);
+      for (const compiler::OperandRef& ref : kernel.inputs) add(ref, read, began, touches);
+      for (const compiler::OperandRef& ref : kernel.outputs) add(ref, written, began, touches);
       all.push_back(std::move(touches));
     }
     return all;
   }
 
  private:
-  void add(const OperandRef& ref, double part, double began, std::vector<Touch>& touches) {
+  void add(const compiler::OperandRef& ref, double part, double began,
+           std::vector<Touch>& touches) {
     const auto bytes = static_cast<double>(present_bytes(ref)) * part;
     if (bytes == 0) return;
     touches.push_back({.bytes = bytes, .distance = std::min(kNeverUsed, distance(ref, began))});
     now_ += bytes;
   }
 
-  double distance(const OperandRef& ref, double began) {
+  double distance(const compiler::OperandRef& ref, double began) {
     const size_t buffer = ref.buffer.index();
     const int64_t offset = plan_.offsets[buffer];
     if (offset >= 0) {
@@ -108,8 +109,8 @@ class TrafficTracer {
     return began - std::exchange(last_[buffer], began);
   }
 
-  const KernelList& list_;
-  const MemoryPlan& plan_;
+  const compiler::KernelList& list_;
+  const compiler::MemoryPlan& plan_;
   Arena arena_;
   std::vector<double> last_;  // by buffer outside the arena
   double now_ = 0;            // bytes touched so far
@@ -117,10 +118,11 @@ class TrafficTracer {
 
 }  // namespace
 
-std::vector<std::vector<Touch>> trace_traffic(const KernelList& list, const MemoryPlan& plan) {
+std::vector<std::vector<Touch>> trace_traffic(const compiler::KernelList& list,
+                                              const compiler::MemoryPlan& plan) {
   TrafficTracer tracer(list, plan);
   tracer.step();  // the step before
   return tracer.step();
 }
 
-}  // namespace brrr
+}  // namespace brrr::cost

@@ -5,7 +5,7 @@
 
 #include "brrr/compiler/lower/plan_memory.h"
 
-namespace brrr {
+namespace brrr::cost {
 
 struct Touch {
   double bytes = 0;
@@ -13,6 +13,7 @@ struct Touch {
 };
 
 // By kernel, in steady state (the steps before were the same).
-std::vector<std::vector<Touch>> trace_traffic(const KernelList& list, const MemoryPlan& plan);
+std::vector<std::vector<Touch>> trace_traffic(const compiler::KernelList& list,
+                                              const compiler::MemoryPlan& plan);
 
-}  // namespace brrr
+}  // namespace brrr::cost

@@ -128,21 +128,22 @@ Tensors call_op(const OpDef& op, std::span<const Tensor> inputs, const Attrs& at
   const TypeRefs input_types = types_of(inputs);
   const InferCall infer_call{op, input_types, attrs};
   const bool tracked = grad_enabled() && any_wants_grad(inputs);
-  if (GradWatch* watch = GradWatch::current(); watch && !grad_enabled()) watch->see(inputs);
+  if (graph::GradWatch* watch = graph::GradWatch::current(); watch && !grad_enabled())
+    watch->see(inputs);
 
   if (op.view) {
-    Tracer* tracer = Tracer::current();
+    graph::Tracer* tracer = graph::Tracer::current();
     Tensors outputs{tracer ? tracer->record_view(op, inputs[0], attrs)
                            : make_view(inputs[0], op.view(inputs[0].layout(), attrs))};
-    if (tracked) make_ref<TapeRecord>(op, inputs, attrs)->attach_outputs(outputs);
+    if (tracked) make_ref<graph::TapeRecord>(op, inputs, attrs)->attach_outputs(outputs);
     return outputs;
   }
   const TensorTypes types = op.infer(infer_call);
   if (op.compose && tracked && !op.grad) return op.compose({inputs, attrs});  // records its pieces
 
   Tensors outputs;
-  if (op.cpu && Tracer::current()) {
-    outputs = Tracer::current()->record(op, inputs, attrs, types, device);
+  if (op.cpu && graph::Tracer::current()) {
+    outputs = graph::Tracer::current()->record(op, inputs, attrs, types, device);
   } else if (has_kernel(op, device) || !op.compose) {
     outputs = make_outputs(types, device);
     if (device.has_data()) run_kernel(op, inputs, attrs, outputs);
@@ -150,7 +151,7 @@ Tensors call_op(const OpDef& op, std::span<const Tensor> inputs, const Attrs& at
   } else {
     outputs = run_composition(infer_call, inputs, types);
   }
-  if (tracked && op.grad) make_ref<TapeRecord>(op, inputs, attrs)->attach_outputs(outputs);
+  if (tracked && op.grad) make_ref<graph::TapeRecord>(op, inputs, attrs)->attach_outputs(outputs);
   return outputs;
 }
 
@@ -167,7 +168,7 @@ void call_into(const OpDef& op, std::span<const Tensor> inputs, const Attrs& att
   const TensorTypes types = op.infer(infer_call);
   check(types[0].shape == output.shape(), op.name, ": result of shape ", types[0].shape,
         " does not fit the elements of shape ", output.shape());
-  if (Tracer* tracer = Tracer::current()) {
+  if (graph::Tracer* tracer = graph::Tracer::current()) {
     tracer->record_write(op, inputs, attrs, types[0], output);
     output.storage().mark_written();
     return;

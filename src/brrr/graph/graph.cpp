@@ -2,7 +2,7 @@
 
 #include "brrr/graph/repeat.h"
 
-namespace brrr {
+namespace brrr::graph {
 namespace {
 
 using TypeRefs = SmallVector<TypeRef, 4>;
@@ -101,4 +101,4 @@ std::vector<std::vector<NodeId>> uses_of(const Graph& graph) {
   return uses;
 }
 
-}  // namespace brrr
+}  // namespace brrr::graph

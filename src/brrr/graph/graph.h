@@ -16,7 +16,7 @@
 #include "brrr/base/strong_id.h"
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::graph {
 
 using ValueId = StrongId<struct ValueTag>;
 using NodeId = StrongId<struct NodeTag>;
@@ -110,4 +110,4 @@ Cost cost_of(const Graph& graph);
 // For every value the nodes that read it, in order.
 std::vector<std::vector<NodeId>> uses_of(const Graph& graph);
 
-}  // namespace brrr
+}  // namespace brrr::graph

@@ -4,7 +4,7 @@
 #include "brrr/graph/call.h"
 #include "brrr/graph/repeat.h"
 
-namespace brrr {
+namespace brrr::graph {
 namespace {
 
 void require_type(const Tensor& given, const TensorType& type, std::string_view name) {
@@ -88,4 +88,4 @@ Interpreted interpret(const Graph& graph, std::span<const Tensor> inputs,
   return result;
 }
 
-}  // namespace brrr
+}  // namespace brrr::graph

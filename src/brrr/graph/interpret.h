@@ -5,7 +5,7 @@
 
 #include "brrr/graph/graph.h"
 
-namespace brrr {
+namespace brrr::graph {
 
 struct Interpreted {
   std::vector<Tensor> outputs;
@@ -20,4 +20,4 @@ using NodeObserver =
 Interpreted interpret(const Graph& graph, std::span<const Tensor> inputs,
                       std::span<const Tensor> states = {}, const NodeObserver& observe = {});
 
-}  // namespace brrr
+}  // namespace brrr::graph

@@ -12,7 +12,7 @@
 #include "brrr/graph/scope.h"
 #include "brrr/graph/verify.h"
 
-namespace brrr {
+namespace brrr::graph {
 namespace {
 
 // Attribute names are string literals everywhere else; those read from text live here for good.
@@ -326,4 +326,4 @@ Graph parse_graph(std::string_view text) {
   return graph;
 }
 
-}  // namespace brrr
+}  // namespace brrr::graph

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace brrr {
+namespace brrr::graph {
 namespace {
 
 // Shortest digits that read back as the same number, and never the look of an integer.
@@ -120,4 +120,4 @@ class Printer {
 
 std::string to_text(const Graph& graph) { return Printer(graph).run(); }
 
-}  // namespace brrr
+}  // namespace brrr::graph

@@ -27,7 +27,7 @@
 
 #include "brrr/graph/graph.h"
 
-namespace brrr {
+namespace brrr::graph {
 
 // A node ends with its scope, a state with the state that it is a cast of: state %2: bf16[3, 4] "w.bf16"
 // of "w". `seed` names the gradient that a backward walk starts from.
@@ -39,4 +39,4 @@ std::string to_text(const Graph& graph);
 // States get no elements.
 Graph parse_graph(std::string_view text);
 
-}  // namespace brrr
+}  // namespace brrr::graph

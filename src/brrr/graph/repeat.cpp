@@ -1,6 +1,6 @@
 #include "brrr/graph/repeat.h"
 
-namespace brrr {
+namespace brrr::graph {
 
 const OpDef repeat_op{.name = "repeat",
                       .formula = "states after `count` runs of the body",
@@ -77,4 +77,4 @@ void check_repeat_count(int64_t count, const RepeatNode& parts) {
         " is not between 0 and the ", parts.most, " slices that the program was compiled for");
 }
 
-}  // namespace brrr
+}  // namespace brrr::graph

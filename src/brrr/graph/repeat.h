@@ -11,7 +11,7 @@
 
 #include "brrr/graph/graph.h"
 
-namespace brrr {
+namespace brrr::graph {
 
 // Not a function of tensors alone, and so not in all_ops(): it means nothing without a body.
 extern const OpDef repeat_op;
@@ -41,4 +41,4 @@ Cost cost_of_repeat(const Node& node);
 // What a count must be between; throws Error otherwise.
 void check_repeat_count(int64_t count, const RepeatNode& parts);
 
-}  // namespace brrr
+}  // namespace brrr::graph

@@ -5,7 +5,7 @@
 
 #include "brrr/graph/trace.h"
 
-namespace brrr {
+namespace brrr::graph {
 
 std::string_view keep_scope_name(std::string_view name) {
   static std::mutex mutex;
@@ -30,4 +30,4 @@ Scope::~Scope() {
   if (tracer_) tracer_->set_scope(outer_);
 }
 
-}  // namespace brrr
+}  // namespace brrr::graph

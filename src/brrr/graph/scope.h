@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace brrr {
+namespace brrr::graph {
 
 class Tracer;
 
@@ -26,4 +26,4 @@ std::string_view keep_scope_name(std::string_view name);
 // What nodes traced now would carry; empty outside a trace.
 std::string_view current_scope();
 
-}  // namespace brrr
+}  // namespace brrr::graph

@@ -5,7 +5,7 @@
 
 #include "brrr/graph/scope.h"
 
-namespace brrr {
+namespace brrr::graph {
 namespace {
 
 constinit std::atomic<uint64_t> sequence_counter{0};
@@ -152,4 +152,4 @@ void TapeRecord::free_saved() {
   if (!sources.empty()) release_iteratively(sources);
 }
 
-}  // namespace brrr
+}  // namespace brrr::graph

@@ -10,7 +10,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::graph {
 
 // Who a value is to the reverse walk: output `output` of `source`, or the leaf with `slot`.
 struct ValueKey {
@@ -107,4 +107,4 @@ class TapeRecord final : public GradSource {
   SmallVector<SavedOutput, 1> outputs_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::graph

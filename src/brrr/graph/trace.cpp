@@ -4,7 +4,7 @@
 
 #include "brrr/graph/basic_ops.h"
 
-namespace brrr {
+namespace brrr::graph {
 namespace {
 
 constinit thread_local Tracer* innermost = nullptr;
@@ -205,4 +205,4 @@ Graph Tracer::finish(std::span<const Tensor> outputs) {
   return std::move(graph());
 }
 
-}  // namespace brrr
+}  // namespace brrr::graph

@@ -15,7 +15,7 @@
 
 #include "brrr/graph/graph.h"
 
-namespace brrr {
+namespace brrr::graph {
 
 class Tracer {
  public:
@@ -136,4 +136,4 @@ class SegmentScope {
   Tracer* tracer_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::graph

@@ -2,7 +2,7 @@
 #include "brrr/graph/repeat.h"
 #include "brrr/graph/trace.h"
 
-namespace brrr {
+namespace brrr::graph {
 
 Tracer::RepeatHandles Tracer::begin_repeat(const Tensor& count, std::span<const Tensor> sliced) {
   const TensorType index{.shape = {}, .dtype = DType::i64};
@@ -136,4 +136,4 @@ void Tracer::abandon_repeat() noexcept {
   if (frames_.size() > 1) frames_.pop_back();
 }
 
-}  // namespace brrr
+}  // namespace brrr::graph

@@ -1,6 +1,6 @@
 #include "brrr/graph/verify.h"
 
-namespace brrr {
+namespace brrr::graph {
 namespace {
 
 class Verifier {
@@ -80,4 +80,4 @@ class Verifier {
 
 void verify(const Graph& graph, std::string_view after) { Verifier(graph, after).run(); }
 
-}  // namespace brrr
+}  // namespace brrr::graph

@@ -3,7 +3,7 @@
 
 #include "brrr/graph/graph.h"
 
-namespace brrr {
+namespace brrr::graph {
 
 // Throws InternalError, naming `after` (the pass that made the graph) and the offending node, unless
 //   - every node reads only values that exist by then: inputs, states, results of nodes before it
@@ -14,4 +14,4 @@ namespace brrr {
 //   - the body of a node is legal itself and fits the operands
 void verify(const Graph& graph, std::string_view after);
 
-}  // namespace brrr
+}  // namespace brrr::graph

@@ -9,7 +9,7 @@
 #include "brrr/base/nearest_word.h"
 #include "brrr/hardware/hardware_table.h"
 
-namespace brrr {
+namespace brrr::hardware {
 namespace {
 
 constexpr std::array<std::string_view, kArithmetics> kNames = {"fp32", "tf32", "fp16", "bf16",
@@ -177,4 +177,4 @@ double ridge_flops_per_byte(std::string_view device, DType dtype) {
   return promised_rate(device, dtype).dense.value() / device_memory(device).bandwidth.value();
 }
 
-}  // namespace brrr
+}  // namespace brrr::hardware

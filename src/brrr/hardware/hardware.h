@@ -14,7 +14,7 @@
 #include "brrr/base/units.h"
 #include "brrr/tensor/dtype.h"
 
-namespace brrr {
+namespace brrr::hardware {
 
 // What a unit multiplies; tf32 and fp4 are no element types of ours.
 enum class Arithmetic : uint8_t { fp32, tf32, fp16, bf16, fp8, fp4, int8 };
@@ -123,4 +123,4 @@ const GpuSpec* find_by_driver_name(std::string_view reported);  // nullptr where
 // FLOPs per byte at which arithmetic and memory take the same time: below it memory is the bound.
 double ridge_flops_per_byte(std::string_view device, DType dtype);
 
-}  // namespace brrr
+}  // namespace brrr::hardware

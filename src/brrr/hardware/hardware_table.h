@@ -3,9 +3,9 @@
 
 #include "brrr/hardware/hardware.h"
 
-namespace brrr {
+namespace brrr::hardware {
 
 std::vector<GpuSpec> builtin_gpus();  // those of hardware/hardware.toml, in its order
 void register_gpu(GpuSpec gpu);       // throws Error on a taken name or a contradiction
 
-}  // namespace brrr
+}  // namespace brrr::hardware

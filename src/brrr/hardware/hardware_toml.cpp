@@ -6,7 +6,7 @@
 #include "brrr/base/toml_entry.h"
 #include "brrr/hardware/hardware_table.h"
 
-namespace brrr {
+namespace brrr::hardware {
 namespace {
 
 Headline read_headline(TomlEntry& entry) {
@@ -151,4 +151,4 @@ void add_gpus_from_toml(std::string_view text, std::string_view origin) {
   for (GpuSpec& gpu : read_gpus(text, origin)) register_gpu(std::move(gpu));
 }
 
-}  // namespace brrr
+}  // namespace brrr::hardware

@@ -13,7 +13,7 @@
 #include "brrr/hardware/measure_cpu.h"
 #include "brrr/tensor/tensor.h"
 
-namespace brrr {
+namespace brrr::hardware {
 namespace {
 
 Seconds time_once(const std::function<void()>& work) {
@@ -147,4 +147,4 @@ MemoryRates measure_cache(Bytes per_thread) {
                          .stores = Stores::ordinary});
 }
 
-}  // namespace brrr
+}  // namespace brrr::hardware

@@ -8,7 +8,7 @@
 #include "brrr/base/units.h"
 #include "brrr/tensor/dtype.h"
 
-namespace brrr {
+namespace brrr::hardware {
 
 // As the system reports it: "Intel(R) Xeon(R) Processor".
 std::string cpu_name();
@@ -36,4 +36,4 @@ MemoryRates measure_memory(Stores stores = Stores::streaming);
 // Each thread over and over through two arrays of its own that take `per_thread` together.
 MemoryRates measure_cache(Bytes per_thread);
 
-}  // namespace brrr
+}  // namespace brrr::hardware

@@ -8,7 +8,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::hardware::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -95,11 +95,11 @@ void stream_copy(float* HWY_RESTRICT y, const float* HWY_RESTRICT x, int64_t cou
   hwy::FlushStream();
 }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::hardware::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::hardware {
 HWY_EXPORT(f32_chains);
 HWY_EXPORT(f64_chains);
 HWY_EXPORT(f32_chain_flops);
@@ -127,5 +127,5 @@ void copy_floats(float* y, const float* x, int64_t count, Stores stores) {
   else
     HWY_DYNAMIC_DISPATCH(stream_copy)(y, x, count);
 }
-}  // namespace brrr
+}  // namespace brrr::hardware
 #endif

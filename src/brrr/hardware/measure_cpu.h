@@ -5,7 +5,7 @@
 
 #include "brrr/hardware/measure.h"
 
-namespace brrr {
+namespace brrr::hardware {
 
 // Twelve independent chains of multiply-adds over full vectors, `steps` long. Returns their sum, so
 // that the work has a use. FLOPs: chain_flops_per_step() for each step.
@@ -19,4 +19,4 @@ float sum_floats(const float* x, int64_t count);
 void fill_floats(float* y, float value, int64_t count, Stores stores);
 void copy_floats(float* y, const float* x, int64_t count, Stores stores);
 
-}  // namespace brrr
+}  // namespace brrr::hardware

@@ -13,7 +13,7 @@
 #include "brrr/ops/random/random.h"
 #include "brrr/ops/reduce/reduce.h"
 
-namespace brrr {
+namespace brrr::hardware {
 namespace {
 
 constexpr int64_t kArrayBytes = int64_t{1} << 31;  // many times the caches of any GPU
@@ -24,7 +24,7 @@ Tensor random_factor(const Shape& shape, DType dtype, uint32_t draw, Device devi
 }
 
 // y = x w^T: both factors run along k, which 8-bit products need.
-Gemm product_of(const Tensor& x, const Tensor& w, const Tensor& y, bool tf32) {
+kernels::Gemm product_of(const Tensor& x, const Tensor& w, const Tensor& y, bool tf32) {
   return {.m = x.dim(0),
           .n = w.dim(0),
           .k = x.dim(1),
@@ -73,19 +73,19 @@ std::optional<Seconds> time_product(int device, ProductKind kind, const ProductS
   const Tensor x = random_factor({size.m, size.k}, dtype, 1, gpu),
                w = random_factor({size.n, size.k}, dtype, 2, gpu),
                y = empty({size.m, size.n}, kind == ProductKind::f8 ? DType::bf16 : dtype, gpu);
-  const Gemm gemm = product_of(x, w, y, kind == ProductKind::tf32);
-  if (!is_gemm_supported(gemm)) return std::nullopt;
-  const Tensor workspace = empty({kGemmWorkspaceBytes}, DType::u8, gpu);
+  const kernels::Gemm gemm = product_of(x, w, y, kind == ProductKind::tf32);
+  if (!kernels::is_gemm_supported(gemm)) return std::nullopt;
+  const Tensor workspace = empty({kernels::kGemmWorkspaceBytes}, DType::u8, gpu);
   const std::span<std::byte> scratch(workspace.storage().data(),
-                                     static_cast<size_t>(kGemmWorkspaceBytes));
+                                     static_cast<size_t>(kernels::kGemmWorkspaceBytes));
   try {
-    run_gemm_cuda(gemm, stream, scratch);  // chooses the algorithm
+    kernels::run_gemm_cuda(gemm, stream, scratch);  // chooses the algorithm
   } catch (const Error&) {
     return std::nullopt;  // this GPU has no such tensor cores
   }
   return time_median(
       [&] {
-        run_gemm_cuda(gemm, stream, scratch);
+        kernels::run_gemm_cuda(gemm, stream, scratch);
         cuda::wait(stream);
       },
       trials);
@@ -135,4 +135,4 @@ TransferRates measure_transfers(int device) {
       .to_host_pageable = rate([&] { cuda::copy_to_host(pageable.data(), gpu, bytes, stream); })};
 }
 
-}  // namespace brrr
+}  // namespace brrr::hardware

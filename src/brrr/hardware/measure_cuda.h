@@ -9,7 +9,7 @@
 #include "brrr/base/units.h"
 #include "brrr/tensor/dtype.h"
 
-namespace brrr {
+namespace brrr::hardware {
 
 // How the factors of a product are stored and multiplied; sums are f32.
 enum class ProductKind : uint8_t { f32, tf32, f16, bf16, f8 };
@@ -42,4 +42,4 @@ struct TransferRates {
 };
 TransferRates measure_transfers(int device);
 
-}  // namespace brrr
+}  // namespace brrr::hardware

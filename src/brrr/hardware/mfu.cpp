@@ -2,7 +2,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::hardware {
 
 double mfu(FlopsPerSecond actual, FlopsPerSecond promised) {
   check(promised > FlopsPerSecond(0), "mfu: the promised speed is ", promised,
@@ -27,4 +27,4 @@ Seconds run_time(Flops work, const Cluster& cluster) {
   return ideal_time(work, cluster.promised * (cluster.devices * cluster.mfu));
 }
 
-}  // namespace brrr
+}  // namespace brrr::hardware

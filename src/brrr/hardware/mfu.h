@@ -7,7 +7,7 @@
 
 #include "brrr/base/units.h"
 
-namespace brrr {
+namespace brrr::hardware {
 
 double mfu(FlopsPerSecond actual, FlopsPerSecond promised);
 
@@ -25,4 +25,4 @@ struct Cluster {
 };
 Seconds run_time(Flops work, const Cluster& cluster);
 
-}  // namespace brrr
+}  // namespace brrr::hardware

@@ -5,7 +5,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::hardware {
 namespace {
 
 // Where a coordinate lies between two points of an axis.
@@ -104,4 +104,4 @@ Rates rates_from_peaks(std::string machine, const PlainRates& peaks) {
   return rates;
 }
 
-}  // namespace brrr
+}  // namespace brrr::hardware

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-namespace brrr {
+namespace brrr::hardware {
 
 struct RateAxis {
   std::string name;            // "m", "elements"
@@ -93,4 +93,4 @@ Rates parse_rates(std::string_view text, std::string_view origin);
 void save_rates(const Rates& rates, const std::string& path);
 Rates load_rates(const std::string& path);
 
-}  // namespace brrr
+}  // namespace brrr::hardware

@@ -11,7 +11,7 @@
 #include "brrr/base/error.h"
 #include "brrr/hardware/rates.h"
 
-namespace brrr {
+namespace brrr::hardware {
 namespace {
 
 using nlohmann::json;
@@ -176,4 +176,4 @@ Rates load_rates(const std::string& path) {
   return parse_rates(text.str(), path);
 }
 
-}  // namespace brrr
+}  // namespace brrr::hardware

@@ -2,7 +2,7 @@
 
 #include "brrr/text/utf8.h"
 
-namespace brrr {
+namespace brrr::infer {
 namespace {
 
 const std::string kReplacement = "\xEF\xBF\xBD";  // U+FFFD
@@ -33,4 +33,4 @@ std::string CharacterStream::finish() {
   return kReplacement;
 }
 
-}  // namespace brrr
+}  // namespace brrr::infer

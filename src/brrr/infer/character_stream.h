@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace brrr {
+namespace brrr::infer {
 
 class CharacterStream {
  public:
@@ -18,4 +18,4 @@ class CharacterStream {
   std::string waiting_;  // the beginning of a character, at most 3 bytes
 };
 
-}  // namespace brrr
+}  // namespace brrr::infer

@@ -8,7 +8,7 @@
 #include "brrr/ops/index/index_select.h"
 #include "brrr/ops/view/views.h"
 
-namespace brrr {
+namespace brrr::infer {
 namespace {
 
 // Rows of `all`, f32, that ended in this block take their logits from it.
@@ -161,4 +161,4 @@ int Decoder::programs() const {
   return program_.programs() + draw_program_.programs() + penalized_program_.programs();
 }
 
-}  // namespace brrr
+}  // namespace brrr::infer

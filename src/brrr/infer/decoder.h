@@ -14,7 +14,7 @@
 #include "brrr/nn/language_model.h"
 #include "brrr/runtime/compile.h"
 
-namespace brrr {
+namespace brrr::infer {
 
 struct DecoderOptions {
   int64_t batch = 1;
@@ -37,10 +37,11 @@ class Decoder {
   void begin_draws(const SamplingOptions& sampling, const Rows& seen);
   // Appends tokens and draws what comes next: ids and status of each row (ops/random/sample_tokens.h), those of a row
   // that gets no tokens being of no use. On a GPU they may be on their way still.
-  PendingResults draw(const Rows& tokens, std::span<const DrawPlace> places);
+  runtime::PendingResults draw(const Rows& tokens, std::span<const DrawPlace> places);
   // The same with the tokens that were drawn last, which the host need not know yet, for rows that go on.
   // Only with a cache.
-  PendingResults draw_next(const std::vector<bool>& goes_on, std::span<const DrawPlace> places);
+  runtime::PendingResults draw_next(const std::vector<bool>& goes_on,
+                                    std::span<const DrawPlace> places);
 
   int64_t batch() const { return options_.batch; }
   int64_t capacity() const { return model_.context(); }  // tokens a row may have
@@ -70,7 +71,7 @@ class Decoder {
   DecodeCache cache_;
   Rows history_;  // kept where the model has no cache
   std::vector<int64_t> lengths_;
-  CompiledFunction program_;
+  runtime::CompiledFunction program_;
 
   // What draws go on from, on the device of the model.
   struct DrawState {
@@ -80,7 +81,7 @@ class Decoder {
     bool is_penalized() const { return sampling.repetition_penalty != 1; }
   };
   DrawState draws_;
-  CompiledFunction draw_program_, penalized_program_;
+  runtime::CompiledFunction draw_program_, penalized_program_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::infer

@@ -8,7 +8,7 @@
 #include "brrr/ops/random/sample_tokens.h"
 #include "brrr/ops/view/views.h"
 
-namespace brrr {
+namespace brrr::infer {
 void Decoder::begin_draws(const SamplingOptions& sampling, const Rows& seen) {
   check_sampling(sampling);
   NoGrad inference;
@@ -48,7 +48,7 @@ Tensors Decoder::trace_draw(std::span<const Tensor> inputs, bool is_penalized) c
   return {drawn.ids, drawn.status};
 }
 
-PendingResults Decoder::draw(const Rows& tokens, std::span<const DrawPlace> places) {
+runtime::PendingResults Decoder::draw(const Rows& tokens, std::span<const DrawPlace> places) {
   NoGrad inference;
   check(draws_.drawn.defined(), "decoder: begin_draws says how to draw; call it first");
   require_room(tokens);
@@ -70,11 +70,11 @@ PendingResults Decoder::draw(const Rows& tokens, std::span<const DrawPlace> plac
   const DrawnTokens drawn =
       draw_tokens(logits, settings, keys, draws_.is_penalized() ? draws_.seen : Tensor());
   note_drawn(drawn.ids, draws_.is_penalized());
-  return PendingResults(Tensors{drawn.ids, drawn.status});
+  return runtime::PendingResults(Tensors{drawn.ids, drawn.status});
 }
 
-PendingResults Decoder::draw_next(const std::vector<bool>& goes_on,
-                                  std::span<const DrawPlace> places) {
+runtime::PendingResults Decoder::draw_next(const std::vector<bool>& goes_on,
+                                           std::span<const DrawPlace> places) {
   check(uses_cache(), "decoder: the model keeps nothing of earlier tokens; feed them to draw");
   check(draws_.drawn.defined(), "decoder: begin_draws says how to draw; call it first");
   std::vector<int64_t> counts(lengths_.size(), 0);
@@ -85,10 +85,10 @@ PendingResults Decoder::draw_next(const std::vector<bool>& goes_on,
   }
   const Tensor inputs[] = {numbers(lengths_), numbers(counts), draw_settings(draws_.sampling),
                            draw_keys(draws_.sampling, places)};
-  PendingResults drawn =
+  runtime::PendingResults drawn =
       (draws_.is_penalized() ? penalized_program_ : draw_program_).enqueue(inputs);
   for (size_t row = 0; row < counts.size(); ++row) lengths_[row] += counts[row];
   return drawn;
 }
 
-}  // namespace brrr
+}  // namespace brrr::infer

@@ -7,7 +7,7 @@
 #include "brrr/data/batches.h"
 #include "brrr/ops/create/creation.h"
 
-namespace brrr {
+namespace brrr::infer {
 namespace {
 
 // Bytes of text by id. Special tokens stand for no text.
@@ -130,4 +130,4 @@ Evaluation Evaluator::run() {
   return result;
 }
 
-}  // namespace brrr
+}  // namespace brrr::infer

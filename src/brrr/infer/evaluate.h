@@ -14,7 +14,7 @@
 #include "brrr/runtime/compile.h"
 #include "brrr/text/tokenizer.h"
 
-namespace brrr {
+namespace brrr::infer {
 
 struct EvaluateOptions {
   int64_t batch = 8;        // windows at a time
@@ -65,7 +65,7 @@ class Evaluator {
   EvaluateOptions options_;
   std::vector<int64_t> bytes_of_;  // by id; empty where the tokenizer is not known
   std::vector<Window> windows_;
-  CompiledFunction program_;
+  runtime::CompiledFunction program_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::infer

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace brrr {
+namespace brrr::infer {
 namespace {
 
 // One text in the making.
@@ -122,13 +122,13 @@ void write_on_device(Decoder& decoder, Writing& writing) {
   Decoder::Rows seen;
   for (const Text& text : texts) seen.push_back(text.tokens);
   decoder.begin_draws(options.sampling, seen);
-  std::optional<PendingResults> next;
+  std::optional<runtime::PendingResults> next;
   for (int64_t drawn = 0; drawn < options.tokens && !all_finished(texts); ++drawn) {
     if (!next) {
       if (!writing.make_room(decoder)) return;
       next = decoder.draw(take_pending(texts), writing.places(0));
     }
-    PendingResults now = *std::exchange(next, std::nullopt);
+    runtime::PendingResults now = *std::exchange(next, std::nullopt);
     const bool is_next_fed =
         decoder.uses_cache() && drawn + 1 < options.tokens && !is_full(decoder, texts);
     if (is_next_fed) next = decoder.draw_next(writing.unfinished(), writing.places(1));
@@ -185,4 +185,4 @@ std::vector<int32_t> Generator::generate(std::span<const int32_t> prompt,
   return generate_all({{prompt.begin(), prompt.end()}}, options, take_row)[0].ids;
 }
 
-}  // namespace brrr
+}  // namespace brrr::infer

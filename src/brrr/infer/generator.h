@@ -15,7 +15,7 @@
 #include "brrr/infer/decoder.h"
 #include "brrr/kernels/scalar/sampling.h"
 
-namespace brrr {
+namespace brrr::infer {
 
 // Where tokens are drawn. The same ones, but for rounding (ops/random/sample_tokens.h).
 enum class DrawOn : uint8_t {
@@ -74,4 +74,4 @@ class Generator {
   std::map<int64_t, std::unique_ptr<Decoder>> decoders_;  // by batch
 };
 
-}  // namespace brrr
+}  // namespace brrr::infer

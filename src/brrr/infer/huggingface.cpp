@@ -6,7 +6,7 @@
 
 #include "brrr/io/safetensors.h"
 
-namespace brrr {
+namespace brrr::infer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -55,4 +55,4 @@ std::vector<NamedTensor> read_huggingface_weights(const fs::path& folder,
   return mapping.weights ? mapping.weights(config, std::move(values)) : values;
 }
 
-}  // namespace brrr
+}  // namespace brrr::infer

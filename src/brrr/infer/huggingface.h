@@ -7,7 +7,7 @@
 
 #include "brrr/nn/models.h"
 
-namespace brrr {
+namespace brrr::infer {
 
 // The model that a config.json describes. Throws Error for a type or a setting that the families here do
 // not have, so that no model runs as one that it is not.
@@ -23,4 +23,4 @@ std::vector<std::string_view> huggingface_types();
 std::vector<NamedTensor> read_huggingface_weights(const std::filesystem::path& folder,
                                                   const ModelConfig& config);
 
-}  // namespace brrr
+}  // namespace brrr::infer

@@ -5,7 +5,7 @@
 #include "brrr/infer/huggingface.h"
 #include "brrr/nn/huggingface_fields.h"
 
-namespace brrr {
+namespace brrr::infer {
 namespace {
 
 using huggingface::Document;
@@ -92,4 +92,4 @@ std::string config_to_huggingface(const ModelConfig& config) {
 
 std::vector<std::string_view> huggingface_types() { return types_for(Use::load); }
 
-}  // namespace brrr
+}  // namespace brrr::infer

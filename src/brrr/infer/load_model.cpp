@@ -9,7 +9,7 @@
 #include "brrr/io/sealed_folder.h"
 #include "brrr/text/tokenizer_file.h"
 
-namespace brrr {
+namespace brrr::infer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -158,4 +158,4 @@ LoadedModel load_model(const fs::path& path, const LoadModelOptions& options) {
   return loaded;
 }
 
-}  // namespace brrr
+}  // namespace brrr::infer

@@ -13,7 +13,7 @@
 #include "brrr/nn/models.h"
 #include "brrr/text/tokenizer.h"
 
-namespace brrr {
+namespace brrr::infer {
 
 struct LoadedModel {
   ModelConfig config;
@@ -36,4 +36,4 @@ LoadedModel load_model(const std::filesystem::path& path, const LoadModelOptions
 // The checkpoints of a run, oldest first: checkpoints/step-00000100 and so on.
 std::vector<std::filesystem::path> find_checkpoints(const std::filesystem::path& run);
 
-}  // namespace brrr
+}  // namespace brrr::infer

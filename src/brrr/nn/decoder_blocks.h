@@ -16,7 +16,7 @@ Tensor run_blocks(const std::vector<std::unique_ptr<Block>>& blocks, std::string
                   Tensor x, const ForwardInputs& inputs) {
   for (size_t i = 0; i < blocks.size(); ++i) {
     const std::string name = join_text(prefix, i);
-    const SegmentScope layer(name);
+    const graph::SegmentScope layer(name);
     x = (*blocks[i])(x, inputs.of_layer(i));
     note_activation(inputs, name, x);
   }

@@ -28,7 +28,7 @@ DecodeCache LanguageModel::make_cache(int64_t, int64_t) const {
 
 Tensor LanguageModel::logits(const Tensor& tokens, const ForwardInputs& inputs) const {
   const Tensor last = hidden(tokens, inputs);
-  const Scope scope("head");
+  const graph::Scope scope("head");
   return head(last);
 }
 
@@ -55,7 +55,7 @@ LanguageLoss LanguageModel::losses(const Tensor& tokens, const Tensor& targets,
     of_tokens.soft_cap = logit_cap();  // the loss bounds them, so that the head is a plain matmul
   }
   const Tensor all = [&] {
-    const Scope scope("head");
+    const graph::Scope scope("head");
     return linear(last, filling > 0 ? pad(head_weight(), {0, 0}, {filling, 0}) : head_weight());
   }();
   const Tensor mean_loss = cross_entropy(all, targets, of_tokens);

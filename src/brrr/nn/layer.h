@@ -36,7 +36,7 @@ struct ForwardInputs {
 class Layer : public Module {
  public:
   Tensor operator()(const Tensor& x, const ForwardInputs& inputs = {}) const {
-    const Scope scope = enter();
+    const graph::Scope scope = enter();
     return forward(x, inputs);
   }
 

@@ -122,7 +122,7 @@ void Module::apply_below(const std::string& name,
 }
 
 void name_states(const std::vector<NamedTensor>& tensors) {
-  Tracer* tracer = Tracer::current();
+  graph::Tracer* tracer = graph::Tracer::current();
   if (!tracer) return;
   for (const NamedTensor& named : tensors) tracer->name_state(named.tensor, named.name);
 }

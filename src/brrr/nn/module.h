@@ -81,7 +81,7 @@ class Module {
   void add_module(std::string name, Module& child);
   // Puts the name of this module on what is traced while the result lives; the first line of a call:
   //   const Scope scope = enter();
-  Scope enter() const { return Scope(name_); }
+  graph::Scope enter() const { return graph::Scope(name_); }
 
  private:
   void collect(const std::string& prefix, std::vector<NamedTensor>& found) const;

@@ -120,7 +120,7 @@ RecurrentState Recurrent::make_state(int64_t batch, const TensorOptions& options
 
 RecurrentResult Recurrent::operator()(const Tensor& x, const RecurrentState& state,
                                       const ForwardInputs& inputs) const {
-  const Scope scope = enter();
+  const graph::Scope scope = enter();
   check(x.rank() == 3, cell_name(cell_), ": x of shape ", x.shape(), " must be [batch, seq, in]");
   check(state.hidden.empty() || state.hidden.size() == layers_.size(), cell_name(cell_),
         ": a state of ", state.hidden.size(), " layers for ", layers_.size());

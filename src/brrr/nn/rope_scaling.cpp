@@ -30,7 +30,7 @@ void require_sense(const RopeScaling& scaling) {
 
 std::vector<double> scaled_frequencies(double base, int64_t pairs, const RopeScaling& scaling) {
   require_sense(scaling);
-  std::vector<double> frequencies = rope_frequencies(base, pairs);
+  std::vector<double> frequencies = kernels::rope_frequencies(base, pairs);
   if (scaling.kind == RopeStretch::none) return frequencies;
   for (double& frequency : frequencies) {
     double kept = 0;  // share of the frequency that is not divided

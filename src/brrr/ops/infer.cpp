@@ -32,4 +32,10 @@ TensorTypes infer_comparison(const InferCall& call) {
   return {type};
 }
 
+void require_key(const InferCall& call, int i) {
+  check(call.shape(i) == Shape{3} && call.dtype(i) == DType::i64, call.op.name,
+        ": the key must be i64[3] ", "(seed, stream, draw), not ", call.dtype(i), call.shape(i),
+        "; make it with key_tensor()");
+}
+
 }  // namespace brrr

@@ -19,4 +19,7 @@ TensorTypes infer_comparison(const InferCall& call);
 // Throws Error unless the op takes this dtype.
 void require_dtype(const InferCall& call, DType dtype);
 
+// Throws Error unless input `i` is a key of random numbers, i64[3].
+void require_key(const InferCall& call, int i);
+
 }  // namespace brrr

@@ -8,7 +8,7 @@
 #include "brrr/base/units.h"
 #include "brrr/plan/profile.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 struct Pair {
@@ -22,14 +22,14 @@ struct BufferUse {
   std::vector<size_t> readers;
 };
 
-std::vector<BufferUse> uses_of_buffers(const KernelList& list) {
+std::vector<BufferUse> uses_of_buffers(const compiler::KernelList& list) {
   std::vector<BufferUse> uses(list.buffers.size());
   for (size_t k = 0; k < list.kernels.size(); ++k) {
-    for (const OperandRef& ref : list.kernels[k].inputs) {
+    for (const compiler::OperandRef& ref : list.kernels[k].inputs) {
       std::vector<size_t>& readers = uses[ref.buffer.index()].readers;
       if (readers.empty() || readers.back() != k) readers.push_back(k);
     }
-    for (const OperandRef& ref : list.kernels[k].outputs) {
+    for (const compiler::OperandRef& ref : list.kernels[k].outputs) {
       uses[ref.buffer.index()].writer = static_cast<int>(k);
       ++uses[ref.buffer.index()].writers;
     }
@@ -37,28 +37,29 @@ std::vector<BufferUse> uses_of_buffers(const KernelList& list) {
   return uses;
 }
 
-bool can_merge(const KernelList& list, const Pair& pair, const OperandRef& between) {
-  const Kernel &a = list.kernels[pair.producer], &b = list.kernels[pair.consumer];
-  const KernelClass first = class_of(a), second = class_of(b);
+bool can_merge(const compiler::KernelList& list, const Pair& pair,
+               const compiler::OperandRef& between) {
+  const compiler::Kernel &a = list.kernels[pair.producer], &b = list.kernels[pair.consumer];
+  const cost::KernelClass first = cost::class_of(a), second = cost::class_of(b);
   const bool one_is_elementwise =
-      first == KernelClass::elementwise || second == KernelClass::elementwise;
-  if (!one_is_elementwise || second == KernelClass::contraction) return false;
+      first == cost::KernelClass::elementwise || second == cost::KernelClass::elementwise;
+  if (!one_is_elementwise || second == cost::KernelClass::contraction) return false;
   const int64_t elements = numel(between.layout.shape);
   return between.layout.is_contiguous() && elements == numel(a.outputs[0].layout.shape) &&
          elements >= kTileElements;
 }
 
 // Pairs of kernels by the labels of both; a kernel takes part in one pair at most.
-std::map<std::string, std::vector<Pair>> find_pairs(const KernelList& list) {
+std::map<std::string, std::vector<Pair>> find_pairs(const compiler::KernelList& list) {
   const std::vector<BufferUse> uses = uses_of_buffers(list);
   std::map<std::string, std::vector<Pair>> found;
   std::vector<bool> taken(list.kernels.size(), false);
   for (size_t k = 0; k < list.kernels.size(); ++k) {
-    for (const OperandRef& ref : list.kernels[k].inputs) {
+    for (const compiler::OperandRef& ref : list.kernels[k].inputs) {
       const BufferUse& use = uses[ref.buffer.index()];
-      const bool passes_only_here = list.buffers[ref.buffer.index()].place == Place::temporary &&
-                                    use.writers == 1 && use.readers.size() == 1 &&
-                                    use.writer < static_cast<int>(k);
+      const bool passes_only_here =
+          list.buffers[ref.buffer.index()].place == compiler::Place::temporary &&
+          use.writers == 1 && use.readers.size() == 1 && use.writer < static_cast<int>(k);
       if (!passes_only_here || taken[k]) continue;
       const Pair pair{static_cast<size_t>(use.writer), k};
       if (taken[pair.producer] || !can_merge(list, pair, ref)) continue;
@@ -71,7 +72,7 @@ std::map<std::string, std::vector<Pair>> find_pairs(const KernelList& list) {
   return found;
 }
 
-KernelList merge_all(KernelList list, std::vector<Pair> pairs) {
+compiler::KernelList merge_all(compiler::KernelList list, std::vector<Pair> pairs) {
   // From the end, so that the numbers of those before stay.
   std::sort(pairs.begin(), pairs.end(),
             [](const Pair& a, const Pair& b) { return a.consumer > b.consumer; });
@@ -92,38 +93,41 @@ std::string saving_text(double saved, double total) {
 
 }  // namespace
 
-KernelList merge_kernels(const KernelList& list, size_t producer, size_t consumer) {
+compiler::KernelList merge_kernels(const compiler::KernelList& list, size_t producer,
+                                   size_t consumer) {
   invariant(producer < consumer && consumer < list.kernels.size(), "merging kernel ", producer,
             " into ", consumer);
-  KernelList merged = list;
-  const Kernel& a = list.kernels[producer];
-  Kernel& b = merged.kernels[consumer];
+  compiler::KernelList merged = list;
+  const compiler::Kernel& a = list.kernels[producer];
+  compiler::Kernel& b = merged.kernels[consumer];
   const std::vector<BufferUse> uses = uses_of_buffers(list);
-  const auto stays_inside = [&](const OperandRef& ref) {
+  const auto stays_inside = [&](const compiler::OperandRef& ref) {
     const BufferUse& use = uses[ref.buffer.index()];
-    return list.buffers[ref.buffer.index()].place == Place::temporary && use.readers.size() == 1 &&
-           use.readers[0] == consumer;
+    return list.buffers[ref.buffer.index()].place == compiler::Place::temporary &&
+           use.readers.size() == 1 && use.readers[0] == consumer;
   };
-  const auto bytes_of = [](const OperandRef& ref) {
+  const auto bytes_of = [](const compiler::OperandRef& ref) {
     return storage_bytes(ref.dtype, numel(ref.layout.shape));
   };
-  const auto is_same = [](const OperandRef& x) {
-    return [&x](const OperandRef& y) { return x.buffer == y.buffer && x.layout == y.layout; };
+  const auto is_same = [](const compiler::OperandRef& x) {
+    return [&x](const compiler::OperandRef& y) {
+      return x.buffer == y.buffer && x.layout == y.layout;
+    };
   };
   b.cost.flops += a.cost.flops;
-  std::vector<OperandRef> inputs = a.inputs;
+  std::vector<compiler::OperandRef> inputs = a.inputs;
   int64_t read = a.cost.bytes_read;
-  for (const OperandRef& ref : list.kernels[consumer].inputs) {
+  for (const compiler::OperandRef& ref : list.kernels[consumer].inputs) {
     const bool inside =
         std::any_of(a.outputs.begin(), a.outputs.end(),
-                    [&](const OperandRef& made) { return made.buffer == ref.buffer; });
+                    [&](const compiler::OperandRef& made) { return made.buffer == ref.buffer; });
     if (inside || std::any_of(inputs.begin(), inputs.end(), is_same(ref))) continue;
     inputs.push_back(ref);
     read += bytes_of(ref);
   }
   b.inputs = std::move(inputs);
   b.cost.bytes_read = read;
-  for (const OperandRef& ref : a.outputs) {
+  for (const compiler::OperandRef& ref : a.outputs) {
     if (stays_inside(ref)) continue;
     b.outputs.push_back(ref);
     b.cost.bytes_written += bytes_of(ref);
@@ -134,15 +138,15 @@ KernelList merge_kernels(const KernelList& list, size_t producer, size_t consume
   return merged;
 }
 
-Advice advise(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
-              const AdviceOptions& options) {
-  const Prediction now = predict(list, plan, rates);
+Advice advise(const compiler::KernelList& list, const compiler::MemoryPlan& plan,
+              const hardware::Rates& rates, const AdviceOptions& options) {
+  const cost::Prediction now = cost::predict(list, plan, rates);
   const double total = now.seconds();
   Advice advice{.predicted_seconds = total};
-  for (int r = 0; r < kRegimes; ++r)
-    advice.share[r] = total > 0 ? now.seconds_in(static_cast<Regime>(r)) / total : 0;
+  for (int r = 0; r < cost::kRegimes; ++r)
+    advice.share[r] = total > 0 ? now.seconds_in(static_cast<cost::Regime>(r)) / total : 0;
   for (const auto& [label, pairs] : find_pairs(list)) {
-    const double saved = total - predict(merge_all(list, pairs), plan, rates).seconds();
+    const double saved = total - cost::predict(merge_all(list, pairs), plan, rates).seconds();
     if (saved < options.least_part * total) continue;
     advice.fusions.push_back({join_text("fusing ", label, " (", pairs.size(), "x)"), saved});
   }
@@ -152,13 +156,14 @@ Advice advise(const KernelList& list, const MemoryPlan& plan, const Rates& rates
                    });
   if (advice.fusions.size() > static_cast<size_t>(options.fusions))
     advice.fusions.resize(static_cast<size_t>(options.fusions));
-  const auto priced = [&](const char* change, const WhatIf& what_if) {
-    advice.resources.push_back({change, total - predict(list, plan, rates, what_if).seconds()});
+  const auto priced = [&](const char* change, const cost::WhatIf& what_if) {
+    advice.resources.push_back(
+        {change, total - cost::predict(list, plan, rates, what_if).seconds()});
   };
   if (options.in_bf16) {
-    const PlannedProgram& low = *options.in_bf16;
+    const runtime::PlannedProgram& low = *options.in_bf16;
     advice.resources.push_back(
-        {"bf16 mixed precision", total - predict(low.kernels, low.plan, rates).seconds()});
+        {"bf16 mixed precision", total - cost::predict(low.kernels, low.plan, rates).seconds()});
   }
   priced("twice the bandwidth", {.bandwidth = 2});
   priced("twice the FLOP/s", {.flops = 2});
@@ -171,7 +176,7 @@ std::string to_text(const Advice& advice) {
   std::string out =
       fmt::format("{:.0f} % of the predicted {} is {}-bound\n", 100 * *largest,
                   to_text(Seconds(advice.predicted_seconds)),
-                  regime_name(static_cast<Regime>(largest - std::begin(advice.share))));
+                  cost::regime_name(static_cast<cost::Regime>(largest - std::begin(advice.share))));
   for (const std::vector<Counterfactual>* list : {&advice.fusions, &advice.resources}) {
     for (const Counterfactual& item : *list)
       out += fmt::format("  {} would save {}\n", item.change,
@@ -180,4 +185,4 @@ std::string to_text(const Advice& advice) {
   return out;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

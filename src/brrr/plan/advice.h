@@ -8,7 +8,7 @@
 #include "brrr/cost/predict.h"
 #include "brrr/runtime/stages.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 struct Counterfactual {
   std::string change;        // "fusing linear [256, 3072] into gelu [256, 3072] (12 times)"
@@ -26,17 +26,18 @@ struct Advice {
 struct AdviceOptions {
   int fusions = 3;           // at most so many
   double least_part = 1e-3;  // of the step: smaller savings are not worth a line
-  const PlannedProgram* in_bf16 =
+  const runtime::PlannedProgram* in_bf16 =
       nullptr;  // the same step in mixed precision, where it can be planned
 };
-Advice advise(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
-              const AdviceOptions& options = {});
+Advice advise(const compiler::KernelList& list, const compiler::MemoryPlan& plan,
+              const hardware::Rates& rates, const AdviceOptions& options = {});
 
 // "62 % of the predicted time is bandwidth-bound: ..."
 std::string to_text(const Advice& advice);
 
 // The program in which kernel `producer` runs as part of kernel `consumer`: what passes between them and
 // nobody else reads stays in the caches, and one call is gone.
-KernelList merge_kernels(const KernelList& list, size_t producer, size_t consumer);
+compiler::KernelList merge_kernels(const compiler::KernelList& list, size_t producer,
+                                   size_t consumer);
 
-}  // namespace brrr
+}  // namespace brrr::plan

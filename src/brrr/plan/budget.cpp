@@ -4,7 +4,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 const std::vector<KnownRun>& known_runs() {
   static const std::vector<KnownRun> kRuns = {
@@ -28,4 +28,4 @@ ComputeOptimal compute_optimal(double flops, double tokens_per_parameter) {
   return {.parameters = parameters, .tokens = tokens_per_parameter * parameters};
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

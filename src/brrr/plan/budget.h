@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace brrr {
+namespace brrr::plan {
 
 struct KnownRun {
   std::string_view name;
@@ -21,4 +21,4 @@ struct ComputeOptimal {
 // Chinchilla's rule of thumb: 20 tokens a parameter, so C = 6 N 20 N.
 ComputeOptimal compute_optimal(double flops, double tokens_per_parameter = 20);
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -2,7 +2,7 @@
 
 #include "brrr/base/join_names.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr std::array<ConventionInfo, kConventions> kInfos = {{
@@ -70,15 +70,16 @@ double flops_per_token(Convention convention, const FlopFacts& facts) {
   fail("a convention that is none");
 }
 
-double recomputed_per_token(Convention convention, const FlopFacts& facts, RematPolicy recompute) {
+double recomputed_per_token(Convention convention, const FlopFacts& facts,
+                            compiler::RematPolicy recompute) {
   const double attention = attention_by(convention, facts);
   switch (recompute) {
-    case RematPolicy::full: return 2 * facts.products - facts.head + attention;
-    case RematPolicy::selective: return attention;
+    case compiler::RematPolicy::full: return 2 * facts.products - facts.head + attention;
+    case compiler::RematPolicy::selective: return attention;
     default: break;
   }
   const double share = facts.attention > 0 ? facts.recomputed_attention / facts.attention : 0;
   return facts.recomputed - facts.recomputed_attention + share * attention;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -8,7 +8,7 @@
 #include "brrr/compiler/remat/rematerialize.h"
 #include "brrr/plan/model/model_cost.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 enum class Convention : uint8_t {
   exact,       // products with weights and the pairs that a causal mask leaves: the graph itself
@@ -47,6 +47,7 @@ double flops_per_token(Convention convention, const FlopFacts& facts);
 
 // What the hardware runs for a token beside the model's own FLOPs: second runs of layers, the head never. Attention is
 // counted as the convention counts it, so that HFU / MFU does not depend on pairs that one of the two leaves out.
-double recomputed_per_token(Convention convention, const FlopFacts& facts, RematPolicy recompute);
+double recomputed_per_token(Convention convention, const FlopFacts& facts,
+                            compiler::RematPolicy recompute);
 
-}  // namespace brrr
+}  // namespace brrr::plan

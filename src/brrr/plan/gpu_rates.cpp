@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr double kBandwidthShare =
@@ -15,8 +15,8 @@ constexpr double kSustainedShare =
 constexpr double kLaunchSeconds = 2e-6;  // between two kernels of a captured graph, and their tails
 
 // The best large product as a share of the peak.
-double matmul_share(const GpuSpec& gpu) {
-  const PeakRate* peak = gpu.find(Arithmetic::bf16);
+double matmul_share(const hardware::GpuSpec& gpu) {
+  const hardware::PeakRate* peak = gpu.find(hardware::Arithmetic::bf16);
   const bool is_known = peak && gpu.best_matmul > FlopsPerSecond(0);
   return is_known ? kSustainedShare * (gpu.best_matmul / peak->dense) : kUsualMatmulShare;
 }
@@ -24,12 +24,12 @@ double matmul_share(const GpuSpec& gpu) {
 constexpr double kShortProductShare = 0.60;  // the corner of the table below: sums of 768 or fewer
 
 // Products of other sizes as shares of the best one: cuBLAS on an H200, many rows, bf16.
-RateGrid matmul_grid(double best) {
+hardware::RateGrid matmul_grid(double best) {
   const std::vector<double> share = {
       kShortProductShare, 0.85, 0.89, 0.755, 0.90, 0.95, 0.80, 0.92, 1.0};
-  RateGrid grid{.unit = "flop/s",
-                .axes = {{"m", {1}}, {"n", {768, 3072, 8192}}, {"k", {768, 3072, 8192}}},
-                .values = {}};
+  hardware::RateGrid grid{.unit = "flop/s",
+                          .axes = {{"m", {1}}, {"n", {768, 3072, 8192}}, {"k", {768, 3072, 8192}}},
+                          .values = {}};
   for (double part : share) grid.values.push_back(best * part);
   return grid;
 }
@@ -51,8 +51,8 @@ const AttentionShares kHopper{{0.30, 0.40, 0.42, 0.54}, {0.25, 0.36, 0.36, 0.46}
 // case of `napkin check`; a test holds that the shares follow.
 constexpr double kTritonOnAmpere = 0.65, kTritonOnHopper = 0.60;
 
-RateGrid attention_grid(double peak, std::initializer_list<double> shares) {
-  RateGrid grid{
+hardware::RateGrid attention_grid(double peak, std::initializer_list<double> shares) {
+  hardware::RateGrid grid{
       .unit = "flop/s", .axes = {{"keys", {1024, 4096}}, {"head_dim", {64, 128}}}, .values = {}};
   for (double part : shares) grid.values.push_back(peak * part);
   return grid;
@@ -64,12 +64,12 @@ RateGrid attention_grid(double peak, std::initializer_list<double> shares) {
 //   forward   product 2, softmax with scale and mask 2 + 2, dropout 2 + 2 + 1 (mask), product 2
 //   backward  product 2 and 2, dropout 2 + 1 + 2, softmax 2 + 2 + 2, products 2 + 2
 // and counts 2 d and 5 d FLOPs a score, since half of the square is visible.
-RateGrid unfused_attention_grid(double product_rate, double bandwidth, bool is_forward) {
+hardware::RateGrid unfused_attention_grid(double product_rate, double bandwidth, bool is_forward) {
   constexpr double kForwardBytes = 13, kBackwardBytes = 19;
   const double run = is_forward ? 4 : 8, counted = is_forward ? 2 : 5;
-  RateGrid grid{.unit = "flop/s",
-                .axes = {{"keys", {1}}, {"head_dim", {32, 64, 96, 128, 192, 256}}},
-                .values = {}};
+  hardware::RateGrid grid{.unit = "flop/s",
+                          .axes = {{"keys", {1}}, {"head_dim", {32, 64, 96, 128, 192, 256}}},
+                          .values = {}};
   for (const double d : grid.axes[1].points)
     grid.values.push_back(
         counted * d /
@@ -79,7 +79,7 @@ RateGrid unfused_attention_grid(double product_rate, double bandwidth, bool is_f
 
 // What brrr's own attention on tensor cores reached on an H200 (docs/gpu.md), by head size: 0.45 and 1.26 ms for
 // 64 x 12 heads of 64 and 1024 tokens in a step, 1.6 and 4.3 ms for 8 x 16 heads of 128 and 4096 tokens.
-RateGrid own_attention_grid(double peak, bool is_forward) {
+hardware::RateGrid own_attention_grid(double peak, bool is_forward) {
   const double narrow = is_forward ? 0.23 : 0.207, wide = is_forward ? 0.34 : 0.32;
   return {.unit = "flop/s",
           .axes = {{"keys", {1}}, {"head_dim", {64, 128}}},
@@ -87,21 +87,21 @@ RateGrid own_attention_grid(double peak, bool is_forward) {
 }
 
 // Products in every arithmetic that the device lists, attention in 16 bits, and the roofs of both.
-void add_arithmetics(const GpuSpec& gpu, Rates& rates) {
+void add_arithmetics(const hardware::GpuSpec& gpu, hardware::Rates& rates) {
   struct Named {
-    Arithmetic arithmetic;
+    hardware::Arithmetic arithmetic;
     const char* name;
     bool has_attention;
   };
-  constexpr Named kAll[] = {{Arithmetic::tf32, "tf32", false},
-                            {Arithmetic::fp16, "f16", true},
-                            {Arithmetic::bf16, "bf16", true},
-                            {Arithmetic::fp8, "fp8", false}};
+  constexpr Named kAll[] = {{hardware::Arithmetic::tf32, "tf32", false},
+                            {hardware::Arithmetic::fp16, "f16", true},
+                            {hardware::Arithmetic::bf16, "bf16", true},
+                            {hardware::Arithmetic::fp8, "fp8", false}};
   for (const Named& each : kAll) {
-    const PeakRate* peak = gpu.find(each.arithmetic);
+    const hardware::PeakRate* peak = gpu.find(each.arithmetic);
     if (!peak) continue;
     const double dense = peak->dense.value();
-    rates.grids[join_text("peak.", each.name)] = constant_rate("flop/s", dense);
+    rates.grids[join_text("peak.", each.name)] = hardware::constant_rate("flop/s", dense);
     for (const char* layout : {"nn", "nt", "tn"})
       rates.grids[join_text("matmul.", layout, ".", each.name)] =
           matmul_grid(dense * matmul_share(gpu));
@@ -143,23 +143,24 @@ AttentionMethod parse_attention_kernel(std::string_view name) {
   fail("there is no attention \"", name, "\"; use current, flash2, unfused or triton");
 }
 
-Arithmetic arithmetic_of(Precision precision) {
+hardware::Arithmetic arithmetic_of(compiler::Precision precision) {
   switch (precision) {
-    case Precision::f32: return Arithmetic::fp32;
-    case Precision::bf16_mixed: return Arithmetic::bf16;
-    case Precision::f16_mixed: return Arithmetic::fp16;
-    case Precision::fp8_mixed: return Arithmetic::fp8;
+    case compiler::Precision::f32: return hardware::Arithmetic::fp32;
+    case compiler::Precision::bf16_mixed: return hardware::Arithmetic::bf16;
+    case compiler::Precision::f16_mixed: return hardware::Arithmetic::fp16;
+    case compiler::Precision::fp8_mixed: return hardware::Arithmetic::fp8;
   }
   fail("a precision that is none");
 }
 
-std::vector<std::string> gpu_rate_assumptions(const GpuSpec& gpu, Precision precision,
+std::vector<std::string> gpu_rate_assumptions(const hardware::GpuSpec& gpu,
+                                              compiler::Precision precision,
                                               AttentionMethod attention) {
-  const Arithmetic arithmetic = arithmetic_of(precision);
-  const PeakRate& peak = gpu.peak(arithmetic);
+  const hardware::Arithmetic arithmetic = arithmetic_of(precision);
+  const hardware::PeakRate& peak = gpu.peak(arithmetic);
   return {fmt::format("large {} products at {:.0f} % of the dense peak of {} ({}); smaller ones at "
                       "60 to 95 % of that, as cuBLAS on an H200",
-                      to_text(arithmetic), 100 * matmul_share(gpu), to_text(peak.dense),
+                      hardware::to_text(arithmetic), 100 * matmul_share(gpu), to_text(peak.dense),
                       gpu.best_matmul > FlopsPerSecond(0) ? gpu.best_matmul_source
                                                           : "a usual share, not measured"),
           attention_assumption(attention),
@@ -169,14 +170,15 @@ std::vector<std::string> gpu_rate_assumptions(const GpuSpec& gpu, Precision prec
                       100 * kUncalibratedBand)};
 }
 
-double copy_rate(const GpuSpec& gpu) { return gpu.bandwidth.value() * kBandwidthShare; }
+double copy_rate(const hardware::GpuSpec& gpu) { return gpu.bandwidth.value() * kBandwidthShare; }
 
-Rates gpu_rates(const GpuSpec& gpu, Precision precision, AttentionMethod kernel) {
+hardware::Rates gpu_rates(const hardware::GpuSpec& gpu, compiler::Precision precision,
+                          AttentionMethod kernel) {
   const double peak = gpu.peak(arithmetic_of(precision)).dense.value();
-  const PeakRate* single = gpu.find(Arithmetic::fp32);
+  const hardware::PeakRate* single = gpu.find(hardware::Arithmetic::fp32);
   const double cores = single ? single->dense.value() : peak / 16;
   const double bandwidth = copy_rate(gpu);
-  Rates rates = rates_from_peaks(
+  hardware::Rates rates = hardware::rates_from_peaks(
       gpu.name,
       {.flops_per_second = cores, .bytes_per_second = bandwidth, .launch_seconds = kLaunchSeconds});
   const double best = peak * matmul_share(gpu);
@@ -184,17 +186,19 @@ Rates gpu_rates(const GpuSpec& gpu, Precision precision, AttentionMethod kernel)
     rates.grids[layout] = matmul_grid(best);
   // What is not in the type of the policy runs in bf16 or, in an f32 program, in f32: the grid has the rate
   // of the policy, and other types are slower by the ratio of their peaks.
-  const auto scale_of = [&](Arithmetic arithmetic) {
-    const PeakRate* other = gpu.find(arithmetic);
-    return constant_rate("ratio", other ? other->dense.value() / peak : 1);
+  const auto scale_of = [&](hardware::Arithmetic arithmetic) {
+    const hardware::PeakRate* other = gpu.find(arithmetic);
+    return hardware::constant_rate("ratio", other ? other->dense.value() / peak : 1);
   };
-  rates.grids["scale.matmul.bf16"] = scale_of(Arithmetic::bf16);
-  rates.grids["scale.matmul.f16"] = scale_of(Arithmetic::fp16);
-  rates.grids["scale.matmul.fp8"] = scale_of(Arithmetic::fp8);
+  rates.grids["scale.matmul.bf16"] = scale_of(hardware::Arithmetic::bf16);
+  rates.grids["scale.matmul.f16"] = scale_of(hardware::Arithmetic::fp16);
+  rates.grids["scale.matmul.fp8"] = scale_of(hardware::Arithmetic::fp8);
   // Attention runs in 16 bits under every mixed policy.
-  const PeakRate* low = precision == Precision::f32 ? single : gpu.find(Arithmetic::bf16);
+  const hardware::PeakRate* low =
+      precision == compiler::Precision::f32 ? single : gpu.find(hardware::Arithmetic::bf16);
   const double attention = low ? low->dense.value() : peak;
-  const bool is_ampere = !gpu.find(Arithmetic::fp8), is_triton = kernel == AttentionMethod::triton;
+  const bool is_ampere = !gpu.find(hardware::Arithmetic::fp8),
+             is_triton = kernel == AttentionMethod::triton;
   const AttentionShares& shares = is_ampere                                        ? kAmpere
                                   : kernel == AttentionMethod::flash2 || is_triton ? kFlash2OnHopper
                                                                                    : kHopper;
@@ -206,17 +210,18 @@ Rates gpu_rates(const GpuSpec& gpu, Precision precision, AttentionMethod kernel)
     rates.grids["attention"] = unfused_attention_grid(products, bandwidth, true);
     rates.grids["attention_backward"] = unfused_attention_grid(products, bandwidth, false);
   }
-  rates.grids["tile.other"] = constant_rate("element/s", cores / 4);  // an op as two multiply-adds
+  rates.grids["tile.other"] =
+      hardware::constant_rate("element/s", cores / 4);  // an op as two multiply-adds
   rates.source = join_text("hardware table: ", gpu.name, ", attention ", to_text(kernel));
   return rates;
 }
 
-Rates own_gpu_rates(const GpuSpec& gpu) {
-  Rates rates = gpu_rates(gpu, Precision::f32);
+hardware::Rates own_gpu_rates(const hardware::GpuSpec& gpu) {
+  hardware::Rates rates = gpu_rates(gpu, compiler::Precision::f32);
   // Bringing an operand into place is an instruction of many that hide behind the memory that it waits for.
   const double instructions = rates.number("peak.f32") / 2;
   for (const char* move : {"tile.convert", "tile.cast", "tile.copy", "tile.spread", "tile.gather"})
-    rates.grids[move] = constant_rate("element/s", instructions);
+    rates.grids[move] = hardware::constant_rate("element/s", instructions);
   add_arithmetics(gpu, rates);
   rates.source =
       join_text("hardware table: ", gpu.name,
@@ -225,4 +230,4 @@ Rates own_gpu_rates(const GpuSpec& gpu) {
   return rates;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

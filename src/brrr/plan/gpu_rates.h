@@ -6,10 +6,10 @@
 #include "brrr/hardware/hardware.h"
 #include "brrr/hardware/rates.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 // The arithmetic that products of a precision run in.
-Arithmetic arithmetic_of(Precision precision);
+hardware::Arithmetic arithmetic_of(compiler::Precision precision);
 
 // Which kernels a system runs its attention with; an option of the software, not of the device.
 enum class AttentionMethod : uint8_t {
@@ -23,21 +23,22 @@ std::string_view to_text(AttentionMethod kernel);
 AttentionMethod parse_attention_kernel(std::string_view name);
 
 // The shares behind gpu_rates, for people: one sentence each.
-std::vector<std::string> gpu_rate_assumptions(const GpuSpec& gpu, Precision precision,
+std::vector<std::string> gpu_rate_assumptions(const hardware::GpuSpec& gpu,
+                                              compiler::Precision precision,
                                               AttentionMethod attention);
 
 // Bytes a second that copies reach.
-double copy_rate(const GpuSpec& gpu);
+double copy_rate(const hardware::GpuSpec& gpu);
 
-Rates gpu_rates(const GpuSpec& gpu, Precision precision,
-                AttentionMethod attention = AttentionMethod::current);
+hardware::Rates gpu_rates(const hardware::GpuSpec& gpu, compiler::Precision precision,
+                          AttentionMethod attention = AttentionMethod::current);
 
 // For programs of brrr itself on a device that was not calibrated: products, and attention by its own kernels, in
 // every arithmetic that the table has for the device.
-Rates own_gpu_rates(const GpuSpec& gpu);
+hardware::Rates own_gpu_rates(const hardware::GpuSpec& gpu);
 
 // How far predictions from gpu_rates were from published runs of tuned systems (napkin check): the band that
 // is stated with them.
 inline constexpr double kUncalibratedBand = 0.15;
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -7,7 +7,7 @@
 #include "brrr/plan/conventions.h"
 #include "brrr/plan/gpu_rates.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 void check_question(const InferQuestion& q) {
@@ -49,18 +49,18 @@ int64_t kv_devices(const InferQuestion& q) {
 }
 
 // The wanted arithmetic where the device has it, else that of 16 bits.
-const PeakRate& peak_for(const GpuSpec& gpu, Arithmetic wanted) {
-  for (Arithmetic arithmetic : {wanted, Arithmetic::bf16}) {
-    if (const PeakRate* peak = gpu.find(arithmetic)) return *peak;
+const hardware::PeakRate& peak_for(const hardware::GpuSpec& gpu, hardware::Arithmetic wanted) {
+  for (hardware::Arithmetic arithmetic : {wanted, hardware::Arithmetic::bf16}) {
+    if (const hardware::PeakRate* peak = gpu.find(arithmetic)) return *peak;
   }
-  return gpu.peak(Arithmetic::fp16);
+  return gpu.peak(hardware::Arithmetic::fp16);
 }
 
 }  // namespace
 
-Arithmetic product_arithmetic(std::string_view format) {
-  if (format == "fp8") return Arithmetic::fp8;
-  return format == "int8" ? Arithmetic::int8 : Arithmetic::bf16;
+hardware::Arithmetic product_arithmetic(std::string_view format) {
+  if (format == "fp8") return hardware::Arithmetic::fp8;
+  return format == "int8" ? hardware::Arithmetic::int8 : hardware::Arithmetic::bf16;
 }
 
 double weight_bytes_of(std::string_view format) {
@@ -85,17 +85,18 @@ double kv_elements_per_token(const ModelConfig& model) {
 
 InferAnswer answer(const InferQuestion& q) {
   check_question(q);
-  const GpuSpec& gpu = find_gpu(q.gpu);
-  const bool has_bf16 = gpu.find(Arithmetic::bf16) != nullptr;
-  const StepCost cost =
-      model_cost(q.model, {.seq = q.context, .monitored = false},
-                 gpu_rates(gpu, has_bf16 ? Precision::bf16_mixed : Precision::f16_mixed))
-          .total();
+  const hardware::GpuSpec& gpu = hardware::find_gpu(q.gpu);
+  const bool has_bf16 = gpu.find(hardware::Arithmetic::bf16) != nullptr;
+  const StepCost cost = model_cost(q.model, {.seq = q.context, .monitored = false},
+                                   gpu_rates(gpu, has_bf16 ? compiler::Precision::bf16_mixed
+                                                           : compiler::Precision::f16_mixed))
+                            .total();
   const FlopFacts facts = flop_facts(q.model, cost, q.context);
   const auto n = static_cast<double>(q.count), b = static_cast<double>(q.batch),
              t = static_cast<double>(q.context);
   InferAnswer a;
-  const PeakRate &products = peak_for(gpu, q.products), &attention = peak_for(gpu, q.attention);
+  const hardware::PeakRate &products = peak_for(gpu, q.products),
+                           &attention = peak_for(gpu, q.attention);
   a.products = products.arithmetic, a.products_peak = products.dense.value();
   a.attention = attention.arithmetic, a.attention_peak = attention.dense.value();
   const auto at_peak = [&](double product_flops, double attention_flops) {
@@ -137,10 +138,11 @@ InferAnswer answer(const InferQuestion& q) {
 
 std::optional<InferPrediction> predict(const InferQuestion& q) {
   check_question(q);
-  const GpuSpec& gpu = find_gpu(q.gpu);
-  const Precision precision =
-      gpu.find(Arithmetic::bf16) ? Precision::bf16_mixed : Precision::f16_mixed;
-  const Rates rates = gpu_rates(gpu, precision);
+  const hardware::GpuSpec& gpu = hardware::find_gpu(q.gpu);
+  const compiler::Precision precision = gpu.find(hardware::Arithmetic::bf16)
+                                            ? compiler::Precision::bf16_mixed
+                                            : compiler::Precision::f16_mixed;
+  const hardware::Rates rates = gpu_rates(gpu, precision);
   const ModelShape shape = shape_of(q.model);
   if (!splits_by(q.model, q.count)) return std::nullopt;
   const ModelConfig shard = tensor_shard(q.model, q.count);
@@ -169,4 +171,4 @@ std::optional<InferPrediction> predict(const InferQuestion& q) {
                          .decode_reduce_seconds = reduces(1)};
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -15,7 +15,7 @@
 #include "brrr/hardware/hardware.h"
 #include "brrr/nn/models.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 struct InferQuestion {
   ModelConfig model;
@@ -24,7 +24,8 @@ struct InferQuestion {
   int64_t batch = 1, context = 1024;
   double weight_bytes = 2, kv_bytes = 2;  // of an element
   // What products and attention would run in: those of the formats of weights and cache.
-  Arithmetic products = Arithmetic::bf16, attention = Arithmetic::bf16;
+  hardware::Arithmetic products = hardware::Arithmetic::bf16,
+                       attention = hardware::Arithmetic::bf16;
   // What the bounds count. Norms are no work; the input table is looked up and not read.
   bool whole_table = false;  // true: all parameters are read for every token, as the lecture counts
 };
@@ -37,8 +38,9 @@ struct InferAnswer {
   int64_t kv_devices = 1;      // that share a cache out; the others have copies
   double kv_device_bytes = 0;  // of all caches, on one device
   int64_t cached_tokens = 0;   // of a sequence: its context, or the window where that is shorter
-  Arithmetic products = Arithmetic::bf16, attention = Arithmetic::bf16;  // of the peaks
-  double products_peak = 0, attention_peak = 0;                          // FLOP/s of one device
+  hardware::Arithmetic products = hardware::Arithmetic::bf16,
+                       attention = hardware::Arithmetic::bf16;  // of the peaks
+  double products_peak = 0, attention_peak = 0;                 // FLOP/s of one device
   double memory_bytes = 0;
   bool fits = false;
   int64_t largest_batch = 0;  // that fits at this context
@@ -63,8 +65,8 @@ std::optional<InferPrediction> predict(const InferQuestion& question);
 double weight_bytes_of(std::string_view format);
 // What its products can run in: 8-bit formats in their own arithmetic, all others in 16 bits (4-bit weights are spread
 // out before they are multiplied).
-Arithmetic product_arithmetic(std::string_view format);
+hardware::Arithmetic product_arithmetic(std::string_view format);
 // Keys and values of a token in all layers; latent attention keeps one narrow vector for all heads.
 double kv_elements_per_token(const ModelConfig& model);
 
-}  // namespace brrr
+}  // namespace brrr::plan

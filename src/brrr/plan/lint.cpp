@@ -7,7 +7,7 @@
 #include "brrr/plan/model/model_cost.h"
 #include "brrr/plan/op_cost.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr int64_t kVocabMultiple = 64, kTile = 128, kHeadMultiple = 64;
@@ -40,13 +40,13 @@ std::vector<Product> products_of(const ModelShape& s, bool is_gated) {
           {"head", s.vocab, s.width, 1}};
 }
 
-double peak_of(const GpuSpec& gpu) {
-  const PeakRate* half = gpu.find(Arithmetic::bf16);
-  return (half ? *half : gpu.peak(Arithmetic::fp16)).dense.value();
+double peak_of(const hardware::GpuSpec& gpu) {
+  const hardware::PeakRate* half = gpu.find(hardware::Arithmetic::bf16);
+  return (half ? *half : gpu.peak(hardware::Arithmetic::fp16)).dense.value();
 }
 
 // Backward has the two products with n and k exchanged, so both directions count.
-Price price_of(const Product& p, int64_t tokens, const GpuSpec& gpu) {
+Price price_of(const Product& p, int64_t tokens, const hardware::GpuSpec& gpu) {
   const double flops =
       2.0 * static_cast<double>(tokens) * static_cast<double>(p.n) * static_cast<double>(p.k);
   const double rate = peak_of(gpu) * std::min(alignment_share(p.n), alignment_share(p.k));
@@ -58,7 +58,8 @@ Price price_of(const Product& p, int64_t tokens, const GpuSpec& gpu) {
 
 // Causal attention over the whole context, two products forward and five backward, over heads as long as kernels make
 // them.
-Price attention_price(const ModelShape& s, int64_t tokens, int64_t context, const GpuSpec& gpu) {
+Price attention_price(const ModelShape& s, int64_t tokens, int64_t context,
+                      const hardware::GpuSpec& gpu) {
   const auto head = static_cast<int64_t>(s.pair_width) / s.heads;
   const double flops = 7 * static_cast<double>(tokens) * static_cast<double>(context) *
                        s.pair_width * static_cast<double>(s.layers);
@@ -69,7 +70,7 @@ Price attention_price(const ModelShape& s, int64_t tokens, int64_t context, cons
 
 class Linter {
  public:
-  Linter(const ModelConfig& model, const GpuSpec& gpu, const LintOptions& options)
+  Linter(const ModelConfig& model, const hardware::GpuSpec& gpu, const LintOptions& options)
       : gpu_(gpu),
         options_(options),
         shape_(shape_of(model)),
@@ -91,7 +92,7 @@ class Linter {
   Price price_of(const ModelShape& shape) const {
     Price sum = attention_price(shape, options_.tokens, context_, gpu_);
     for (const Product& p : products_of(shape, is_gated_)) {
-      const Price own = brrr::price_of(p, options_.tokens, gpu_);
+      const Price own = plan::price_of(p, options_.tokens, gpu_);
       sum.seconds += own.seconds, sum.flops += own.flops;
     }
     return sum;
@@ -165,12 +166,12 @@ class Linter {
     for (const Product& p : products_of(shape_, is_gated_)) {
       const Quantisation q = quantise(options_.tokens, p.n, gpu_);
       if (q.waves > 4 || q.efficiency >= 0.8) continue;
-      const double seconds = brrr::price_of(p, options_.tokens, gpu_).seconds;
+      const double seconds = plan::price_of(p, options_.tokens, gpu_).seconds;
       int64_t best = 1;
       double gain = 0;
       for (int64_t times = 2; times <= 4; ++times) {
         const double own =
-            brrr::price_of(p, times * options_.tokens, gpu_).seconds / static_cast<double>(times);
+            plan::price_of(p, times * options_.tokens, gpu_).seconds / static_cast<double>(times);
         if (seconds - own > gain * now_.seconds)
           best = times, gain = (seconds - own) / now_.seconds;
       }
@@ -182,7 +183,7 @@ class Linter {
     }
   }
 
-  const GpuSpec& gpu_;
+  const hardware::GpuSpec& gpu_;
   LintOptions options_;
   ModelShape shape_;
   bool is_gated_;
@@ -209,7 +210,7 @@ double alignment_share(int64_t elements) {
   return elements % 4 == 0 ? 0.8 : elements % 2 == 0 ? 0.65 : 0.5;
 }
 
-std::vector<LintFinding> lint(const ModelConfig& model, const GpuSpec& gpu,
+std::vector<LintFinding> lint(const ModelConfig& model, const hardware::GpuSpec& gpu,
                               const LintOptions& options) {
   check(options.tokens >= 1, "a micro-batch of ", options.tokens, " tokens is empty");
   check(options.tp >= 1, "a tensor-parallel degree of ", options.tp, " is none");
@@ -218,4 +219,4 @@ std::vector<LintFinding> lint(const ModelConfig& model, const GpuSpec& gpu,
   return Linter(model, gpu, options).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -8,7 +8,7 @@
 #include "brrr/hardware/hardware.h"
 #include "brrr/nn/models.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 struct LintFinding {
   std::string what;    // "vocabulary 50257"
@@ -23,7 +23,7 @@ struct LintOptions {
   int64_t tp = 1;
 };
 // The largest gain first; empty where nothing is wrong.
-std::vector<LintFinding> lint(const ModelConfig& model, const GpuSpec& gpu,
+std::vector<LintFinding> lint(const ModelConfig& model, const hardware::GpuSpec& gpu,
                               const LintOptions& options = {});
 
 // Forward FLOPs of the matmuls that lint prices. They come from a closed list, so that sizes can be tried of which there
@@ -37,4 +37,4 @@ int64_t whole_tiles_of_vocab(int64_t vocab);
 // whole, others by halves and elements.
 double alignment_share(int64_t elements);
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -17,7 +17,7 @@
 #include "brrr/optim/registry.h"
 #include "brrr/runtime/stages.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr OpInfo kOps[] = {{"matmul", "M N K", 3, 3},
@@ -72,12 +72,12 @@ Cost adamw_kernels_of(int64_t elements) {
   const TensorType type{.shape = {elements, 1}, .dtype = DType::f32};
   const auto optimizer =
       make_optimizer("adamw", {{"h.0.weight", empty(type.shape, type.dtype, Device::null())}});
-  Tracer tracer;
+  graph::Tracer tracer;
   const Tensor gradient = tracer.add_input(type, Device::null(), "gradient");
   optimizer->update({gradient}, 1e-4);
   Cost cost;
-  for (const Kernel& kernel :
-       plan_program(tracer.finish({}), {.device = Device::null()}).kernels.kernels)
+  for (const compiler::Kernel& kernel :
+       runtime::plan_program(tracer.finish({}), {.device = Device::null()}).kernels.kernels)
     cost += kernel.cost;
   return cost;
 }
@@ -155,9 +155,10 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::span<const OpInfo> napkin_ops() { return kOps; }
 
-Quantisation quantise(int64_t m, int64_t n, const GpuSpec& gpu) {
+Quantisation quantise(int64_t m, int64_t n, const hardware::GpuSpec& gpu) {
   // Large tiles from Hopper on, whose matrix units take 64 x 256 at a time.
-  const bool is_large = gpu.multiprocessors >= 114 && gpu.find(Arithmetic::fp8) != nullptr;
+  const bool is_large =
+      gpu.multiprocessors >= 114 && gpu.find(hardware::Arithmetic::fp8) != nullptr;
   Quantisation q{.tile_rows = 128, .tile_columns = is_large ? 256 : 128};
   const int64_t units = std::max(1, gpu.multiprocessors);
   q.tiles = ceil_div(m, q.tile_rows) * ceil_div(n, q.tile_columns);
@@ -170,7 +171,7 @@ Quantisation quantise(int64_t m, int64_t n, const GpuSpec& gpu) {
 }
 
 OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dtype,
-                   const GpuSpec& gpu, const OpSettings& settings) {
+                   const hardware::GpuSpec& gpu, const OpSettings& settings) {
   const OpInfo& info = find_info(op);
   check(!settings.full_square || op == "attention", "napkin op ", op,
         ": --full is the whole square of attention, which this op has none of");
@@ -185,9 +186,10 @@ OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dt
   check(elements < 1e18, "napkin op ", op, ": sizes of ", elements, " together are beyond reason");
   const Cost cost = cost_on_null(op, sizes, dtype, settings);
   const bool is_product = op == "matmul" || op == "attention" || op == "swiglu";
-  const Arithmetic arithmetic =
-      is_product || !gpu.find(Arithmetic::fp32) ? arithmetic_of(dtype) : Arithmetic::fp32;
-  OpAnswer a{.op = std::string(op), .arithmetic = std::string(to_text(arithmetic))};
+  const hardware::Arithmetic arithmetic = is_product || !gpu.find(hardware::Arithmetic::fp32)
+                                              ? hardware::arithmetic_of(dtype)
+                                              : hardware::Arithmetic::fp32;
+  OpAnswer a{.op = std::string(op), .arithmetic = std::string(hardware::to_text(arithmetic))};
   describe_counts(sizes, dtype, settings, a);
   const double peak = gpu.peak(arithmetic).dense.value();
   a.flops = static_cast<double>(cost.flops);
@@ -202,4 +204,4 @@ OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dt
   return a;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -10,7 +10,7 @@
 
 #include "brrr/hardware/hardware.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 // Products are cut into tiles of the result, one multiprocessor each; a wave is as many as there are.
 struct Quantisation {
@@ -18,7 +18,7 @@ struct Quantisation {
   int64_t tile_rows = 0, tile_columns = 0;
   double efficiency = 1;  // useful work over that of full tiles and full waves
 };
-Quantisation quantise(int64_t m, int64_t n, const GpuSpec& gpu);
+Quantisation quantise(int64_t m, int64_t n, const hardware::GpuSpec& gpu);
 
 // Blocks of the operands that computing a group of rows x columns blocks of a product loads, each product `depth`
 // blocks deep: a square group shares more of them than a row.
@@ -28,7 +28,9 @@ constexpr int64_t block_loads(int64_t rows, int64_t columns, int64_t depth) {
 
 // Blocks that keep a device busy to the end: four for each multiprocessor, so that the last ones hardly count. 0: how
 // many multiprocessors there are is not known.
-inline int64_t enough_blocks(const GpuSpec& gpu) { return int64_t{4} * gpu.multiprocessors; }
+inline int64_t enough_blocks(const hardware::GpuSpec& gpu) {
+  return int64_t{4} * gpu.multiprocessors;
+}
 
 struct OpSettings {
   bool full_square = false;  // attention: every query sees every key; causal without it
@@ -55,6 +57,6 @@ std::span<const OpInfo> napkin_ops();
 
 // Throws Error on an unknown op, with the list, and on sizes that do not fit it.
 OpAnswer op_answer(std::string_view op, std::span<const int64_t> sizes, DType dtype,
-                   const GpuSpec& gpu, const OpSettings& settings = {});
+                   const hardware::GpuSpec& gpu, const OpSettings& settings = {});
 
-}  // namespace brrr
+}  // namespace brrr::plan

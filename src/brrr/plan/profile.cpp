@@ -7,7 +7,7 @@
 
 #include "brrr/device/cuda/runtime.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -26,14 +26,14 @@ void add_to(ProfileRow& row, const KernelProfile& kernel) {
   row.predicted += kernel.predicted.seconds();
   row.roof += kernel.roof_seconds;
   row.in_regime[static_cast<size_t>(kernel.predicted.regime())] += kernel.predicted.seconds();
-  const std::optional<TensorCoreUse>& use = kernel.tensor_cores;
+  const std::optional<kernels::TensorCoreUse>& use = kernel.tensor_cores;
   if (use && (!row.tensor_cores || row.tensor_cores->how < use->how)) row.tensor_cores = use;
 }
 
 // Whole steps as training runs them: inputs from where they are, results on their way to the host.
 class WholeSteps {
  public:
-  explicit WholeSteps(Executable& program) : program_(program) {
+  explicit WholeSteps(runtime::Executable& program) : program_(program) {
     if (program.device().is_accelerator()) stream_ = cuda::stream(program.device().index);
   }
 
@@ -63,9 +63,9 @@ class WholeSteps {
   // GPU waits for nobody.
   void run_behind_another(std::span<const Tensor> inputs) {
     cuda::Event begin, end;
-    PendingResults first = program_.enqueue(inputs);
+    runtime::PendingResults first = program_.enqueue(inputs);
     begin.record(stream_);
-    PendingResults second = program_.enqueue(inputs);
+    runtime::PendingResults second = program_.enqueue(inputs);
     end.record(stream_);
     first.take();
     second.take();
@@ -73,24 +73,25 @@ class WholeSteps {
     device_.push_back(cuda::seconds_between(begin, end));
   }
 
-  Executable& program_;
+  runtime::Executable& program_;
   cuda::Stream stream_ = nullptr;
   std::vector<double> whole_, device_;
 };
 
 // The median of each over the steps; copies come in the same order in all of them.
-std::vector<HostCopy> median_copies(const std::vector<std::vector<HostCopy>>& by_step) {
-  std::vector<HostCopy> copies = by_step.front();
+std::vector<runtime::HostCopy> median_copies(
+    const std::vector<std::vector<runtime::HostCopy>>& by_step) {
+  std::vector<runtime::HostCopy> copies = by_step.front();
   for (size_t c = 0; c < copies.size(); ++c) {
     std::vector<double> seconds;
-    for (const std::vector<HostCopy>& step : by_step) seconds.push_back(step[c].seconds);
+    for (const std::vector<runtime::HostCopy>& step : by_step) seconds.push_back(step[c].seconds);
     copies[c].seconds = median(seconds);
   }
   return copies;
 }
 
-GpuStepTimes gpu_times(const Executable& program, WholeSteps& steps,
-                       const std::vector<std::vector<HostCopy>>& copies) {
+GpuStepTimes gpu_times(const runtime::Executable& program, WholeSteps& steps,
+                       const std::vector<std::vector<runtime::HostCopy>>& copies) {
   const cuda::DeviceFacts& facts = cuda::device_facts(program.device().index);
   return {.generation = {facts.major, facts.minor},
           .device_seconds = steps.device_seconds(),
@@ -99,10 +100,11 @@ GpuStepTimes gpu_times(const Executable& program, WholeSteps& steps,
 }
 
 // Empty where one of them has no rate.
-std::vector<double> predict_copies(const std::vector<HostCopy>& copies, const Rates& rates) {
+std::vector<double> predict_copies(const std::vector<runtime::HostCopy>& copies,
+                                   const hardware::Rates& rates) {
   std::vector<double> seconds;
-  for (const HostCopy& copy : copies) {
-    const RateGrid* rate =
+  for (const runtime::HostCopy& copy : copies) {
+    const hardware::RateGrid* rate =
         rates.find(join_text("transfer.", copy.is_to_device ? "to_device" : "to_host", ".",
                              copy.is_pinned ? "pinned" : "pageable"));
     if (!rate) return {};
@@ -112,10 +114,12 @@ std::vector<double> predict_copies(const std::vector<HostCopy>& copies, const Ra
 }
 
 // The roof of the arithmetic that a kernel computes in.
-double peak_of(const Kernel& kernel, const Rates& rates) {
-  const std::string_view arithmetic =
-      class_of(kernel) == KernelClass::contraction ? arithmetic_name(kernel) : std::string_view();
-  const RateGrid* own = arithmetic.empty() ? nullptr : rates.find(join_text("peak.", arithmetic));
+double peak_of(const compiler::Kernel& kernel, const hardware::Rates& rates) {
+  const std::string_view arithmetic = cost::class_of(kernel) == cost::KernelClass::contraction
+                                          ? cost::arithmetic_name(kernel)
+                                          : std::string_view();
+  const hardware::RateGrid* own =
+      arithmetic.empty() ? nullptr : rates.find(join_text("peak.", arithmetic));
   return own ? own->at({}) : rates.number("peak.f32");
 }
 
@@ -151,7 +155,7 @@ std::string shortened(const std::string& name) {
 
 }  // namespace
 
-std::string kernel_label(const Kernel& kernel) {
+std::string kernel_label(const compiler::Kernel& kernel) {
   const bool is_group = !kernel.members.empty() || (!kernel.op && !kernel.program);
   std::string name = shortened(kernel.name);
   // Those of a group have shapes of their own.
@@ -159,7 +163,7 @@ std::string kernel_label(const Kernel& kernel) {
   return join_text(name, " ", kernel.outputs[0].layout.shape);
 }
 
-StepTimes measure_steps(Executable& program, std::span<const Tensor> inputs,
+StepTimes measure_steps(runtime::Executable& program, std::span<const Tensor> inputs,
                         const MeasureOptions& options) {
   check(options.steps >= 1, "profile: ", options.steps, " steps; use at least one");
   StepTimes times;
@@ -168,7 +172,7 @@ StepTimes measure_steps(Executable& program, std::span<const Tensor> inputs,
     program.wait();
   }
   std::vector<std::vector<double>> by_kernel(program.kernels().kernels.size());
-  std::vector<std::vector<HostCopy>> copies;
+  std::vector<std::vector<runtime::HostCopy>> copies;
   WholeSteps whole(program);
   for (int i = 0; i < options.steps; ++i) {
     if (options.between) options.between();
@@ -184,11 +188,11 @@ StepTimes measure_steps(Executable& program, std::span<const Tensor> inputs,
   return times;
 }
 
-Profile make_profile(const KernelList& list, const MemoryPlan& plan, const StepTimes& times,
-                     const Rates& rates) {
+Profile make_profile(const compiler::KernelList& list, const compiler::MemoryPlan& plan,
+                     const StepTimes& times, const hardware::Rates& rates) {
   invariant(times.kernel_seconds.size() == list.kernels.size(), "a profile of ",
             list.kernels.size(), " kernels needs as many times, not ", times.kernel_seconds.size());
-  const Prediction prediction = predict(list, plan, rates);
+  const cost::Prediction prediction = cost::predict(list, plan, rates);
   Profile profile{.kernels = {},
                   .step_seconds = times.step_seconds,
                   .predicted_seconds = prediction.seconds(),
@@ -197,11 +201,11 @@ Profile make_profile(const KernelList& list, const MemoryPlan& plan, const StepT
                   .gpu = times.gpu};
   if (times.gpu) profile.predicted_copies = predict_copies(times.gpu->copies, rates);
   for (size_t k = 0; k < list.kernels.size(); ++k) {
-    const Kernel& kernel = list.kernels[k];
-    const KernelPrediction& price = prediction.kernels[k];
+    const compiler::Kernel& kernel = list.kernels[k];
+    const cost::KernelPrediction& price = prediction.kernels[k];
     profile.kernels.push_back(
         {.label = kernel_label(kernel),
-         .kernel_class = class_of(kernel),
+         .kernel_class = cost::class_of(kernel),
          .phase = kernel.phase,
          .flops = kernel.cost.flops,
          .bytes = kernel.cost.bytes_read + kernel.cost.bytes_written,
@@ -211,8 +215,8 @@ Profile make_profile(const KernelList& list, const MemoryPlan& plan, const StepT
          .predicted = price,
          .roof_seconds = std::max(static_cast<double>(kernel.cost.flops) / peak_of(kernel, rates),
                                   price.memory),
-         .tensor_cores = times.gpu ? tensor_cores_of(kernel, times.gpu->generation)
-                                   : std::optional<TensorCoreUse>()});
+         .tensor_cores = times.gpu ? cost::tensor_cores_of(kernel, times.gpu->generation)
+                                   : std::optional<kernels::TensorCoreUse>()});
     profile.kernel_seconds += times.kernel_seconds[k];
     profile.predicted_overhead += price.overhead;
   }
@@ -221,7 +225,8 @@ Profile make_profile(const KernelList& list, const MemoryPlan& plan, const StepT
 
 double Profile::copy_seconds() const {
   double seconds = 0;
-  for (const HostCopy& copy : gpu ? gpu->copies : std::vector<HostCopy>()) seconds += copy.seconds;
+  for (const runtime::HostCopy& copy : gpu ? gpu->copies : std::vector<runtime::HostCopy>())
+    seconds += copy.seconds;
   return seconds;
 }
 
@@ -231,9 +236,9 @@ double Profile::gap_seconds() const {
 
 double Profile::host_seconds() const { return gpu ? step_seconds - gpu->device_seconds : 0; }
 
-Regime ProfileRow::regime() const {
+cost::Regime ProfileRow::regime() const {
   const auto* largest = std::max_element(std::begin(in_regime), std::end(in_regime));
-  return static_cast<Regime>(largest - std::begin(in_regime));
+  return static_cast<cost::Regime>(largest - std::begin(in_regime));
 }
 
 std::vector<ProfileRow> rows_by_label(const Profile& profile) {
@@ -242,22 +247,23 @@ std::vector<ProfileRow> rows_by_label(const Profile& profile) {
 
 std::vector<ProfileRow> rows_by_class(const Profile& profile) {
   return longest_first(group(profile, [](const KernelProfile& kernel) {
-    return std::string(class_name(kernel.kernel_class));
+    return std::string(cost::class_name(kernel.kernel_class));
   }));
 }
 
 std::vector<ProfileRow> rows_by_regime(const Profile& profile) {
-  std::vector<ProfileRow> rows(kRegimes);
-  for (int r = 0; r < kRegimes; ++r)
-    rows[static_cast<size_t>(r)].label = regime_name(static_cast<Regime>(r));
+  std::vector<ProfileRow> rows(cost::kRegimes);
+  for (int r = 0; r < cost::kRegimes; ++r)
+    rows[static_cast<size_t>(r)].label = cost::regime_name(static_cast<cost::Regime>(r));
   for (const KernelProfile& kernel : profile.kernels)
     add_to(rows[static_cast<size_t>(kernel.predicted.regime())], kernel);
   return rows;
 }
 
 std::vector<ProfileRow> rows_by_phase(const Profile& profile) {
-  return group(profile,
-               [](const KernelProfile& kernel) { return std::string(phase_name(kernel.phase)); });
+  return group(profile, [](const KernelProfile& kernel) {
+    return std::string(graph::phase_name(kernel.phase));
+  });
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

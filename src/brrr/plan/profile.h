@@ -10,20 +10,20 @@
 #include "brrr/cost/tensor_core_use.h"
 #include "brrr/runtime/executable.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 // What only a step on a GPU has.
 struct GpuStepTimes {
-  GpuGeneration generation;
+  kernels::GpuGeneration generation;
   double device_seconds =
       0;  // of a replayed step by the GPU's clock, copies included, host ahead; the median
-  std::vector<HostCopy> copies;  // medians
-  int64_t launches = 0;          // by the host, for a replayed step
+  std::vector<runtime::HostCopy> copies;  // medians
+  int64_t launches = 0;                   // by the host, for a replayed step
 };
 
 struct StepTimes {
   std::vector<double> kernel_seconds;  // medians over the steps
-  KernelTimes last;                    // of one step, for a timeline
+  runtime::KernelTimes last;           // of one step, for a timeline
   double step_seconds = 0;             // median of whole steps without clocks inside
   std::optional<GpuStepTimes> gpu = {};
 };
@@ -33,20 +33,20 @@ struct MeasureOptions {
   std::function<void()> between = {};  // before every step: a round of calibration, say
 };
 // One step to warm up, then steps with and without clocks in turn.
-StepTimes measure_steps(Executable& program, std::span<const Tensor> inputs,
+StepTimes measure_steps(runtime::Executable& program, std::span<const Tensor> inputs,
                         const MeasureOptions& options = {});
 
 struct KernelProfile {
   std::string label;  // "linear [256, 3072]"
-  KernelClass kernel_class = KernelClass::other;
-  Phase phase = Phase::forward;
+  cost::KernelClass kernel_class = cost::KernelClass::other;
+  graph::Phase phase = graph::Phase::forward;
   int64_t flops = 0, bytes = 0;
   double seconds = 0;                   // measured, the median
   double begin = 0, measured_once = 0;  // in one step, for a timeline
-  KernelPrediction predicted;
+  cost::KernelPrediction predicted;
   double roof_seconds =
       0;  // at the machine's peak of arithmetic, and at the bandwidth of its bytes
-  std::optional<TensorCoreUse> tensor_cores = {};  // of products and attention on a GPU
+  std::optional<kernels::TensorCoreUse> tensor_cores = {};  // of products and attention on a GPU
 };
 
 struct Profile {
@@ -67,8 +67,8 @@ struct Profile {
   // What the host took before and behind that.
   double host_seconds() const;
 };
-Profile make_profile(const KernelList& list, const MemoryPlan& plan, const StepTimes& times,
-                     const Rates& rates);
+Profile make_profile(const compiler::KernelList& list, const compiler::MemoryPlan& plan,
+                     const StepTimes& times, const hardware::Rates& rates);
 
 // Kernels of one label together.
 struct ProfileRow {
@@ -76,9 +76,10 @@ struct ProfileRow {
   int calls = 0;
   int64_t flops = 0, bytes = 0;
   double seconds = 0, predicted = 0, roof = 0;
-  double in_regime[kRegimes] = {};                 // predicted seconds by what bounds them
-  std::optional<TensorCoreUse> tensor_cores = {};  // of kernels of this label, the worst of them
-  Regime regime() const;
+  double in_regime[cost::kRegimes] = {};  // predicted seconds by what bounds them
+  std::optional<kernels::TensorCoreUse> tensor_cores =
+      {};  // of kernels of this label, the worst of them
+  cost::Regime regime() const;
 };
 // The longest first.
 std::vector<ProfileRow> rows_by_label(const Profile& profile);
@@ -87,6 +88,6 @@ std::vector<ProfileRow> rows_by_regime(const Profile& profile);  // compute, ban
 std::vector<ProfileRow> rows_by_phase(const Profile& profile);
 
 // The name of a kernel, long chains shortened, with the shape of its first result.
-std::string kernel_label(const Kernel& kernel);
+std::string kernel_label(const compiler::Kernel& kernel);
 
-}  // namespace brrr
+}  // namespace brrr::plan

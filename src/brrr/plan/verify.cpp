@@ -10,7 +10,7 @@
 #include "brrr/runtime/stages.h"
 #include "brrr/train/setup.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 using Account = std::array<int64_t, kCategories>;
@@ -34,47 +34,49 @@ struct PlannedMemory {
   int64_t program = 0;  // by the program
 };
 
-std::vector<TensorType> input_types(const Graph& graph) {
+std::vector<TensorType> input_types(const graph::Graph& graph) {
   std::vector<TensorType> types;
-  for (const GraphInput& input : graph.inputs) types.push_back(graph.type(input.value));
+  for (const graph::GraphInput& input : graph.inputs) types.push_back(graph.type(input.value));
   return types;
 }
 
 // The arena, the states that precision adds, and on a GPU the places of inputs and results.
-int64_t program_bytes(const PlannedProgram& program, size_t own_states, const Target& target) {
+int64_t program_bytes(const runtime::PlannedProgram& program, size_t own_states,
+                      const compiler::Target& target) {
   int64_t bytes = program.plan.arena_bytes;
-  const Graph& last = program.graph();
+  const graph::Graph& last = program.graph();
   for (size_t i = own_states; i < last.states.size(); ++i) {
     const TensorType& type = last.type(last.states[i].before);
     bytes += storage_bytes(type.dtype, numel(type.shape));
   }
   if (!target.is_accelerator()) return bytes;
-  const Bytes slots = slot_bytes(input_types(last)) + slot_bytes(program.kernels.outputs);
-  return bytes + (slots + side_bytes(program.kernels)).value();
+  const Bytes slots =
+      runtime::slot_bytes(input_types(last)) + runtime::slot_bytes(program.kernels.outputs);
+  return bytes + (slots + runtime::side_bytes(program.kernels)).value();
 }
 
 // The step and a batch for it, with what both have taken on a device. A GPU's batch is on the host.
 struct MadeStep {
-  TrainingParts parts;
+  train::TrainingParts parts;
   Batch batch;
   Account made{};
 };
 
-MadeStep make_step(const StepSpec& spec, Device counted) {
+MadeStep make_step(const train::StepSpec& spec, Device counted) {
   const Account before = live_on(counted);
-  MadeStep step{.parts = make_parts(spec), .batch = make_batch(spec)};
+  MadeStep step{.parts = train::make_parts(spec), .batch = train::make_batch(spec)};
   step.made = difference(live_on(counted), before);
   return step;
 }
 
-PlannedMemory plan_memory_of(const StepSpec& spec) {
+PlannedMemory plan_memory_of(const train::StepSpec& spec) {
   MadeStep step = make_step(spec, Device::null());
   PlannedMemory planned{.made = step.made};
   if (spec.target.is_accelerator()) planned.made[static_cast<size_t>(Category::data)] = 0;
-  Graph joint = step.parts.step->trace(step.batch);
+  graph::Graph joint = step.parts.step->trace(step.batch);
   const size_t own_states = joint.states.size();
-  planned.program =
-      program_bytes(plan_program(std::move(joint), pipeline_of(spec)), own_states, spec.target);
+  planned.program = program_bytes(runtime::plan_program(std::move(joint), train::pipeline_of(spec)),
+                                  own_states, spec.target);
   return planned;
 }
 
@@ -93,14 +95,14 @@ bool Verification::memory_is_exact() const {
                      [](const MemoryLine& line) { return line.predicted == line.measured; });
 }
 
-Verification verify_step(const StepSpec& spec, const VerifyOptions& verify) {
+Verification verify_step(const train::StepSpec& spec, const VerifyOptions& verify) {
   const Device device = spec.target.device();
   const DeviceScope scope(device);
-  const PlannedMemory planned = plan_memory_of(on_paper(spec));
+  const PlannedMemory planned = plan_memory_of(train::on_paper(spec));
   const MadeStep step = make_step(spec, device);
   const std::vector<Tensor> inputs = step.parts.step->inputs_of(step.batch);
   const Bytes before_program = ledger(device).live();
-  Executable& program = step.parts.step->executable(step.batch);
+  runtime::Executable& program = step.parts.step->executable(step.batch);
   const int64_t program_bytes = (ledger(device).live() - before_program).value();
 
   Verification result;
@@ -113,23 +115,24 @@ Verification verify_step(const StepSpec& spec, const VerifyOptions& verify) {
   }
   result.memory.push_back({"the program: arena and low copies", planned.program, program_bytes});
 
-  std::unique_ptr<Calibrator> calibrator;
+  std::unique_ptr<cost::Calibrator> calibrator;
   MeasureOptions measure{.steps = verify.steps};
   if (!verify.rates && device == Device::cpu()) {
-    calibrator = std::make_unique<Calibrator>();
+    calibrator = std::make_unique<cost::Calibrator>();
     measure.between = [&] { calibrator->round(); };
   }
   ledger(device).reset_peak();
   const StepTimes times = measure_steps(program, inputs, measure);
   result.driver = driver_memory(device);
-  const Rates rates = calibrator     ? calibrator->rates()
-                      : verify.rates ? *verify.rates
-                                     : calibrate_cuda(device, {.programs = {&program.kernels()},
-                                                               .programs_name = "this step"});
+  const hardware::Rates rates =
+      calibrator     ? calibrator->rates()
+      : verify.rates ? *verify.rates
+                     : cost::calibrate_cuda(device, {.programs = {&program.kernels()},
+                                                     .programs_name = "this step"});
   result.profile = make_profile(program.kernels(), program.plan(), times, rates);
   result.predicted_seconds = result.profile.predicted_seconds;
   result.measured_seconds = times.step_seconds;
   return result;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

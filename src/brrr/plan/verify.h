@@ -6,7 +6,7 @@
 #include "brrr/plan/profile.h"
 #include "brrr/train/step_spec.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 // Bytes of one category of the ledger.
 struct MemoryLine {
@@ -16,7 +16,7 @@ struct MemoryLine {
 
 struct VerifyOptions {
   int steps = 5;
-  const Rates* rates = nullptr;  // none: calibrated between the steps
+  const hardware::Rates* rates = nullptr;  // none: calibrated between the steps
 };
 
 // What the driver of a GPU says is in use there, beside what brrr has on its books.
@@ -39,6 +39,6 @@ struct Verification {
 };
 
 // On the target of the step. The memory of everything else that lives there is left out.
-Verification verify_step(const StepSpec& spec, const VerifyOptions& verify = {});
+Verification verify_step(const train::StepSpec& spec, const VerifyOptions& verify = {});
 
-}  // namespace brrr
+}  // namespace brrr::plan

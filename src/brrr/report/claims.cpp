@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace brrr {
+namespace brrr::report {
 namespace {
 
 bool is_near(double found, double derived, double tolerance) {
@@ -63,4 +63,4 @@ std::string Claims::text() const {
   return out;
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

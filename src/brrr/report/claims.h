@@ -12,7 +12,7 @@
 #include "brrr/base/units.h"
 #include "brrr/report/table.h"
 
-namespace brrr {
+namespace brrr::report {
 
 class Claims {
  public:
@@ -41,4 +41,4 @@ class Claims {
   int broken_ = 0;
 };
 
-}  // namespace brrr
+}  // namespace brrr::report

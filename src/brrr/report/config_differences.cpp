@@ -8,7 +8,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::report {
 namespace {
 
 using Flat = std::map<std::string, std::string>;
@@ -62,4 +62,4 @@ std::vector<ConfigDifference> config_differences(const std::vector<NamedConfig>&
   return differences;
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

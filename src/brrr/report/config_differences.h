@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace brrr {
+namespace brrr::report {
 
 struct ConfigDifference {
   std::string key;                  // "model.width"
@@ -18,4 +18,4 @@ struct NamedConfig {
 };
 std::vector<ConfigDifference> config_differences(const std::vector<NamedConfig>& configs);
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -7,7 +7,7 @@
 #include "brrr/base/error.h"
 #include "brrr/report/table.h"
 
-namespace brrr {
+namespace brrr::report {
 namespace {
 
 const std::string kUnknown = "not available";
@@ -120,4 +120,4 @@ nlohmann::json gpu_load_json(const GpuLoad& load) {
           {"other_processes", processes_json(load.other_processes)}};
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -8,11 +8,11 @@
 #include "brrr/device/gpu_watch.h"
 #include "brrr/device/nvml.h"
 
-namespace brrr {
+namespace brrr::report {
 
 std::string gpu_state_text(const GpuState& state);
 std::string gpu_load_text(const GpuLoad& load);
 nlohmann::json gpu_state_json(const GpuState& state);
 nlohmann::json gpu_load_json(const GpuLoad& load);
 
-}  // namespace brrr
+}  // namespace brrr::report

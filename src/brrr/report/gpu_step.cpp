@@ -8,7 +8,7 @@
 #include "brrr/base/units.h"
 #include "brrr/report/table.h"
 
-namespace brrr {
+namespace brrr::report {
 namespace {
 
 using nlohmann::json;
@@ -16,19 +16,19 @@ using nlohmann::json;
 std::string milliseconds(double seconds) { return fmt::format("{:.3f}", 1e3 * seconds); }
 double part(double of, double all) { return all > 0 ? of / all : 0; }
 
-const char* direction(const HostCopy& copy) {
+const char* direction(const runtime::HostCopy& copy) {
   return copy.is_to_device ? "host to device" : "device to host";
 }
-const char* memory(const HostCopy& copy) { return copy.is_pinned ? "pinned" : "pageable"; }
-double bytes_per_second(const HostCopy& copy) {
+const char* memory(const runtime::HostCopy& copy) { return copy.is_pinned ? "pinned" : "pageable"; }
+double bytes_per_second(const runtime::HostCopy& copy) {
   return copy.seconds > 0 ? static_cast<double>(copy.bytes) / copy.seconds : 0;
 }
 
-double gap_per_kernel(const Profile& p) {
+double gap_per_kernel(const plan::Profile& p) {
   return p.kernels.empty() ? 0 : p.gap_seconds() / static_cast<double>(p.kernels.size());
 }
 
-std::string split_table(const Profile& p, const GpuStepTimes& gpu) {
+std::string split_table(const plan::Profile& p, const plan::GpuStepTimes& gpu) {
   Table table({"where the step goes", "ms", "%", "predicted", ""});
   const auto line = [&](const char* what, double seconds, const std::string& predicted,
                         const std::string& note) {
@@ -53,13 +53,13 @@ std::string split_table(const Profile& p, const GpuStepTimes& gpu) {
   return text;
 }
 
-std::string copies_table(const GpuStepTimes& gpu, const std::vector<double>& predicted) {
+std::string copies_table(const plan::GpuStepTimes& gpu, const std::vector<double>& predicted) {
   if (gpu.copies.empty())
     return "No copy between host and device: inputs were on the device and stay there.\n";
   Table table(
       {"copies between host and device", "host memory", "bytes", "ms", "GB/s", "predicted"});
   for (size_t i = 0; i < gpu.copies.size(); ++i) {
-    const HostCopy& copy = gpu.copies[i];
+    const runtime::HostCopy& copy = gpu.copies[i];
     table.row(direction(copy), memory(copy), with_commas(copy.bytes), milliseconds(copy.seconds),
               fmt::format("{:.1f}", bytes_per_second(copy) / 1e9),
               i < predicted.size() ? milliseconds(predicted[i]) : "");
@@ -68,14 +68,14 @@ std::string copies_table(const GpuStepTimes& gpu, const std::vector<double>& pre
 }
 
 // Products and attention, those that tensor cores do not take in full with the reason.
-std::string tensor_cores_table(const Profile& p) {
+std::string tensor_cores_table(const plan::Profile& p) {
   double all = 0, full = 0;
   Table table({"not in full on tensor cores", "calls", "ms", "how", "why"});
   bool has_rows = false;
-  for (const ProfileRow& row : rows_by_label(p)) {
+  for (const plan::ProfileRow& row : plan::rows_by_label(p)) {
     if (!row.tensor_cores) continue;
     all += row.seconds;
-    if (row.tensor_cores->how == TensorCores::full) {
+    if (row.tensor_cores->how == kernels::TensorCores::full) {
       full += row.seconds;
       continue;
     }
@@ -91,18 +91,18 @@ std::string tensor_cores_table(const Profile& p) {
 
 }  // namespace
 
-std::string gpu_step_text(const Profile& profile) {
-  const GpuStepTimes gpu = profile.gpu.value_or(GpuStepTimes{});
+std::string gpu_step_text(const plan::Profile& profile) {
+  const plan::GpuStepTimes gpu = profile.gpu.value_or(plan::GpuStepTimes{});
   return split_table(profile, gpu) + "\n" + copies_table(gpu, profile.predicted_copies) + "\n" +
          tensor_cores_table(profile);
 }
 
-json gpu_step_json(const Profile& profile) {
-  const GpuStepTimes gpu = profile.gpu.value_or(GpuStepTimes{});
+json gpu_step_json(const plan::Profile& profile) {
+  const plan::GpuStepTimes gpu = profile.gpu.value_or(plan::GpuStepTimes{});
   json copies = json::array();
   const std::vector<double>& predicted = profile.predicted_copies;
   for (size_t i = 0; i < gpu.copies.size(); ++i) {
-    const HostCopy& copy = gpu.copies[i];
+    const runtime::HostCopy& copy = gpu.copies[i];
     copies.push_back({{"direction", direction(copy)},
                       {"host_memory", memory(copy)},
                       {"bytes", copy.bytes},
@@ -120,4 +120,4 @@ json gpu_step_json(const Profile& profile) {
           {"predicted_overhead_seconds", profile.predicted_overhead}};
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -7,10 +7,10 @@
 
 #include "brrr/plan/profile.h"
 
-namespace brrr {
+namespace brrr::report {
 
 // Both of a profile that has a `gpu`.
-std::string gpu_step_text(const Profile& profile);
-nlohmann::json gpu_step_json(const Profile& profile);
+std::string gpu_step_text(const plan::Profile& profile);
+nlohmann::json gpu_step_json(const plan::Profile& profile);
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -1,6 +1,6 @@
 #include "brrr/report/html.h"
 
-namespace brrr {
+namespace brrr::report {
 
 std::string html_escaped(std::string_view text) {
   std::string out;
@@ -35,4 +35,4 @@ std::string script_json(std::string_view json) {
   return out;
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -8,7 +8,7 @@
 #include "brrr/report/html.h"
 #include "brrr/report/table.h"
 
-namespace brrr {
+namespace brrr::report {
 namespace {
 
 std::string bar_of(int64_t value, int64_t largest, int width) {
@@ -25,9 +25,9 @@ std::string shortened(const std::string& name) {
 
 }  // namespace
 
-std::string memory_timeline_text(const KernelList& list, const MemoryPlan& plan,
+std::string memory_timeline_text(const compiler::KernelList& list, const compiler::MemoryPlan& plan,
                                  const TimelineOptions& options) {
-  const std::vector<int64_t> bytes = bytes_over_time(list, plan);
+  const std::vector<int64_t> bytes = compiler::bytes_over_time(list, plan);
   if (bytes.empty()) return "no kernels\n";
   const auto peak = std::max_element(bytes.begin(), bytes.end());
   const auto peak_at = static_cast<size_t>(peak - bytes.begin());
@@ -37,14 +37,15 @@ std::string memory_timeline_text(const KernelList& list, const MemoryPlan& plan,
     const size_t begin = bytes.size() * r / rows, end = bytes.size() * (r + 1) / rows;
     const auto most = std::max_element(bytes.begin() + static_cast<std::ptrdiff_t>(begin),
                                        bytes.begin() + static_cast<std::ptrdiff_t>(end));
-    const Kernel& kernel = list.kernels[static_cast<size_t>(most - bytes.begin())];
+    const compiler::Kernel& kernel = list.kernels[static_cast<size_t>(most - bytes.begin())];
     const bool is_peak = peak_at >= begin && peak_at < end;
     table.row(end - begin == 1 ? join_text(begin) : join_text(begin, "-", end - 1),
-              phase_name(kernel.phase), to_text(Bytes(*most)), bar_of(*most, *peak, options.width),
+              graph::phase_name(kernel.phase), to_text(Bytes(*most)),
+              bar_of(*most, *peak, options.width),
               join_text(shortened(kernel.name), is_peak ? "  <- peak" : ""));
   }
-  std::vector<PlannedBuffer> holders;
-  for (const PlannedBuffer& buffer : planned_buffers(list, plan)) {
+  std::vector<compiler::PlannedBuffer> holders;
+  for (const compiler::PlannedBuffer& buffer : compiler::planned_buffers(list, plan)) {
     if (buffer.first <= static_cast<int>(peak_at) && buffer.last >= static_cast<int>(peak_at))
       holders.push_back(buffer);
   }
@@ -58,7 +59,8 @@ std::string memory_timeline_text(const KernelList& list, const MemoryPlan& plan,
   return table.text() + "\n" + largest.text();
 }
 
-std::string memory_timeline_svg(const KernelList& list, const MemoryPlan& plan) {
+std::string memory_timeline_svg(const compiler::KernelList& list,
+                                const compiler::MemoryPlan& plan) {
   constexpr double kWidth = 1200, kHeight = 600, kMargin = 60;
   constexpr const char* kColours[] = {"#4c78a8", "#f58518", "#54a24b"};  // by phase
   const double kernels = std::max<double>(1, static_cast<double>(list.kernels.size()));
@@ -71,7 +73,7 @@ std::string memory_timeline_svg(const KernelList& list, const MemoryPlan& plan) 
       "green update)</text>\n",
       kWidth + 2 * kMargin, kHeight + 2 * kMargin, kMargin, to_text(Bytes(plan.arena_bytes)),
       list.kernels.size());
-  for (const PlannedBuffer& buffer : planned_buffers(list, plan)) {
+  for (const compiler::PlannedBuffer& buffer : compiler::planned_buffers(list, plan)) {
     const double x = kMargin + kWidth * buffer.first / kernels,
                  width = kWidth * (buffer.last - buffer.first + 1) / kernels,
                  height = kHeight * static_cast<double>(buffer.bytes) / arena,
@@ -91,4 +93,4 @@ std::string memory_timeline_svg(const KernelList& list, const MemoryPlan& plan) 
   return out;
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

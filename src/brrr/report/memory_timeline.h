@@ -6,15 +6,15 @@
 
 #include "brrr/compiler/lower/arena_timeline.h"
 
-namespace brrr {
+namespace brrr::report {
 
 struct TimelineOptions {
   int rows = 24;   // kernels are put together to fit
   int width = 50;  // characters of the longest bar
 };
-std::string memory_timeline_text(const KernelList& list, const MemoryPlan& plan,
+std::string memory_timeline_text(const compiler::KernelList& list, const compiler::MemoryPlan& plan,
                                  const TimelineOptions& options = {});
 // Time to the right, the arena upwards, one rectangle a buffer with its name and size as a tooltip.
-std::string memory_timeline_svg(const KernelList& list, const MemoryPlan& plan);
+std::string memory_timeline_svg(const compiler::KernelList& list, const compiler::MemoryPlan& plan);
 
-}  // namespace brrr
+}  // namespace brrr::report

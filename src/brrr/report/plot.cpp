@@ -13,7 +13,7 @@
 #include "brrr/base/units.h"
 #include "brrr/report/table.h"
 
-namespace brrr {
+namespace brrr::report {
 namespace {
 
 struct Range {
@@ -273,4 +273,4 @@ std::string side_by_side(const std::vector<std::string>& texts) {
   return out;
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

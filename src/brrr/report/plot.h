@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace brrr {
+namespace brrr::report {
 
 struct PlotOptions {
   int width = 72;   // characters of the drawing; labels come beside it
@@ -27,4 +27,4 @@ std::string line_plot(std::span<const double> ys, const PlotOptions& options = {
 // Texts of several lines next to each other, each as wide as its widest line.
 std::string side_by_side(const std::vector<std::string>& texts);
 
-}  // namespace brrr
+}  // namespace brrr::report

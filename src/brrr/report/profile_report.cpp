@@ -11,7 +11,7 @@
 #include "brrr/report/gpu_step.h"
 #include "brrr/report/table.h"
 
-namespace brrr {
+namespace brrr::report {
 namespace {
 
 using nlohmann::json;
@@ -23,16 +23,16 @@ std::string giga(double amount, double seconds) {
 }
 double part(double of, double all) { return all > 0 ? of / all : 0; }
 
-ProfileRow total_of(const std::vector<ProfileRow>& rows, std::string label) {
-  ProfileRow total{.label = std::move(label)};
-  for (const ProfileRow& row : rows) {
+plan::ProfileRow total_of(const std::vector<plan::ProfileRow>& rows, std::string label) {
+  plan::ProfileRow total{.label = std::move(label)};
+  for (const plan::ProfileRow& row : rows) {
     total.calls += row.calls;
     total.flops += row.flops;
     total.bytes += row.bytes;
     total.seconds += row.seconds;
     total.predicted += row.predicted;
     total.roof += row.roof;
-    for (int r = 0; r < kRegimes; ++r) total.in_regime[r] += row.in_regime[r];
+    for (int r = 0; r < cost::kRegimes; ++r) total.in_regime[r] += row.in_regime[r];
   }
   return total;
 }
@@ -41,7 +41,7 @@ const std::vector<std::string> kColumns = {"",       "calls",     "ms",       "%
                                            "MFLOP",  "MB",        "GFLOP/s",  "GB/s",
                                            "% roof", "predicted", "residual", "bound by"};
 
-std::vector<std::string> cells_of(const ProfileRow& row, double all_seconds) {
+std::vector<std::string> cells_of(const plan::ProfileRow& row, double all_seconds) {
   return {row.label,
           std::to_string(row.calls),
           milliseconds(row.seconds),
@@ -53,7 +53,7 @@ std::vector<std::string> cells_of(const ProfileRow& row, double all_seconds) {
           percent(part(row.roof, row.seconds)),
           milliseconds(row.predicted),
           fmt::format("{:+.3f}", 1e3 * (row.seconds - row.predicted)),
-          std::string(regime_name(row.regime()))};
+          std::string(cost::regime_name(row.regime()))};
 }
 
 // Kernels of one label, on a GPU with how their products are multiplied.
@@ -61,7 +61,7 @@ class KernelsTable {
  public:
   KernelsTable(std::string title, bool has_tensor_cores)
       : table_(columns(has_tensor_cores), std::move(title)), has_tensor_cores_(has_tensor_cores) {}
-  void add(const ProfileRow& row, double all_seconds) {
+  void add(const plan::ProfileRow& row, double all_seconds) {
     std::vector<std::string> cells = cells_of(row, all_seconds);
     if (has_tensor_cores_) cells.push_back(row.tensor_cores ? row.tensor_cores->mark() : "");
     table_.add_row(std::move(cells));
@@ -79,14 +79,14 @@ class KernelsTable {
   bool has_tensor_cores_;
 };
 
-std::string kernels_table(const Profile& profile, int most) {
-  const std::vector<ProfileRow> rows = rows_by_label(profile);
+std::string kernels_table(const plan::Profile& profile, int most) {
+  const std::vector<plan::ProfileRow> rows = plan::rows_by_label(profile);
   const auto shown = std::min(rows.size(), static_cast<size_t>(std::max(1, most)));
   KernelsTable table("kernels, the longest first (times in ms)", profile.gpu.has_value());
   for (size_t i = 0; i < shown; ++i) table.add(rows[i], profile.kernel_seconds);
   if (shown < rows.size()) {
-    const std::vector<ProfileRow> others(rows.begin() + static_cast<std::ptrdiff_t>(shown),
-                                         rows.end());
+    const std::vector<plan::ProfileRow> others(rows.begin() + static_cast<std::ptrdiff_t>(shown),
+                                               rows.end());
     table.add(total_of(others, join_text(others.size(), " other kinds")), profile.kernel_seconds);
   }
   table.rule();
@@ -94,18 +94,19 @@ std::string kernels_table(const Profile& profile, int most) {
   return table.text();
 }
 
-std::string regimes_table(const Profile& profile) {
+std::string regimes_table(const plan::Profile& profile) {
   KernelsTable table("by what bounds them", false);
-  for (const ProfileRow& row : rows_by_regime(profile)) table.add(row, profile.kernel_seconds);
+  for (const plan::ProfileRow& row : plan::rows_by_regime(profile))
+    table.add(row, profile.kernel_seconds);
   return table.text();
 }
 
-std::string classes_table(const Profile& profile) {
-  const std::vector<ProfileRow> rows = rows_by_class(profile);
-  const ProfileRow all = total_of(rows, "");
+std::string classes_table(const plan::Profile& profile) {
+  const std::vector<plan::ProfileRow> rows = plan::rows_by_class(profile);
+  const plan::ProfileRow all = total_of(rows, "");
   Table table({"class", "calls", "% of FLOPs", "% of time", "% of bytes"},
               "where FLOPs and time go");
-  for (const ProfileRow& row : rows)
+  for (const plan::ProfileRow& row : rows)
     table.row(row.label, row.calls,
               percent(part(static_cast<double>(row.flops), static_cast<double>(all.flops))),
               percent(part(row.seconds, all.seconds)),
@@ -113,13 +114,16 @@ std::string classes_table(const Profile& profile) {
   return table.text();
 }
 
-std::string residuals_table(const Profile& profile) {
+std::string residuals_table(const plan::Profile& profile) {
   constexpr size_t kShown = 5;
-  std::vector<ProfileRow> rows = rows_by_label(profile);
-  const auto residual = [](const ProfileRow& row) { return std::abs(row.seconds - row.predicted); };
-  std::stable_sort(rows.begin(), rows.end(), [&](const ProfileRow& a, const ProfileRow& b) {
-    return residual(a) > residual(b);
-  });
+  std::vector<plan::ProfileRow> rows = plan::rows_by_label(profile);
+  const auto residual = [](const plan::ProfileRow& row) {
+    return std::abs(row.seconds - row.predicted);
+  };
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const plan::ProfileRow& a, const plan::ProfileRow& b) {
+                     return residual(a) > residual(b);
+                   });
   Table table({"largest residuals", "measured", "predicted", "measured / predicted"});
   for (size_t i = 0; i < std::min(kShown, rows.size()); ++i)
     table.row(rows[i].label, to_text(Seconds(rows[i].seconds)), to_text(Seconds(rows[i].predicted)),
@@ -137,28 +141,28 @@ std::string batch_text(const BatchTest& test) {
       fixed > 0.5 * test.once ? "overhead-bound, use a larger batch" : "not overhead-bound");
 }
 
-json row_json(const ProfileRow& row) {
+json row_json(const plan::ProfileRow& row) {
   json item{{"name", row.label},        {"calls", row.calls},
             {"seconds", row.seconds},   {"predicted_seconds", row.predicted},
             {"flops", row.flops},       {"bytes", row.bytes},
-            {"roof_seconds", row.roof}, {"regime", regime_name(row.regime())}};
-  if (const std::optional<TensorCoreUse>& use = row.tensor_cores)
-    item["tensor_cores"] = {{"used", use->how != TensorCores::none},
-                            {"in_full", use->how == TensorCores::full},
+            {"roof_seconds", row.roof}, {"regime", cost::regime_name(row.regime())}};
+  if (const std::optional<kernels::TensorCoreUse>& use = row.tensor_cores)
+    item["tensor_cores"] = {{"used", use->how != kernels::TensorCores::none},
+                            {"in_full", use->how == kernels::TensorCores::full},
                             {"arithmetic", use->arithmetic},
                             {"reason", use->reason}};
   return item;
 }
 
-json rows_json(const std::vector<ProfileRow>& rows) {
+json rows_json(const std::vector<plan::ProfileRow>& rows) {
   json list = json::array();
-  for (const ProfileRow& row : rows) list.push_back(row_json(row));
+  for (const plan::ProfileRow& row : rows) list.push_back(row_json(row));
   return list;
 }
 
-json counterfactuals_json(const std::vector<Counterfactual>& items) {
+json counterfactuals_json(const std::vector<plan::Counterfactual>& items) {
   json list = json::array();
-  for (const Counterfactual& item : items)
+  for (const plan::Counterfactual& item : items)
     list.push_back({{"change", item.change}, {"saves_seconds", item.saves_seconds}});
   return list;
 }
@@ -166,7 +170,7 @@ json counterfactuals_json(const std::vector<Counterfactual>& items) {
 }  // namespace
 
 std::string profile_text(const ProfileReport& report, const ProfileTextOptions& options) {
-  const Profile& p = report.profile;
+  const plan::Profile& p = report.profile;
   std::string out = report.title + "\n";
   out += fmt::format("step {} measured, {} predicted ({:+.1f} %{}); kernels {} of it\n\n",
                      to_text(Seconds(p.step_seconds)), to_text(Seconds(p.predicted_seconds)),
@@ -174,7 +178,7 @@ std::string profile_text(const ProfileReport& report, const ProfileTextOptions& 
                      p.calibrated ? "" : ", uncalibrated", to_text(Seconds(p.kernel_seconds)));
   out += kernels_table(p, options.rows) + "\n" + regimes_table(p) + "\n" + classes_table(p) + "\n" +
          residuals_table(p) + "\n" + (p.gpu ? gpu_step_text(p) + "\n" : "") +
-         to_text(report.advice);
+         plan::to_text(report.advice);
   if (report.gpu_load) out += join_text("\n", gpu_load_text(*report.gpu_load));
   if (report.batch_test) out += join_text("\n", batch_text(*report.batch_test));
   if (report.what_if)
@@ -187,17 +191,17 @@ std::string profile_text(const ProfileReport& report, const ProfileTextOptions& 
 }
 
 std::string profile_json(const ProfileReport& report) {
-  const Profile& p = report.profile;
+  const plan::Profile& p = report.profile;
   json file{{"title", report.title},
             {"step_seconds", p.step_seconds},
             {"kernel_seconds", p.kernel_seconds},
             {"predicted_seconds", p.predicted_seconds},
             {"calibrated", p.calibrated},
             {"rates", p.rates_source},
-            {"kernels", rows_json(rows_by_label(p))},
-            {"classes", rows_json(rows_by_class(p))},
-            {"regimes", rows_json(rows_by_regime(p))},
-            {"phases", rows_json(rows_by_phase(p))},
+            {"kernels", rows_json(plan::rows_by_label(p))},
+            {"classes", rows_json(plan::rows_by_class(p))},
+            {"regimes", rows_json(plan::rows_by_regime(p))},
+            {"phases", rows_json(plan::rows_by_phase(p))},
             {"fusions", counterfactuals_json(report.advice.fusions)},
             {"resources", counterfactuals_json(report.advice.resources)}};
   if (report.gpu_load) file["gpu"] = gpu_load_json(*report.gpu_load);
@@ -213,7 +217,7 @@ std::string profile_json(const ProfileReport& report) {
   return file.dump(1);
 }
 
-std::string profile_trace(const Profile& profile) {
+std::string profile_trace(const plan::Profile& profile) {
   enum Track { kMeasured = 1, kPredicted = 2 };
   json events = json::array();
   const auto name_track = [&](int track, const char* name) {
@@ -225,10 +229,10 @@ std::string profile_trace(const Profile& profile) {
   };
   name_track(kMeasured, "measured");
   name_track(kPredicted, "predicted");
-  const auto add = [&](const KernelProfile& kernel, int track, double begin, double seconds) {
+  const auto add = [&](const plan::KernelProfile& kernel, int track, double begin, double seconds) {
     events.push_back({{"ph", "X"},
                       {"name", kernel.label},
-                      {"cat", phase_name(kernel.phase)},
+                      {"cat", graph::phase_name(kernel.phase)},
                       {"pid", 1},
                       {"tid", track},
                       {"ts", begin * 1e6},
@@ -237,10 +241,10 @@ std::string profile_trace(const Profile& profile) {
                        {{"flops", kernel.flops},
                         {"bytes", kernel.bytes},
                         {"family", kernel.predicted.family},
-                        {"bound by", regime_name(kernel.predicted.regime())}}}});
+                        {"bound by", cost::regime_name(kernel.predicted.regime())}}}});
   };
   double now = 0;
-  for (const KernelProfile& kernel : profile.kernels) {
+  for (const plan::KernelProfile& kernel : profile.kernels) {
     add(kernel, kMeasured, kernel.begin, kernel.measured_once);
     add(kernel, kPredicted, now, kernel.predicted.seconds());
     now += kernel.predicted.seconds();
@@ -248,4 +252,4 @@ std::string profile_trace(const Profile& profile) {
   return json{{"displayTimeUnit", "ms"}, {"traceEvents", events}}.dump();
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -8,7 +8,7 @@
 #include "brrr/plan/advice.h"
 #include "brrr/plan/profile.h"
 
-namespace brrr {
+namespace brrr::report {
 
 // The step at a batch and at twice the batch. What does not grow with the batch is overhead, or the
 // update of the parameters, which is measured and taken off.
@@ -22,8 +22,8 @@ struct BatchTest {
 
 struct ProfileReport {
   std::string title;
-  Profile profile;
-  Advice advice;
+  plan::Profile profile;
+  plan::Advice advice;
   std::optional<GpuLoad> gpu_load = {};  // absent on the cpu
   std::optional<BatchTest> batch_test;
   std::optional<std::pair<std::string, double>> what_if;  // as asked, and the seconds predicted
@@ -35,6 +35,6 @@ struct ProfileTextOptions {
 std::string profile_text(const ProfileReport& report, const ProfileTextOptions& options = {});
 std::string profile_json(const ProfileReport& report);
 // One track as measured, one as predicted.
-std::string profile_trace(const Profile& profile);
+std::string profile_trace(const plan::Profile& profile);
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -10,7 +10,7 @@
 #include "brrr/report/table.h"
 #include "brrr/report/terminal.h"
 
-namespace brrr {
+namespace brrr::report {
 namespace {
 
 constexpr int kSmallestBar = 8, kLargestBar = 30;
@@ -117,4 +117,4 @@ Seconds Progress::elapsed() const {
   return Seconds(std::chrono::duration<double>(Clock::now() - start_).count());
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

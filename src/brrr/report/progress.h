@@ -13,7 +13,7 @@
 
 #include "brrr/base/units.h"
 
-namespace brrr {
+namespace brrr::report {
 
 struct ProgressState {
   int64_t done = 0, total = 0;
@@ -58,4 +58,4 @@ class Progress {
   Clock::time_point start_, last_print_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -12,14 +12,14 @@
 #include "brrr/run/learning_regime.h"
 #include "brrr/run/run_log.h"
 
-namespace brrr {
+namespace brrr::report {
 
-std::string run_charts_json(const RunLog& run, const LearningRegime& learning);
+std::string run_charts_json(const run::RunLog& run, const run::LearningRegime& learning);
 
 // The losses of several runs, one chart for training and one for validation.
 struct NamedRun {
   std::string name;
-  RunLog run;
+  run::RunLog run;
 };
 std::string compared_charts_json(const std::vector<NamedRun>& runs);
 
@@ -27,4 +27,4 @@ using Points = std::vector<std::pair<double, double>>;
 // At most `most` points: of each stretch the lowest and the highest, so that no spike is lost.
 Points thinned(const Points& points, size_t most);
 
-}  // namespace brrr
+}  // namespace brrr::report

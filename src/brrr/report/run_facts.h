@@ -7,13 +7,13 @@
 #include "brrr/report/run_charts.h"
 #include "brrr/run/run_log.h"
 
-namespace brrr {
+namespace brrr::report {
 
 struct RunFact {
   std::string name, value;
 };
 // What a person asks first: how far, how good, how large, how fast.
-std::vector<RunFact> headline_facts(const RunLog& run);
+std::vector<RunFact> headline_facts(const run::RunLog& run);
 
 struct ComparedFact {
   std::string name;
@@ -22,4 +22,4 @@ struct ComparedFact {
 // Results and facts of all runs, in one order.
 std::vector<ComparedFact> compared_facts(const std::vector<NamedRun>& runs);
 
-}  // namespace brrr
+}  // namespace brrr::report

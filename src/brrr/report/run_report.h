@@ -8,15 +8,15 @@
 
 #include "brrr/report/run_charts.h"
 
-namespace brrr {
+namespace brrr::report {
 
 // RUN/report.html from what the folder holds, finished or still running.
 void write_run_report(const std::filesystem::path& run_folder);
 
 // `config` is the text of the settings.
-std::string run_report_html(const RunLog& run, const std::string& config);
+std::string run_report_html(const run::RunLog& run, const std::string& config);
 
 // Several runs beside each other.
 std::string compared_report_html(const std::vector<NamedRun>& runs);
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -7,7 +7,7 @@
 
 #include "brrr/report/html.h"
 
-namespace brrr {
+namespace brrr::report {
 namespace {
 
 constexpr double kWidth = 860, kLeft = 150, kRight = 150, kTop = 66, kBottom = 48, kRow = 24,
@@ -113,4 +113,4 @@ std::string svg_bars(const std::vector<SvgBar>& all, const SvgBarsOptions& optio
   return out + "</svg>\n";
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace brrr {
+namespace brrr::report {
 
 struct SvgBar {
   std::string name;   // to the left
@@ -20,4 +20,4 @@ struct SvgBarsOptions {
 
 std::string svg_bars(const std::vector<SvgBar>& bars, const SvgBarsOptions& options);
 
-}  // namespace brrr
+}  // namespace brrr::report

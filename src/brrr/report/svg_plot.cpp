@@ -8,7 +8,7 @@
 #include "brrr/base/error.h"
 #include "brrr/report/html.h"
 
-namespace brrr {
+namespace brrr::report {
 namespace {
 
 constexpr double kWidth = 760, kHeight = 420, kLeft = 76, kRight = 20, kTop = 40, kBottom = 52;
@@ -156,4 +156,4 @@ std::string svg_plot(const std::vector<SvgCurve>& curves, const SvgPlotOptions& 
   return out + "</svg>\n";
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace brrr {
+namespace brrr::report {
 
 struct SvgCurve {
   std::string name;
@@ -20,4 +20,4 @@ struct SvgPlotOptions {
 
 std::string svg_plot(const std::vector<SvgCurve>& curves, const SvgPlotOptions& options);
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -5,7 +5,7 @@
 
 #include "brrr/report/terminal.h"
 
-namespace brrr {
+namespace brrr::report {
 namespace {
 
 constexpr std::string_view kGap = "  ";
@@ -159,4 +159,4 @@ std::string Table::text(int room) const {
   return out;
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -10,7 +10,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::report {
 
 class Table {
  public:
@@ -39,4 +39,4 @@ class Table {
 // Columns that a text takes, each UTF-8 code point one: "µs" is 2, not 3.
 int display_width(std::string_view text);
 
-}  // namespace brrr
+}  // namespace brrr::report

@@ -7,7 +7,7 @@
 
 #include "brrr/report/table.h"
 
-namespace brrr {
+namespace brrr::report {
 
 namespace {
 std::atomic<int> set_columns = 0;
@@ -55,4 +55,4 @@ std::string wrapped_text(std::string_view first, std::string_view text, int colu
   return out;
 }
 
-}  // namespace brrr
+}  // namespace brrr::report

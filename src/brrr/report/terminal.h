@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace brrr {
+namespace brrr::report {
 
 // The width of all output, 20 to 10,000 columns, whatever the terminal says. Any other number: ask the terminal again.
 void set_terminal_columns(int64_t columns);
@@ -19,4 +19,4 @@ std::vector<std::string> wrap_words(std::string_view text, int width);
 // The same as one text: `first` before the first line, blanks of its width before the others.
 std::string wrapped_text(std::string_view first, std::string_view text, int columns);
 
-}  // namespace brrr
+}  // namespace brrr::report

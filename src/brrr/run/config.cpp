@@ -11,7 +11,7 @@
 #include "brrr/optim/registry.h"
 #include "brrr/run/config_settings.h"
 
-namespace brrr {
+namespace brrr::run {
 namespace {
 
 constexpr std::string_view kGuardActions[] = {"warn", "skip", "stop"};
@@ -26,9 +26,15 @@ std::string text_of(double value) {
   const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;  // reads back
   return {digits, end};
 }
-std::string text_of(Precision value) { return std::string(precision_name(value)); }
-std::string text_of(MatmulPrecision value) { return std::string(matmul_precision_name(value)); }
-std::string text_of(RematPolicy value) { return std::string(policy_name(value)); }
+std::string text_of(compiler::Precision value) {
+  return std::string(compiler::precision_name(value));
+}
+std::string text_of(compiler::MatmulPrecision value) {
+  return std::string(compiler::matmul_precision_name(value));
+}
+std::string text_of(compiler::RematPolicy value) {
+  return std::string(compiler::policy_name(value));
+}
 std::string text_of(ScheduleShape value) { return std::string(schedule_name(value)); }
 std::string text_of(GuardAction value) {
   return std::string(kGuardActions[static_cast<size_t>(value)]);
@@ -70,14 +76,14 @@ void parse_value(std::string_view key, std::string_view text, bool& value) {
   check(text == "true" || text == "false", key, " = ", text, ": true or false is needed");
   value = text == "true";
 }
-void parse_value(std::string_view, std::string_view text, Precision& value) {
-  value = parse_precision(text);
+void parse_value(std::string_view, std::string_view text, compiler::Precision& value) {
+  value = compiler::parse_precision(text);
 }
-void parse_value(std::string_view, std::string_view text, MatmulPrecision& value) {
-  value = parse_matmul_precision(text);
+void parse_value(std::string_view, std::string_view text, compiler::MatmulPrecision& value) {
+  value = compiler::parse_matmul_precision(text);
 }
-void parse_value(std::string_view, std::string_view text, RematPolicy& value) {
-  value = parse_policy(text);
+void parse_value(std::string_view, std::string_view text, compiler::RematPolicy& value) {
+  value = compiler::parse_policy(text);
 }
 void parse_value(std::string_view, std::string_view text, ScheduleShape& value) {
   value = parse_schedule(text);
@@ -203,10 +209,10 @@ void check_config(const TrainConfig& config) {
   positive("checkpoint.keep", config.checkpoint.keep);
   positive("guard.window", config.guard.window), positive("data.stories", data.stories);
   positive("train.memory_budget_mib", train.memory_budget_mib);
-  check(!train.memory_budget_mib || train.recompute == RematPolicy::budget,
+  check(!train.memory_budget_mib || train.recompute == compiler::RematPolicy::budget,
         "train.memory_budget_mib = ", train.memory_budget_mib.value_or(0),
-        " is for --recompute budget, not for ", policy_name(train.recompute));
-  for (const std::string& text : train.precision_of) parse_precision_override(text);
+        " is for --recompute budget, not for ", compiler::policy_name(train.recompute));
+  for (const std::string& text : train.precision_of) compiler::parse_precision_override(text);
   at_most("model.layers", model.layers.value_or(1), kMostLayers);
   at_most("train.accumulate", train.accumulate, kMostMicroBatches);
   not_negative("report.activations_every", static_cast<double>(config.report.activations_every));
@@ -223,10 +229,10 @@ void check_config(const TrainConfig& config) {
   check(std::isfinite(rate) && rate > 0, "optimizer.lr = ", rate, ": a positive rate is needed");
   check(optimizer.clip >= 0, "optimizer.clip = ", optimizer.clip,
         ": a positive norm is needed, or 0 for none");
-  parse_pad_vocab(config.train.pad_vocab);
+  compiler::parse_pad_vocab(config.train.pad_vocab);
   check(config.guard.z > 0, "guard.z = ", config.guard.z, ": a positive number is needed");
   check(config.report.temperature >= 0, "report.temperature = ", config.report.temperature,
         ": 0 or more is needed");
 }
 
-}  // namespace brrr
+}  // namespace brrr::run

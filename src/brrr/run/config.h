@@ -20,7 +20,7 @@
 #include "brrr/compiler/remat/rematerialize.h"
 #include "brrr/optim/schedule.h"
 
-namespace brrr {
+namespace brrr::run {
 
 inline constexpr int64_t kMostMicroBatches = 65'536;  // no run has had so many
 
@@ -53,10 +53,10 @@ struct LoopConfig {
   std::optional<int64_t> steps, batch;
   double minutes = 5;      // what sizes and steps are chosen for, where they are left open
   int64_t accumulate = 1;  // micro-batches of `batch` rows in a step
-  Precision precision = Precision::f32;
-  std::optional<MatmulPrecision> matmul_precision;  // open: tf32 on a GPU, else ieee
-  std::vector<std::string> precision_of;            // "h.*.attn=f32": parts that have another
-  RematPolicy recompute = RematPolicy::selective;
+  compiler::Precision precision = compiler::Precision::f32;
+  std::optional<compiler::MatmulPrecision> matmul_precision;  // open: tf32 on a GPU, else ieee
+  std::vector<std::string> precision_of;  // "h.*.attn=f32": parts that have another
+  compiler::RematPolicy recompute = compiler::RematPolicy::selective;
   std::optional<int64_t> memory_budget_mib;  // of temporaries, for RematPolicy::budget
   std::string pad_vocab = "auto";            // "auto", "off" or a number (vocab_padding.h)
   std::string without;  // compiler passes to leave out, for looking into a wrong result
@@ -143,4 +143,4 @@ const Value& resolved(const std::optional<Value>& setting) {
 // Throws Error naming the first setting whose value makes no sense by itself.
 void check_config(const TrainConfig& config);
 
-}  // namespace brrr
+}  // namespace brrr::run

@@ -6,7 +6,7 @@
 #include "brrr/graph/print.h"
 #include "brrr/graph/trace.h"
 
-namespace brrr {
+namespace brrr::runtime {
 namespace {
 
 // A program on a GPU takes inputs from the cpu as well, and copies them.
@@ -36,9 +36,9 @@ bool matches(std::span<const TensorType> types, std::optional<Device> device,
                     });
 }
 
-Graph trace(const CompiledFunction::Function& function, std::span<const Tensor> inputs,
-            Device device) {
-  Tracer tracer;
+graph::Graph trace(const CompiledFunction::Function& function, std::span<const Tensor> inputs,
+                   Device device) {
+  graph::Tracer tracer;
   std::vector<Tensor> handles;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorType type{.shape = inputs[i].shape(), .dtype = inputs[i].dtype()};
@@ -58,8 +58,8 @@ constexpr std::string_view kPassItIn =
     "; whatever it depends on besides its tensors changed in between: pass that as an input";
 
 // Compares the texts, which name everything but the tensors behind the states.
-void require_same_trace(const Graph& first, const Graph& second) {
-  const std::string first_text = to_text(first), second_text = to_text(second);
+void require_same_trace(const graph::Graph& first, const graph::Graph& second) {
+  const std::string first_text = graph::to_text(first), second_text = graph::to_text(second);
   std::string_view a = first_text, b = second_text;
   for (int number = 1; !a.empty() || !b.empty(); ++number) {
     const std::string_view line_a = take_line(a), line_b = take_line(b);
@@ -76,9 +76,10 @@ void require_same_trace(const Graph& first, const Graph& second) {
 
 }  // namespace
 
-CompiledFunction::CompiledFunction(Function function, const PipelineOptions& options)
+CompiledFunction::CompiledFunction(Function function, const compiler::PipelineOptions& options)
     : function_(std::move(function)), options_(options) {
-  if (!options_.precision.states) options_.precision.states = std::make_shared<AddedStates>();
+  if (!options_.precision.states)
+    options_.precision.states = std::make_shared<compiler::AddedStates>();
 }
 
 void CompiledFunction::add_program(std::span<const Tensor> inputs) {
@@ -90,9 +91,9 @@ void CompiledFunction::add_program(std::span<const Tensor> inputs) {
           "compile: the inputs live on different devices, ", device, " and ", x.device(),
           "; move one with to(x, device)");
   }
-  Graph graph = trace(function_, inputs, device);
+  graph::Graph graph = trace(function_, inputs, device);
   if (options_.trace_twice) require_same_trace(graph, trace(function_, inputs, device));
-  PipelineOptions options = options_;
+  compiler::PipelineOptions options = options_;
   if (!options.device) options.device = program.device;
   program.executable = std::make_unique<Executable>(std::move(graph), options);
   programs_.push_back(std::move(program));
@@ -114,4 +115,4 @@ PendingResults CompiledFunction::enqueue(std::span<const Tensor> inputs) {
   return executable(inputs).enqueue(inputs);
 }
 
-}  // namespace brrr
+}  // namespace brrr::runtime

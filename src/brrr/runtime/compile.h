@@ -22,12 +22,12 @@
 
 #include "brrr/runtime/executable.h"
 
-namespace brrr {
+namespace brrr::runtime {
 
 class CompiledFunction {
  public:
   using Function = std::function<Tensors(std::span<const Tensor>)>;
-  CompiledFunction(Function function, const PipelineOptions& options);
+  CompiledFunction(Function function, const compiler::PipelineOptions& options);
 
   Tensors run(std::span<const Tensor> inputs);
   PendingResults enqueue(std::span<const Tensor> inputs);  // Executable::enqueue
@@ -43,7 +43,7 @@ class CompiledFunction {
   };
   void add_program(std::span<const Tensor> inputs);
   Function function_;
-  PipelineOptions options_;
+  compiler::PipelineOptions options_;
   std::vector<Program> programs_;
 };
 
@@ -94,7 +94,7 @@ class Compiled {
   using Result = typename Traits::ResultType;
 
  public:
-  Compiled(Fn fn, const PipelineOptions& options)
+  Compiled(Fn fn, const compiler::PipelineOptions& options)
       : function_(
             [fn = std::move(fn)](std::span<const Tensor> inputs) mutable {
               return call(fn, inputs, std::make_index_sequence<Traits::kCount>());
@@ -127,7 +127,7 @@ class Compiled {
 };
 
 template <typename Fn>
-auto compile(Fn fn, const PipelineOptions& options = {}) {
+auto compile(Fn fn, const compiler::PipelineOptions& options = {}) {
   static_assert(
       NamesItsParameters<Fn>,
       "compile: write the parameters of the function as Tensor, as in "
@@ -135,4 +135,4 @@ auto compile(Fn fn, const PipelineOptions& options = {}) {
   if constexpr (NamesItsParameters<Fn>) return Compiled<Fn>(std::move(fn), options);
 }
 
-}  // namespace brrr
+}  // namespace brrr::runtime

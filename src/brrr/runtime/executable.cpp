@@ -7,13 +7,13 @@
 #include "brrr/ops/create/copy.h"
 #include "brrr/runtime/cpu/cpu_runner.h"
 
-namespace brrr {
+namespace brrr::runtime {
 namespace {
 
 // The device asked for, which must be the one that the states live on.
-Device device_of(const Graph& graph, const PipelineOptions& options) {
+Device device_of(const graph::Graph& graph, const compiler::PipelineOptions& options) {
   std::optional<Device> device = options.device;
-  for (const StateSlot& state : graph.states) {
+  for (const graph::StateSlot& state : graph.states) {
     check(
         state.tensor.defined(), "compile: state \"", state.name,
         "\" has no elements; a graph that was read from text can be printed and interpreted only");
@@ -33,18 +33,18 @@ Bytes bytes_of(const TensorType& type) {
 
 Bytes ProgramMemory::total() const { return states + inputs + outputs + arena; }
 
-Executable::Executable(Graph graph, const PipelineOptions& options)
+Executable::Executable(graph::Graph graph, const compiler::PipelineOptions& options)
     : device_(device_of(graph, options)) {
-  PipelineOptions here = options;
+  compiler::PipelineOptions here = options;
   here.device = device_;
-  if (!here.target) here.target = target_of(device_);
-  const Backend& backend = *here.target->backend;
-  program_ = run_pipeline(std::move(graph), here, thread_pool());
+  if (!here.target) here.target = compiler::target_of(device_);
+  const compiler::Backend& backend = *here.target->backend;
+  program_ = compiler::run_pipeline(std::move(graph), here, thread_pool());
   if (device_.has_data() && backend.require_memory)
     backend.require_memory(device_, Bytes(plan().arena_bytes));
   if (plan().arena_bytes > 0)
     arena_ = Storage::allocate(device_, plan().arena_bytes, Category::activation);
-  for (const StateSlot& state : program_.graph.states) {
+  for (const graph::StateSlot& state : program_.graph.states) {
     Storage& storage = state.tensor.storage();
     states_.push_back({&storage, state.is_written(), !storage.is_unique()});
     if (state.is_written()) written_.push_back(&storage);
@@ -61,7 +61,7 @@ Executable::Executable(Graph graph, const PipelineOptions& options)
 // Casts the copies of states that somebody else wrote since this program ran last: a checkpoint that was
 // loaded, an eager update, another program.
 void Executable::refresh_copies() {
-  const std::vector<StateSlot>& states = program_.graph.states;
+  const std::vector<graph::StateSlot>& states = program_.graph.states;
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i].copy_of < 0) continue;
     const Tensor& master = states[static_cast<size_t>(states[i].copy_of)].tensor;
@@ -72,7 +72,7 @@ void Executable::refresh_copies() {
 }
 
 void Executable::note_copies() {
-  const std::vector<StateSlot>& states = program_.graph.states;
+  const std::vector<graph::StateSlot>& states = program_.graph.states;
   for (size_t i = 0; i < states.size(); ++i) {
     const int of = states[i].copy_of;
     if (of >= 0) copied_[i] = states[static_cast<size_t>(of)].tensor.storage().version();
@@ -80,7 +80,7 @@ void Executable::note_copies() {
 }
 
 void Executable::check_input(size_t i, const Tensor& x) const {
-  const GraphInput& input = program_.graph.inputs[i];
+  const graph::GraphInput& input = program_.graph.inputs[i];
   const TensorType& type = program_.graph.type(input.value);
   check(x.shape() == type.shape && x.dtype() == type.dtype,
         "the compiled function was traced with \"", input.name, "\" as ", type,
@@ -121,7 +121,7 @@ Tensors Executable::run_timed(std::span<const Tensor> inputs, KernelTimes& times
 
 // The inputs as kernels may read them, with everything checked.
 Tensors Executable::usable_inputs(std::span<const Tensor> inputs) {
-  const Graph& graph = program_.graph;
+  const graph::Graph& graph = program_.graph;
   check(inputs.size() == graph.inputs.size(), "the compiled function takes ", graph.inputs.size(),
         " tensors, not ", inputs.size());
   check_states();
@@ -165,17 +165,19 @@ void Executable::wait() const { runner_->wait(); }
 
 Cost Executable::cost() const {
   Cost total;
-  for (const Kernel& kernel : kernels().kernels) total += kernel.cost;
+  for (const compiler::Kernel& kernel : kernels().kernels) total += kernel.cost;
   return total;
 }
 
 ProgramMemory Executable::memory() const {
   ProgramMemory memory{.arena = Bytes(plan().arena_bytes)};
-  const Graph& graph = program_.graph;
-  for (const StateSlot& state : graph.states) memory.states += bytes_of(graph.type(state.before));
-  for (const GraphInput& input : graph.inputs) memory.inputs += bytes_of(graph.type(input.value));
+  const graph::Graph& graph = program_.graph;
+  for (const graph::StateSlot& state : graph.states)
+    memory.states += bytes_of(graph.type(state.before));
+  for (const graph::GraphInput& input : graph.inputs)
+    memory.inputs += bytes_of(graph.type(input.value));
   for (const TensorType& type : kernels().outputs) memory.outputs += bytes_of(type);
   return memory;
 }
 
-}  // namespace brrr
+}  // namespace brrr::runtime

@@ -7,7 +7,7 @@
 #include "brrr/compiler/pipeline.h"
 #include "brrr/runtime/runner.h"
 
-namespace brrr {
+namespace brrr::runtime {
 
 // What a program needs at its peak, by what holds it.
 struct ProgramMemory {
@@ -18,7 +18,7 @@ struct ProgramMemory {
 
 class Executable {
  public:
-  explicit Executable(Graph graph, const PipelineOptions& options = {});
+  explicit Executable(graph::Graph graph, const compiler::PipelineOptions& options = {});
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
@@ -33,10 +33,10 @@ class Executable {
   // Until what was enqueued on the program's device is done; the cpu is done when `run` returns.
   void wait() const;
 
-  const Graph& graph() const { return program_.graph; }
-  const KernelList& kernels() const { return program_.kernels.list; }
-  const MemoryPlan& plan() const { return program_.kernels.plan; }
-  const CompiledProgram& program() const { return program_; }
+  const graph::Graph& graph() const { return program_.graph; }
+  const compiler::KernelList& kernels() const { return program_.kernels.list; }
+  const compiler::MemoryPlan& plan() const { return program_.kernels.plan; }
+  const compiler::CompiledProgram& program() const { return program_; }
   Device device() const { return device_; }
   // Of one run; a repeat counts with the largest number of iterations.
   Cost cost() const;
@@ -62,7 +62,7 @@ class Executable {
   void note_run();
   Tensors run_with(std::span<const Tensor> inputs, KernelTimes* times);
 
-  CompiledProgram program_;
+  compiler::CompiledProgram program_;
   Device device_;
   Ref<Storage> arena_;
   std::unique_ptr<Runner> runner_;
@@ -71,4 +71,4 @@ class Executable {
   std::vector<int64_t> copied_;  // by state: the version of its master that it was cast from, or -1
 };
 
-}  // namespace brrr
+}  // namespace brrr::runtime

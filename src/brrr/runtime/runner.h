@@ -5,7 +5,7 @@
 #include "brrr/runtime/cpu/bound_program.h"
 #include "brrr/runtime/cuda/cuda_slots.h"
 
-namespace brrr {
+namespace brrr::runtime {
 
 class Runner {
  public:
@@ -26,4 +26,4 @@ class Runner {
   virtual bool copies_host_inputs() const { return false; }
 };
 
-}  // namespace brrr
+}  // namespace brrr::runtime

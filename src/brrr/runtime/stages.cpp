@@ -6,7 +6,7 @@
 #include "brrr/graph/call.h"
 #include "brrr/graph/trace.h"
 
-namespace brrr {
+namespace brrr::runtime {
 namespace {
 
 // The same settings on the null device, where replaying a graph takes no memory.
@@ -22,8 +22,8 @@ Attrs on_null_device(const Attrs& attrs) {
 
 std::vector<GraphStage> graph_stages() {
   std::vector<GraphStage> stages{{"joint", "forward, backward and update as traced"}};
-  for (const Backend* backend : known_backends()) {
-    for (const GraphPass& pass : backend->passes) {
+  for (const compiler::Backend* backend : compiler::known_backends()) {
+    for (const compiler::GraphPass& pass : backend->passes) {
       const bool is_known = std::any_of(stages.begin(), stages.end(), [&](const GraphStage& stage) {
         return stage.name == pass.name;
       });
@@ -33,20 +33,20 @@ std::vector<GraphStage> graph_stages() {
   return stages;
 }
 
-const Graph* PlannedProgram::find(std::string_view stage) const {
+const graph::Graph* PlannedProgram::find(std::string_view stage) const {
   for (const StageGraph& each : graphs) {
     if (each.stage == stage) return &each.graph;
   }
   return nullptr;
 }
 
-PlannedProgram plan_program(Graph joint, const PipelineOptions& options) {
-  PipelineOptions keeping = options;
+PlannedProgram plan_program(graph::Graph joint, const compiler::PipelineOptions& options) {
+  compiler::PipelineOptions keeping = options;
   keeping.keep_graphs = true;
-  CompiledProgram made = run_pipeline(std::move(joint), keeping, thread_pool());
+  compiler::CompiledProgram made = compiler::run_pipeline(std::move(joint), keeping, thread_pool());
   PlannedProgram program{
       .graphs = {}, .kernels = std::move(made.kernels.list), .plan = std::move(made.kernels.plan)};
-  for (PassRecord& pass : made.passes) {
+  for (compiler::PassRecord& pass : made.passes) {
     if (pass.graph)
       program.graphs.push_back(
           {pass.name == "trace" ? "joint" : pass.name, std::move(*pass.graph)});
@@ -54,51 +54,51 @@ PlannedProgram plan_program(Graph joint, const PipelineOptions& options) {
   return program;
 }
 
-RematRates remat_rates(const Rates& rates) {
-  RematRates remat;
+compiler::RematRates remat_rates(const hardware::Rates& rates) {
+  compiler::RematRates remat;
   remat.bytes_per_second = rates.grid("bandwidth").values.back();  // of what was used longest ago
-  if (const RateGrid* products = rates.find("matmul.nn"))
+  if (const hardware::RateGrid* products = rates.find("matmul.nn"))
     remat.contraction_flops_per_second = products->largest();
-  if (const RateGrid* tile = rates.find("tile.mul"))
+  if (const hardware::RateGrid* tile = rates.find("tile.mul"))
     remat.elementwise_flops_per_second = tile->largest() * rates.threads;
   if (rates.find("fork_join")) remat.launch_seconds = rates.number("fork_join");
   return remat;
 }
 
-bool has_backward(const Graph& graph) {
+bool has_backward(const graph::Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                     [](const Node& node) { return node.phase != Phase::forward; });
+                     [](const graph::Node& node) { return node.phase != graph::Phase::forward; });
 }
 
-Graph differentiate(const Graph& forward) {
+graph::Graph differentiate(const graph::Graph& forward) {
   check(!forward.outputs.empty() && is_float(forward.type(forward.outputs[0]).dtype) &&
             numel(forward.type(forward.outputs[0]).shape) == 1,
         "differentiate: the first output of the graph must be one float, the loss");
-  for (const StateSlot& state : forward.states)
+  for (const graph::StateSlot& state : forward.states)
     check(!state.is_written(), "differentiate: the graph writes \"", state.name,
           "\"; a graph that updates its states has its backward part already");
-  Tracer tracer;
+  graph::Tracer tracer;
   std::vector<Tensor> values(forward.values.size()), leaves;
-  for (const GraphInput& input : forward.inputs)
+  for (const graph::GraphInput& input : forward.inputs)
     values[input.value.index()] =
         tracer.add_input(forward.type(input.value), Device::null(), input.name);
-  for (const StateSlot& state : forward.states) {
+  for (const graph::StateSlot& state : forward.states) {
     const TensorType& type = forward.type(state.before);
     const Tensor tensor = empty(type.shape, type.dtype, Device::null());
     tracer.name_state(tensor, state.name);
     values[state.before.index()] = tensor;
     if (is_float(type.dtype)) leaves.push_back(tensor.require_grad());
   }
-  for (const Node& node : forward.nodes) {
+  for (const graph::Node& node : forward.nodes) {
     Tensors operands;
-    for (ValueId id : node.inputs) operands.push_back(values[id.index()]);
+    for (graph::ValueId id : node.inputs) operands.push_back(values[id.index()]);
     const Tensors results = call_op(*node.op, operands, on_null_device(node.attrs));
     for (int i = 0; i < results.size(); ++i) values[node.outputs[i].index()] = results[i];
   }
   std::vector<Tensor> outputs;
-  for (ValueId id : forward.outputs) outputs.push_back(values[id.index()]);
+  for (graph::ValueId id : forward.outputs) outputs.push_back(values[id.index()]);
   for (const Tensor& gradient : grad(outputs[0], leaves)) outputs.push_back(gradient);
   return tracer.finish(outputs);
 }
 
-}  // namespace brrr
+}  // namespace brrr::runtime

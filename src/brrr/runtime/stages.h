@@ -5,7 +5,7 @@
 #include "brrr/hardware/rates.h"
 #include "brrr/runtime/executable.h"
 
-namespace brrr {
+namespace brrr::runtime {
 
 // A step of the way that ends in a graph, under the name that people ask for it by.
 struct GraphStage {
@@ -17,25 +17,25 @@ std::vector<GraphStage> graph_stages();  // of all backends, in order
 struct PlannedProgram {
   struct StageGraph {
     std::string_view stage;
-    Graph graph;
+    graph::Graph graph;
   };
   std::vector<StageGraph> graphs;  // behind each stage that ran
-  KernelList kernels;
-  MemoryPlan plan;
+  compiler::KernelList kernels;
+  compiler::MemoryPlan plan;
 
-  const Graph& graph() const { return graphs.back().graph; }  // the one that was lowered
-  const Graph* find(std::string_view stage) const;            // nullptr: it was left out
+  const graph::Graph& graph() const { return graphs.back().graph; }  // the one that was lowered
+  const graph::Graph* find(std::string_view stage) const;            // nullptr: it was left out
 };
 
 // `joint` is the whole step: forward, backward, update.
-PlannedProgram plan_program(Graph joint, const PipelineOptions& options = {});
+PlannedProgram plan_program(graph::Graph joint, const compiler::PipelineOptions& options = {});
 
 // What the choice between keeping and computing again needs to know of a machine.
-RematRates remat_rates(const Rates& rates);
+compiler::RematRates remat_rates(const hardware::Rates& rates);
 
 // The graph with the gradient of its first output, one float, added for every float state as further
 // outputs. For graphs read from text; a traced step has its backward part already.
-Graph differentiate(const Graph& forward);
-bool has_backward(const Graph& graph);
+graph::Graph differentiate(const graph::Graph& forward);
+bool has_backward(const graph::Graph& graph);
 
-}  // namespace brrr
+}  // namespace brrr::runtime

@@ -50,9 +50,10 @@ Tensors gradients(const Case& c, std::span<const Tensor> inputs) {
 template <typename Program>
 void compare(const Case& c, std::string_view what, const Program& program) {
   const Tensors expected = program(c, c.inputs);
-  for (const PipelineOptions& options : {PipelineOptions{}, PipelineOptions{.without = {"fuse"}}}) {
-    CompiledFunction compiled([&](std::span<const Tensor> inputs) { return program(c, inputs); },
-                              options);
+  for (const compiler::PipelineOptions& options :
+       {compiler::PipelineOptions{}, compiler::PipelineOptions{.without = {"fuse"}}}) {
+    runtime::CompiledFunction compiled(
+        [&](std::span<const Tensor> inputs) { return program(c, inputs); }, options);
     const Tensors got = compiled.run(c.inputs);
     check(got.size() == expected.size(), c, ": compiled, it gives ", got.size(), " results, not ",
           expected.size());

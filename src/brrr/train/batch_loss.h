@@ -6,7 +6,7 @@
 #include "brrr/nn/language_model.h"
 #include "brrr/runtime/compile.h"
 
-namespace brrr {
+namespace brrr::train {
 
 struct BatchLossOptions {
   int64_t batches = 8;
@@ -28,7 +28,7 @@ class BatchLoss {
   const LanguageModel& model_;
   Batches batches_;
   BatchLossOptions options_;
-  CompiledFunction program_;
+  runtime::CompiledFunction program_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::train

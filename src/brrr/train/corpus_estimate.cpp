@@ -6,7 +6,7 @@
 #include "brrr/io/mapped_file.h"
 #include "brrr/train/corpus_sources.h"
 
-namespace brrr {
+namespace brrr::train {
 namespace fs = std::filesystem;
 namespace {
 
@@ -72,7 +72,7 @@ CorpusFacts begin_facts(const ChosenTokenizer& chosen) {
           .tokenizer_reason = chosen.reason};
 }
 
-CorpusFacts look_at_stories(const DataConfig& config, const ChosenTokenizer& chosen) {
+CorpusFacts look_at_stories(const run::DataConfig& config, const ChosenTokenizer& chosen) {
   CorpusFacts facts = begin_facts(chosen);
   const int64_t looked_at = std::min(config.stories, kStoriesLookedAt);
   int64_t tokens = 0, bytes = 0;
@@ -94,7 +94,7 @@ CorpusFacts look_at_stories(const DataConfig& config, const ChosenTokenizer& cho
   return facts;
 }
 
-CorpusFacts look_at_texts(const DataConfig& config, const TextSample& sample, Bytes all,
+CorpusFacts look_at_texts(const run::DataConfig& config, const TextSample& sample, Bytes all,
                           const ChosenTokenizer& chosen) {
   CorpusFacts facts = begin_facts(chosen);
   int64_t tokens = 0, separators = 0;
@@ -122,7 +122,8 @@ CorpusFacts look_at_texts(const DataConfig& config, const TextSample& sample, By
 
 }  // namespace
 
-CorpusFacts look_at_corpus(const DataConfig& config, const fs::path& run_folder, bool goes_on) {
+CorpusFacts look_at_corpus(const run::DataConfig& config, const fs::path& run_folder,
+                           bool goes_on) {
   if (are_tokens(config)) return make_corpus(config, run_folder).facts;  // it only opens them
   const Bytes bytes = size_of_texts(config.files);
   std::optional<ChosenTokenizer> chosen =
@@ -139,4 +140,4 @@ CorpusFacts look_at_corpus(const DataConfig& config, const fs::path& run_folder,
   return facts;
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

@@ -15,7 +15,7 @@
 #include "brrr/base/thread_pool.h"
 #include "brrr/hardware/measure.h"
 
-namespace brrr {
+namespace brrr::train {
 namespace fs = std::filesystem;
 namespace {
 
@@ -47,7 +47,7 @@ FlopsPerSecond peak_of(int threads) {
   static std::map<int, FlopsPerSecond> known;
   const std::scoped_lock lock(mutex);
   const auto found = known.find(threads);
-  return found != known.end() ? found->second : known[threads] = measure_peak();
+  return found != known.end() ? found->second : known[threads] = hardware::measure_peak();
 }
 
 }  // namespace
@@ -73,4 +73,4 @@ MachineFacts look_at_machine() {
           .peak_flops = peak_of(thread_pool().threads())};
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

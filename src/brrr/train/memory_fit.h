@@ -6,14 +6,14 @@
 
 #include "brrr/train/plan.h"
 
-namespace brrr {
+namespace brrr::train {
 
 struct Room {
   Bytes memory, disk;  // free ones
 };
 
 // What is lacking, and settings that fit; empty where the run has room.
-std::string lack_of_room(const TrainConfig& config, const ModelConfig& model, const TrainPlan& plan,
-                         const Room& room);
+std::string lack_of_room(const run::TrainConfig& config, const ModelConfig& model,
+                         const TrainPlan& plan, const Room& room);
 
-}  // namespace brrr
+}  // namespace brrr::train

@@ -2,12 +2,12 @@
 
 #include "brrr/graph/trace.h"
 
-namespace brrr {
+namespace brrr::train {
 
 // From a trace that is thrown away.
 std::vector<std::string> TokenLoss::activation_names() const {
   NoGrad looking_only;
-  Tracer tracer;
+  graph::Tracer tracer;
   std::vector<NamedTensor> largest;
   const Tensor tokens = tracer.add_input({.shape = {1, 1}, .dtype = DType::i64},
                                          model_.parameters().front().device(), "tokens");
@@ -23,4 +23,4 @@ LanguageLoss ClassLoss::losses(const Tensor& images, const Tensor& classes,
   return {.cross_entropy = loss, .total = loss};
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

@@ -13,7 +13,7 @@
 #include "brrr/train/memory_moments.h"
 #include "brrr/train/setup.h"
 
-namespace brrr {
+namespace brrr::train {
 namespace {
 
 constexpr int kBatchesAhead = 4;
@@ -23,55 +23,59 @@ constexpr Bytes kBesides = 64_MiB;  // program text, libraries, tokenizer, logs
 // many.
 Flops forward_flops(const LanguageModel& model, const Batch& batch) {
   NoGrad forward_only;
-  Tracer tracer;
+  graph::Tracer tracer;
   const Tensor tokens = tracer.add_input(batch.inputs.type(), Device::null(), "tokens");
-  const Graph graph = tracer.finish(std::vector<Tensor>{model.logits(tokens)});
+  const graph::Graph graph = tracer.finish(std::vector<Tensor>{model.logits(tokens)});
   double flops = 0;
-  for (const Node& node : graph.nodes) {
+  for (const graph::Node& node : graph.nodes) {
     if (node.op->kind == OpKind::contraction)
-      flops += static_cast<double>(cost_of(graph, node).flops);
+      flops += static_cast<double>(graph::cost_of(graph, node).flops);
   }
   return Flops(flops);
 }
 
-Bytes bytes_in(const KernelList& list, Place place) {
+Bytes bytes_in(const compiler::KernelList& list, compiler::Place place) {
   int64_t bytes = 0;
-  for (const Buffer& buffer : list.buffers) bytes += buffer.place == place ? buffer.bytes : 0;
+  for (const compiler::Buffer& buffer : list.buffers)
+    bytes += buffer.place == place ? buffer.bytes : 0;
   return Bytes(bytes);
 }
 
 // Of data that no cache holds any more.
-double far_bandwidth(const Rates& rates) {
+double far_bandwidth(const hardware::Rates& rates) {
   constexpr double kFarAway[] = {1e12};  // bytes touched since
   return rates.grid("bandwidth").at(kFarAway);
 }
 
-std::vector<KernelFact> facts_of(const KernelList& list, const Prediction& prediction) {
-  std::map<std::pair<std::string, Regime>, KernelFact> by_name;  // a family may have two regimes
+std::vector<run::KernelFact> facts_of(const compiler::KernelList& list,
+                                      const cost::Prediction& prediction) {
+  std::map<std::pair<std::string, cost::Regime>, run::KernelFact>
+      by_name;  // a family may have two regimes
   for (size_t i = 0; i < list.kernels.size(); ++i) {
-    const Kernel& kernel = list.kernels[i];
-    const KernelPrediction& predicted = prediction.kernels[i];
+    const compiler::Kernel& kernel = list.kernels[i];
+    const cost::KernelPrediction& predicted = prediction.kernels[i];
     const std::string name = predicted.family.empty() ? "other" : predicted.family;
-    KernelFact& fact = by_name[{name, predicted.regime()}];
+    run::KernelFact& fact = by_name[{name, predicted.regime()}];
     fact.name = name;
     fact.calls += 1;
     fact.flops += static_cast<double>(kernel.cost.flops);
     fact.bytes += static_cast<double>(kernel.cost.bytes_read + kernel.cost.bytes_written);
     fact.seconds += predicted.seconds();
-    fact.regime = regime_name(predicted.regime());
+    fact.regime = cost::regime_name(predicted.regime());
   }
-  std::vector<KernelFact> facts;
+  std::vector<run::KernelFact> facts;
   for (auto& [key, fact] : by_name) facts.push_back(std::move(fact));
-  std::sort(facts.begin(), facts.end(),
-            [](const KernelFact& a, const KernelFact& b) { return a.seconds > b.seconds; });
+  std::sort(facts.begin(), facts.end(), [](const run::KernelFact& a, const run::KernelFact& b) {
+    return a.seconds > b.seconds;
+  });
   return facts;
 }
 
-void describe_speed(TrainPlan& plan, const Prediction& prediction) {
+void describe_speed(TrainPlan& plan, const cost::Prediction& prediction) {
   const double all = std::max(prediction.seconds(), 1e-12);
-  plan.compute_share = prediction.seconds_in(Regime::compute) / all;
-  plan.bandwidth_share = prediction.seconds_in(Regime::bandwidth) / all;
-  plan.overhead_share = prediction.seconds_in(Regime::overhead) / all;
+  plan.compute_share = prediction.seconds_in(cost::Regime::compute) / all;
+  plan.bandwidth_share = prediction.seconds_in(cost::Regime::bandwidth) / all;
+  plan.overhead_share = prediction.seconds_in(cost::Regime::overhead) / all;
   const char* source =
       prediction.calibrated ? "" : " (rough rates; `brrr calibrate` measures them)";
   const auto sentence = [&](std::string_view regime, double share, std::string_view unit) {
@@ -93,43 +97,45 @@ void describe_speed(TrainPlan& plan, const Prediction& prediction) {
 
 }  // namespace
 
-TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Target& target,
-                        const Rates& rates, Bytes data_bytes) {
+TrainPlan plan_training(const run::TrainConfig& config, const ModelConfig& model,
+                        const compiler::Target& target, const hardware::Rates& rates,
+                        Bytes data_bytes) {
   const StepSpec spec = on_paper(step_spec(config, model, target));
   const DeviceScope scope(Device::null());
   TrainingParts parts = make_parts(spec);
-  const int64_t rows = rows_per_step(config), context = resolved(config.model.context);
+  const int64_t rows = rows_per_step(config), context = run::resolved(config.model.context);
   const Batch batch = null_batch(rows, context);
-  const PlannedProgram program = plan_program(parts.step->trace(batch), pipeline_of(spec));
-  const Prediction prediction = predict(program.kernels, program.plan, rates);
+  const runtime::PlannedProgram program =
+      runtime::plan_program(parts.step->trace(batch), pipeline_of(spec));
+  const cost::Prediction prediction = cost::predict(program.kernels, program.plan, rates);
 
   TrainPlan plan;
   plan.target = target;
   plan.parameters = parts.model->parameter_count();
-  plan.states = bytes_in(program.kernels, Place::state);
+  plan.states = bytes_in(program.kernels, compiler::Place::state);
   plan.arena = Bytes(program.plan.arena_bytes);
   plan.snapshot = parts.model->counts().bytes + parts.optimizer->state_bytes();
   if (parts.average) plan.snapshot += parts.model->counts().bytes;
-  const Bytes inputs = bytes_in(program.kernels, Place::input);
+  const Bytes inputs = bytes_in(program.kernels, compiler::Place::input);
   // Evaluation holds the activations of one layer and the logits, of one micro-batch.
-  const Bytes logits(4 * resolved(config.train.batch) * context * vocab_of(model));
+  const Bytes logits(4 * run::resolved(config.train.batch) * context * vocab_of(model));
   plan.other = inputs * (kBatchesAhead + 1) + logits * 2 + kBesides;
   plan.checkpoint = plan.snapshot;
   plan.disk = plan.checkpoint * (config.checkpoint.keep + 2) + data_bytes +
-              Bytes(400 * resolved(config.train.steps));
+              Bytes(400 * run::resolved(config.train.steps));
 
-  const Batch micro = null_batch(resolved(config.train.batch), context);
+  const Batch micro = null_batch(run::resolved(config.train.batch), context);
   plan.model_flops_per_token = forward_flops(*parts.model, micro) * 3.0 /
-                               static_cast<double>(resolved(config.train.batch) * context);
+                               static_cast<double>(run::resolved(config.train.batch) * context);
   plan.step_seconds = prediction.seconds();
   plan.rates_kind = rates.kind();
   plan.rates_source = rates.source;
   plan.memory_bandwidth = BytesPerSecond(far_bandwidth(rates));
   plan.kernels = facts_of(program.kernels, prediction);
-  plan.launches = kernel_lines(program.kernels, program.plan, rates);
+  plan.launches = cost::kernel_lines(program.kernels, program.plan, rates);
   plan.memory_timeline = memory_moments(program.kernels, program.plan);
   describe_speed(plan, prediction);
   return plan;
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

@@ -15,10 +15,10 @@
 #include "brrr/run/config.h"
 #include "brrr/run/run_log.h"
 
-namespace brrr {
+namespace brrr::train {
 
 struct TrainPlan {
-  Target target = {};  // what it is planned for
+  compiler::Target target = {};  // what it is planned for
   int64_t parameters = 0;
   // Memory: parameters and states; what a step holds at its fullest; what a checkpoint copies while it is
   // written; batches made ahead, evaluation and samples.
@@ -28,14 +28,15 @@ struct TrainPlan {
   Flops
       model_flops_per_token;  // of products and attention, forward and backward, causal pairs only
   double step_seconds = 0;    // predicted
-  RatesKind rates_kind = RatesKind::assumed;  // of the rates that it was predicted by
-  std::string rates_source;                   // theirs
-  BytesPerSecond memory_bandwidth;            // theirs
+  hardware::RatesKind rates_kind =
+      hardware::RatesKind::assumed;  // of the rates that it was predicted by
+  std::string rates_source;          // theirs
+  BytesPerSecond memory_bandwidth;   // theirs
   double compute_share = 0, bandwidth_share = 0, overhead_share = 0;  // of step_seconds
-  std::vector<KernelFact> kernels;                                    // the longest first
-  std::vector<KernelLine> launches;                                   // all, in launch order
+  std::vector<run::KernelFact> kernels;                               // the longest first
+  std::vector<cost::KernelLine> launches;                             // all, in launch order
 
-  std::vector<MemoryMoment> memory_timeline;  // of the arena
+  std::vector<run::MemoryMoment> memory_timeline;  // of the arena
 
   Bytes checkpoint, disk;                  // one, and all that the run keeps at a time
   std::string speed_regime, speed_advice;  // sentences
@@ -47,7 +48,8 @@ inline constexpr std::string_view kMfuConvention =
     "measured f32 peak of all threads";
 
 // `data_bytes` is what RUN/data takes.
-TrainPlan plan_training(const TrainConfig& config, const ModelConfig& model, const Target& target,
-                        const Rates& rates, Bytes data_bytes);
+TrainPlan plan_training(const run::TrainConfig& config, const ModelConfig& model,
+                        const compiler::Target& target, const hardware::Rates& rates,
+                        Bytes data_bytes);
 
-}  // namespace brrr
+}  // namespace brrr::train

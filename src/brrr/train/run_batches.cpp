@@ -6,18 +6,18 @@
 #include "brrr/device/default_device.h"
 #include "brrr/train/setup.h"
 
-namespace brrr {
+namespace brrr::train {
 namespace {
 
-BatchOptions batch_options(const TrainConfig& config, const Corpus& corpus) {
-  return {
-      .batch = rows_per_step(config),
-      .context = resolved(config.model.context),
-      .seed = config.seed_of(config.seed.data),
-      .order = WindowOrder::shuffled,
-      .cut = resolved(config.data.whole_documents) ? WindowCut::whole_documents : WindowCut::even,
-      .documents = resolved(config.data.document_mask),
-      .vocab_size = corpus.facts.vocab};
+BatchOptions batch_options(const run::TrainConfig& config, const Corpus& corpus) {
+  return {.batch = rows_per_step(config),
+          .context = run::resolved(config.model.context),
+          .seed = config.seed_of(config.seed.data),
+          .order = WindowOrder::shuffled,
+          .cut = run::resolved(config.data.whole_documents) ? WindowCut::whole_documents
+                                                            : WindowCut::even,
+          .documents = run::resolved(config.data.document_mask),
+          .vocab_size = corpus.facts.vocab};
 }
 
 // Those that fill a row; where none does, the longest, for shorter rows.
@@ -34,28 +34,28 @@ std::vector<BatchSource> sources_to_evaluate(const std::vector<BatchSource>& all
 
 }  // namespace
 
-Batches training_batches(const TrainConfig& config, const Corpus& corpus) {
+Batches training_batches(const run::TrainConfig& config, const Corpus& corpus) {
   return Batches(corpus.train, batch_options(config, corpus));
 }
 
-std::unique_ptr<BatchLoss> make_evaluation(const TrainConfig& config, const Corpus& corpus,
+std::unique_ptr<BatchLoss> make_evaluation(const run::TrainConfig& config, const Corpus& corpus,
                                            const std::vector<BatchSource>& all,
                                            const LanguageModel& model) {
   BatchOptions options = batch_options(config, corpus);
   const std::vector<BatchSource> sources = sources_to_evaluate(all, options.context);
   if (sources.empty() || sources.front().tokens.token_count() < 2) return nullptr;
   options.seed = 0;
-  options.batch = resolved(config.train.batch);
+  options.batch = run::resolved(config.train.batch);
   options.context = std::min(options.context, sources.front().tokens.token_count() - 1);
   CrossEntropyOptions loss = loss_options(config);
   loss.z_loss = loss.label_smoothing = 0;  // what is reported is the plain loss
   return std::make_unique<BatchLoss>(
       model, Batches(sources, options),
       BatchLossOptions{.batches = config.report.eval_batches,
-                       .document_mask = resolved(config.data.document_mask),
+                       .document_mask = run::resolved(config.data.document_mask),
                        .loss = loss,
-                       .head_rows = padded_vocab(model.vocab(), config.train.pad_vocab,
-                                                 target_of(default_device()))});
+                       .head_rows = compiler::padded_vocab(model.vocab(), config.train.pad_vocab,
+                                                           compiler::target_of(default_device()))});
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

@@ -2,7 +2,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::train {
 
 Sampler::Sampler(const LanguageModel& model, std::shared_ptr<const text::Tokenizer> tokenizer,
                  const SamplerOptions& options)
@@ -18,9 +18,9 @@ std::string Sampler::write(uint32_t number, int64_t tokens) {
                           {.tokens = tokens,
                            .sampling = {.temperature = options_.temperature, .seed = options_.seed},
                            .stop = edge_,
-                           .context_end = ContextEnd::stop,
+                           .context_end = infer::ContextEnd::stop,
                            .first_sample = number});
   return tokenizer_->decode(ids);
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

@@ -7,7 +7,7 @@
 #include "brrr/infer/generator.h"
 #include "brrr/text/tokenizer.h"
 
-namespace brrr {
+namespace brrr::train {
 
 struct SamplerOptions {
   double temperature = 0.8;
@@ -28,7 +28,7 @@ class Sampler {
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   SamplerOptions options_;
   int32_t edge_ = 0;  // stands between texts
-  Generator generator_;
+  infer::Generator generator_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::train

@@ -2,7 +2,7 @@
 
 #include "brrr/run/checkpoint.h"
 
-namespace brrr {
+namespace brrr::train {
 namespace {
 
 constexpr std::string_view kOptimizer = "optimizer.", kLive = "live.", kAverage = "average.",
@@ -50,7 +50,7 @@ SavedTensors tensors_to_save(TrainingParts& parts, const Batch& batch) {
 }
 
 SavedTensors copy_of(const SavedTensors& saved) {
-  return {.model = copy_tensors(saved.model), .optimizer = copy_tensors(saved.optimizer)};
+  return {.model = run::copy_tensors(saved.model), .optimizer = run::copy_tensors(saved.optimizer)};
 }
 
 void load_saved(TrainingParts& parts, const SavedTensors& saved, const Batch& batch,
@@ -71,4 +71,4 @@ void load_saved(TrainingParts& parts, const SavedTensors& saved, const Batch& ba
                {.allow_missing = true, .allow_unexpected = true});
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

@@ -12,13 +12,13 @@
 #include "brrr/train/memory_fit.h"
 #include "brrr/train/state.h"
 
-namespace brrr {
+namespace brrr::train {
 namespace fs = std::filesystem;
 namespace {
 
 const fs::path kConfigFile = "config.toml";
 
-DataFacts sizes_of(const CorpusFacts& data, const DataConfig& config) {
+DataFacts sizes_of(const CorpusFacts& data, const run::DataConfig& config) {
   return {.train_tokens = data.train_tokens,
           .vocab = data.vocab,
           .documents = data.documents,
@@ -29,11 +29,11 @@ DataFacts sizes_of(const CorpusFacts& data, const DataConfig& config) {
 // "70 % of the rows from a.txt, 1.3 passes over it"
 void describe_mixture(const CorpusFacts& data, ResolvedRun& run) {
   if (data.sources.size() < 2) return;
-  const TrainConfig& config = run.config;
-  const double tokens = static_cast<double>(resolved(config.train.steps)) *
-                        static_cast<double>(resolved(config.train.batch)) *
+  const run::TrainConfig& config = run.config;
+  const double tokens = static_cast<double>(run::resolved(config.train.steps)) *
+                        static_cast<double>(run::resolved(config.train.batch)) *
                         static_cast<double>(config.train.accumulate) *
-                        static_cast<double>(resolved(config.model.context));
+                        static_cast<double>(run::resolved(config.model.context));
   for (const SourceFacts& source : data.sources)
     run.reasons.push_back(fmt::format(
         "{:.3g} % of the rows from {}, {:.2g} passes over its {} tokens", 100 * source.share,
@@ -42,8 +42,8 @@ void describe_mixture(const CorpusFacts& data, ResolvedRun& run) {
 }
 
 // Where the program will live: what is free there now, or all of a GPU that is not here.
-Bytes memory_of(const Target& target, const MachineFacts& machine) {
-  if (is_planned_only(target)) return find_gpu(target.gpu).memory;
+Bytes memory_of(const compiler::Target& target, const MachineFacts& machine) {
+  if (compiler::is_planned_only(target)) return hardware::find_gpu(target.gpu).memory;
   return target.index ? Bytes(cuda::memory_state(*target.index).free) : machine.memory;
 }
 
@@ -91,7 +91,7 @@ void require_free(const fs::path& folder) {
 // texts is looked at first.
 void require_room_for_tokens(const RunRequest& request) {
   constexpr int64_t kWidestToken = 4;  // bytes, and a token is a byte of text at least
-  const DataConfig& data = request.config.data;
+  const run::DataConfig& data = request.config.data;
   if (request.resume || data.files.empty() || are_tokens(data)) return;
   if (size_of_texts(data.files) * kWidestToken <= available_disk(request.folder)) return;
   const std::string lack = plan_run(request).lack;
@@ -102,33 +102,33 @@ void require_room_for_tokens(const RunRequest& request) {
 
 bool holds_run(const fs::path& folder) { return fs::exists(folder / kConfigFile); }
 
-TrainConfig settings_of_run(const fs::path& folder) {
+run::TrainConfig settings_of_run(const fs::path& folder) {
   check(holds_run(folder), folder.string(), " holds no run: it has no ", kConfigFile.string(),
         "; name the folder of a run with --out");
-  const FoundCheckpoint found = find_checkpoint(folder);
-  if (found.path.empty()) return read_config(folder / kConfigFile);
-  const Snapshot saved = read_checkpoint(found.path);
+  const run::FoundCheckpoint found = run::find_checkpoint(folder);
+  if (found.path.empty()) return run::read_config(folder / kConfigFile);
+  const run::Snapshot saved = run::read_checkpoint(found.path);
   return parse_training_state(saved.state_json, (found.path / "state.json").string()).config;
 }
 
 PreparedRun prepare_run(const RunRequest& request) {
-  check_config(request.config);
+  run::check_config(request.config);
   if (!request.resume) require_free(request.folder);
   require_room_for_tokens(request);
   Corpus corpus = make_corpus(request.config.data, request.folder, request.resume);
   PreparedRun prepared{plan(request, corpus.facts), std::move(corpus)};
   check(prepared.lack.empty(), prepared.lack);
   fs::create_directories(request.folder);
-  write_file_atomically(request.folder / kConfigFile, to_toml(prepared.run.config));
+  write_file_atomically(request.folder / kConfigFile, run::to_toml(prepared.run.config));
   return prepared;
 }
 
 PlannedRun plan_run(const RunRequest& request) {
-  check_config(request.config);
+  run::check_config(request.config);
   return plan(request, look_at_corpus(request.config.data, request.folder, request.resume));
 }
 
-fs::path free_run_folder(const DataConfig& data) {
+fs::path free_run_folder(const run::DataConfig& data) {
   const std::string name = data.files.empty()
                                ? std::string("stories")
                                : fs::path(data.files.front()).lexically_normal().stem().string();
@@ -139,4 +139,4 @@ fs::path free_run_folder(const DataConfig& data) {
   return folder;
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

@@ -15,13 +15,13 @@
 #include "brrr/train/corpus.h"
 #include "brrr/train/plan.h"
 
-namespace brrr {
+namespace brrr::train {
 
 struct RunRequest {
-  TrainConfig config;  // open settings are chosen
+  run::TrainConfig config;  // open settings are chosen
   std::filesystem::path folder;
-  Target target = target_of(default_device());  // what the run is planned for
-  std::function<Rates()> rates;                 // asked for once there is something to plan
+  compiler::Target target = compiler::target_of(default_device());  // what the run is planned for
+  std::function<hardware::Rates()> rates;  // asked for once there is something to plan
   bool resume = false;
 };
 
@@ -45,10 +45,10 @@ PlannedRun plan_run(const RunRequest& request);
 
 // The settings that a run has been started with, and the ones given now on top of them. Throws Error where
 // the folder holds no run.
-TrainConfig settings_of_run(const std::filesystem::path& folder);
+run::TrainConfig settings_of_run(const std::filesystem::path& folder);
 bool holds_run(const std::filesystem::path& folder);
 
 // "runs/stories", or with a number behind it the first that is free.
-std::filesystem::path free_run_folder(const DataConfig& data);
+std::filesystem::path free_run_folder(const run::DataConfig& data);
 
-}  // namespace brrr
+}  // namespace brrr::train

@@ -4,9 +4,9 @@
 #include "brrr/compiler/head/vocab_padding.h"
 #include "brrr/nn/experts.h"
 
-namespace brrr {
+namespace brrr::train {
 
-OptimizerSettings optimizer_settings(const OptimizerConfig& config) {
+OptimizerSettings optimizer_settings(const run::OptimizerConfig& config) {
   return {.weight_decay = config.weight_decay,
           .beta1 = config.beta1,
           .beta2 = config.beta2,
@@ -14,42 +14,44 @@ OptimizerSettings optimizer_settings(const OptimizerConfig& config) {
           .bf16_state = config.bf16_state};
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config,
+std::unique_ptr<Optimizer> make_optimizer(const run::OptimizerConfig& config,
                                           std::vector<NamedTensor> parameters) {
   return make_optimizer(config.name, std::move(parameters), optimizer_settings(config));
 }
 
-ScheduleOptions schedule_options(const TrainConfig& config) {
+ScheduleOptions schedule_options(const run::TrainConfig& config) {
   return {.shape = config.optimizer.schedule,
-          .rate = resolved(config.optimizer.lr),
-          .steps = resolved(config.train.steps),
-          .warmup = resolved(config.optimizer.warmup),
+          .rate = run::resolved(config.optimizer.lr),
+          .steps = run::resolved(config.train.steps),
+          .warmup = run::resolved(config.optimizer.warmup),
           .final_share = config.optimizer.final_share};
 }
 
-CrossEntropyOptions loss_options(const TrainConfig& config) {
+CrossEntropyOptions loss_options(const run::TrainConfig& config) {
   CrossEntropyOptions options{.label_smoothing = config.train.label_smoothing,
                               .soft_cap = config.train.soft_cap,
                               .z_loss = config.train.z_loss};
-  if (resolved(config.data.whole_documents)) options.ignore_index = kIgnoredTarget;
+  if (run::resolved(config.data.whole_documents)) options.ignore_index = kIgnoredTarget;
   return options;
 }
 
-PipelineOptions pipeline_options(const TrainConfig& config, const Target& target) {
-  PipelineOptions options;
+compiler::PipelineOptions pipeline_options(const run::TrainConfig& config,
+                                           const compiler::Target& target) {
+  compiler::PipelineOptions options;
   options.precision.policy = config.train.precision;
   options.precision.matmul = config.train.matmul_precision.value_or(
-      target.has_tensor_cores() ? MatmulPrecision::tf32 : MatmulPrecision::ieee);
+      target.has_tensor_cores() ? compiler::MatmulPrecision::tf32
+                                : compiler::MatmulPrecision::ieee);
   for (const std::string& text : config.train.precision_of)
-    options.precision.overrides.push_back(parse_precision_override(text));
+    options.precision.overrides.push_back(compiler::parse_precision_override(text));
   options.remat.policy = config.train.recompute;
   if (config.train.memory_budget_mib)
     options.remat.memory_budget = Bytes(*config.train.memory_budget_mib * (int64_t{1} << 20));
-  return config.train.without.empty() ? options : without(options, config.train.without);
+  return config.train.without.empty() ? options : compiler::without(options, config.train.without);
 }
 
-int64_t rows_per_step(const TrainConfig& config) {
-  return resolved(config.train.batch) * config.train.accumulate;
+int64_t rows_per_step(const run::TrainConfig& config) {
+  return run::resolved(config.train.batch) * config.train.accumulate;
 }
 
 namespace {
@@ -89,7 +91,7 @@ TrainingParts make_parts(const StepSpec& spec) {
   if (const auto* language = std::get_if<ModelConfig>(&spec.model)) {
     parts.model = make_model(*language, random);
     if (spec.expert_devices > 1) keep_expert_share(*parts.model, spec.expert_devices);
-    options.head_rows = padded_vocab(parts.model->vocab(), spec.pad_vocab, spec.target);
+    options.head_rows = compiler::padded_vocab(parts.model->vocab(), spec.pad_vocab, spec.target);
     objective = std::make_unique<TokenLoss>(*parts.model, options.loss, options.head_rows);
   } else {
     parts.classifier = make_classifier(spec.model, random);
@@ -105,11 +107,11 @@ TrainingParts make_parts(const StepSpec& spec) {
   return parts;
 }
 
-TrainingParts make_parts(const TrainConfig& config, const ModelConfig& model,
-                         const Target& target) {
+TrainingParts make_parts(const run::TrainConfig& config, const ModelConfig& model,
+                         const compiler::Target& target) {
   StepSpec spec = step_spec(config, model, target);
   spec.is_on_paper = default_device() == Device::null();
   return make_parts(spec);
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

@@ -7,7 +7,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::train {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -127,10 +127,10 @@ std::string to_json(const TrainingState& state) {
               {"sampling", state.config.seed_of(state.config.seed.sampling)}}},
             {"tokenizer_hash", state.tokenizer_hash},
             {"choices",
-             {{"precision", get_setting(state.config, "train.precision")},
-              {"recompute", get_setting(state.config, "train.recompute")},
+             {{"precision", run::get_setting(state.config, "train.precision")},
+              {"recompute", run::get_setting(state.config, "train.recompute")},
               {"without", state.config.train.without}}},
-            {"config", to_toml(state.config)},
+            {"config", run::to_toml(state.config)},
             {"guard",
              {{"losses", state.guard.losses},
               {"grad_norms", state.guard.grad_norms},
@@ -152,12 +152,13 @@ TrainingState parse_training_state(std::string_view text, const std::string& ori
   const int version = field<int>(json, "version", origin);
   check(version == TrainingState::kVersion, origin, " has version ", version,
         "; this program reads ", TrainingState::kVersion);
-  TrainingState state{.step = field<int64_t>(json, "step", origin),
-                      .brrr_version = field<std::string>(json, "brrr_version", origin),
-                      .config = parse_config(field<std::string>(json, "config", origin), origin),
-                      .tokenizer_hash = field<std::string>(json, "tokenizer_hash", origin),
-                      .best_step = field<int64_t>(json, "best_step", origin),
-                      .seconds = field<double>(json, "seconds", origin)};
+  TrainingState state{
+      .step = field<int64_t>(json, "step", origin),
+      .brrr_version = field<std::string>(json, "brrr_version", origin),
+      .config = run::parse_config(field<std::string>(json, "config", origin), origin),
+      .tokenizer_hash = field<std::string>(json, "tokenizer_hash", origin),
+      .best_step = field<int64_t>(json, "best_step", origin),
+      .seconds = field<double>(json, "seconds", origin)};
   const Json guard = field<Json>(json, "guard", origin);
   check(guard.is_object(), origin, " is damaged: guard is ", guard.dump());
   state.guard = {.losses = field<std::deque<double>>(guard, "losses", origin),
@@ -174,11 +175,12 @@ TrainingState parse_training_state(std::string_view text, const std::string& ori
   return state;
 }
 
-std::vector<std::string> describe_changes(const TrainConfig& before, const TrainConfig& now) {
+std::vector<std::string> describe_changes(const run::TrainConfig& before,
+                                          const run::TrainConfig& now) {
   std::vector<std::string> sentences;
-  for (const SettingInfo& setting : config_settings()) {
-    const std::string old_value = get_setting(before, setting.key),
-                      new_value = get_setting(now, setting.key);
+  for (const run::SettingInfo& setting : run::config_settings()) {
+    const std::string old_value = run::get_setting(before, setting.key),
+                      new_value = run::get_setting(now, setting.key);
     if (old_value == new_value) continue;
     const Consequence& consequence = consequence_of(setting.key);
     check(consequence.is_allowed, setting.key, " cannot change from ", old_value, " to ", new_value,
@@ -190,4 +192,4 @@ std::vector<std::string> describe_changes(const TrainConfig& before, const Train
   return sentences;
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

@@ -15,7 +15,7 @@
 #include "brrr/ops/view/join.h"
 #include "brrr/ops/view/views.h"
 
-namespace brrr {
+namespace brrr::train {
 namespace {
 
 // The inputs of the program, in this order; documents only where they are wanted.
@@ -37,7 +37,7 @@ Tensor counted(const Tensor& targets, int64_t ignored) {
 }
 
 // Handles for these tensors, as inputs of the trace under way.
-std::vector<Tensor> trace_inputs(Tracer& tracer, std::span<const Tensor> given,
+std::vector<Tensor> trace_inputs(graph::Tracer& tracer, std::span<const Tensor> given,
                                  std::string_view data_name) {
   std::vector<Tensor> handles;
   for (size_t i = 0; i < given.size(); ++i)
@@ -183,11 +183,12 @@ std::vector<Tensor> TrainStep::inputs_of(const Batch& batch, int64_t step,
   return inputs;
 }
 
-PendingResults TrainStep::start(const Batch& batch, int64_t step, const StepLimits& limits) {
+runtime::PendingResults TrainStep::start(const Batch& batch, int64_t step,
+                                         const StepLimits& limits) {
   return compiled_.enqueue(inputs_of(batch, step, limits));
 }
 
-StepResult TrainStep::finish(PendingResults started) const {
+StepResult TrainStep::finish(runtime::PendingResults started) const {
   const Tensors results = started.take();
   StepResult result{.loss = results[kLoss].item<double>(),
                     .grad_norm = results[kNorm].item<double>(),
@@ -198,15 +199,15 @@ StepResult TrainStep::finish(PendingResults started) const {
   return result;
 }
 
-Graph TrainStep::trace(const Batch& batch) {
+graph::Graph TrainStep::trace(const Batch& batch) {
   const std::vector<Tensor> given = inputs_of(batch);  // outside of the trace: they are its inputs
-  Tracer tracer;
+  graph::Tracer tracer;
   return tracer.finish(step(trace_inputs(tracer, given, objective_->data_name())));
 }
 
-Graph TrainStep::trace_forward(const Batch& batch) {
+graph::Graph TrainStep::trace_forward(const Batch& batch) {
   NoGrad forward_only;
-  Tracer tracer;
+  graph::Tracer tracer;
   const std::vector<Tensor> handles =
       trace_inputs(tracer, std::vector{batch.inputs, batch.targets}, objective_->data_name());
   const Tensors results{objective_->losses(handles[kData], handles[kTargets], {}).total};
@@ -220,7 +221,7 @@ Tensors TrainStep::run_eager(const Batch& batch) {
   return step(inputs);
 }
 
-Executable& TrainStep::executable(const Batch& batch) {
+runtime::Executable& TrainStep::executable(const Batch& batch) {
   return compiled_.executable(inputs_of(batch));
 }
 
@@ -231,7 +232,7 @@ std::vector<NamedTensor> TrainStep::program_states(const Batch& batch) {
     for (const NamedTensor& each : average_->states()) owned.push_back(each);
   }
   std::vector<NamedTensor> found;
-  for (const StateSlot& state : executable(batch).graph().states) {
+  for (const graph::StateSlot& state : executable(batch).graph().states) {
     const bool is_owned = std::any_of(owned.begin(), owned.end(), [&](const NamedTensor& each) {
       return shares_storage(each.tensor, state.tensor);
     });
@@ -242,4 +243,4 @@ std::vector<NamedTensor> TrainStep::program_states(const Batch& batch) {
   return found;
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

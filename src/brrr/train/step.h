@@ -19,7 +19,7 @@
 #include "brrr/runtime/compile.h"
 #include "brrr/train/objective.h"
 
-namespace brrr {
+namespace brrr::train {
 
 struct TrainStepOptions {
   CrossEntropyOptions loss;  // of a language model
@@ -31,7 +31,7 @@ struct TrainStepOptions {
   uint64_t dropout_seed = 0;
   bool halts = false;     // behind a refused update: no other is made
   int64_t head_rows = 0;  // of the head's matrix inside the program (vocab_padding.h); 0: its own
-  PipelineOptions pipeline;
+  compiler::PipelineOptions pipeline;
 };
 
 // Above them an update is not made; infinite: no limit.
@@ -58,21 +58,21 @@ class TrainStep {
             const Schedule& schedule, const TrainStepOptions& options);
 
   // `step` counts from 0. A GPU is still at work when start returns; results are read in the order of starts.
-  PendingResults start(const Batch& batch, int64_t step, const StepLimits& limits = {});
-  StepResult finish(PendingResults started) const;
+  runtime::PendingResults start(const Batch& batch, int64_t step, const StepLimits& limits = {});
+  StepResult finish(runtime::PendingResults started) const;
   StepResult run(const Batch& batch, int64_t step, const StepLimits& limits = {}) {
     return finish(start(batch, step, limits));
   }
 
   // The traced step for batches like this one; on the null device it has shapes and a price.
-  Graph trace(const Batch& batch);
-  Graph trace_forward(const Batch& batch);  // from the inputs of one micro-batch to the loss
+  graph::Graph trace(const Batch& batch);
+  graph::Graph trace_forward(const Batch& batch);  // from the inputs of one micro-batch to the loss
   // What the program is called with, and the same step op by op, on the device of the model.
   std::vector<Tensor> inputs_of(const Batch& batch, int64_t step = 0,
                                 const StepLimits& limits = {}) const;
   Tensors run_eager(const Batch& batch);
   // The program for batches like this one, compiled now if there is none yet.
-  Executable& executable(const Batch& batch);
+  runtime::Executable& executable(const Batch& batch);
   // States of the program that neither model nor optimizer own: scales and histories of low precision.
   std::vector<NamedTensor> program_states(const Batch& batch);
 
@@ -94,10 +94,10 @@ class TrainStep {
   std::vector<std::string> activation_names_;
   std::vector<Tensor> activations_;  // of the trace under way
   Tensor halted_;                    // defined where refused updates halt
-  CompiledFunction compiled_;
+  runtime::CompiledFunction compiled_;
 };
 
 // A batch of these sizes on the null device: for plans.
 Batch null_batch(int64_t rows, int64_t context);
 
-}  // namespace brrr
+}  // namespace brrr::train

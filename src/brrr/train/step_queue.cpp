@@ -1,11 +1,11 @@
 #include "brrr/train/step_queue.h"
 
-namespace brrr {
+namespace brrr::train {
 
 void StepQueue::start(Batch batch, int64_t step) {
   const StepLimits spikes = guard_.spike_limits(size());
   const auto start = Clock::now();
-  PendingResults results = step_.start(batch, step, guard_.step_limits(spikes));
+  runtime::PendingResults results = step_.start(batch, step, guard_.step_limits(spikes));
   under_way_.push_back({std::move(batch), spikes, start, std::move(results)});
 }
 
@@ -23,4 +23,4 @@ StepQueue::Finished StepQueue::finish() {
           .seconds = took.count()};
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

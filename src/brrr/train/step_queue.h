@@ -8,7 +8,7 @@
 #include "brrr/train/guard.h"
 #include "brrr/train/step.h"
 
-namespace brrr {
+namespace brrr::train {
 
 class StepQueue {
  public:
@@ -36,7 +36,7 @@ class StepQueue {
     Batch batch;
     StepLimits spikes;
     Clock::time_point start;
-    PendingResults results;
+    runtime::PendingResults results;
   };
   TrainStep& step_;
   const SpikeGuard& guard_;
@@ -44,4 +44,4 @@ class StepQueue {
   Clock::time_point last_finish_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::train

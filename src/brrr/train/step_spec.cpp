@@ -7,7 +7,7 @@
 #include "brrr/ops/random/random.h"
 #include "brrr/train/setup.h"
 
-namespace brrr {
+namespace brrr::train {
 namespace {
 
 constexpr int64_t kMlpWidth = 512, kClasses = 10;
@@ -48,16 +48,17 @@ StepSpec on_paper(StepSpec spec) {
   return spec;
 }
 
-StepSpec step_spec(const TrainConfig& config, const StepModel& model, const Target& target) {
-  const OptimizerConfig& optimizer = config.optimizer;
+StepSpec step_spec(const run::TrainConfig& config, const StepModel& model,
+                   const compiler::Target& target) {
+  const run::OptimizerConfig& optimizer = config.optimizer;
   return {.model = model,
-          .batch = resolved(config.train.batch),
-          .context = resolved(config.model.context),
+          .batch = run::resolved(config.train.batch),
+          .context = run::resolved(config.model.context),
           .accumulate = config.train.accumulate,
           .loss = loss_options(config),
-          .document_mask = resolved(config.data.document_mask),
+          .document_mask = run::resolved(config.data.document_mask),
           .activations = config.report.activations_every > 0,
-          .halts = config.guard.action == GuardAction::stop,
+          .halts = config.guard.action == run::GuardAction::stop,
           .optimizer = optimizer.name,
           .optimizer_settings = optimizer_settings(optimizer),
           .schedule = schedule_options(config),
@@ -70,10 +71,10 @@ StepSpec step_spec(const TrainConfig& config, const StepModel& model, const Targ
           .target = target};
 }
 
-TrainConfig default_step_settings(int64_t batch, int64_t context) {
+run::TrainConfig default_step_settings(int64_t batch, int64_t context) {
   check(batch >= 1 && context >= 1, "a batch of ", batch, " x ", context,
         " is empty; use at least 1");
-  TrainConfig config;
+  run::TrainConfig config;
   config.train.batch = batch;
   config.model.context = context;
   config.train.steps = 1000;
@@ -100,16 +101,16 @@ StepModel find_step_model(std::string_view name, const StepSizes& sizes) {
 }
 
 StepSpec default_step(const StepModel& model, int64_t batch, int64_t context,
-                      const Target& target) {
+                      const compiler::Target& target) {
   return step_spec(default_step_settings(batch, context), model, target);
 }
 
-StepSpec named_step(std::string_view name, const StepSizes& sizes, const Target& target) {
+StepSpec named_step(std::string_view name, const StepSizes& sizes, const compiler::Target& target) {
   return default_step(find_step_model(name, sizes), sizes.batch, sizes.seq, target);
 }
 
-PipelineOptions pipeline_of(const StepSpec& spec) {
-  PipelineOptions options = spec.pipeline;
+compiler::PipelineOptions pipeline_of(const StepSpec& spec) {
+  compiler::PipelineOptions options = spec.pipeline;
   if (!spec.is_on_paper) return options;  // a run follows its tensors
   options.device = Device::null();
   options.target = spec.target;
@@ -135,13 +136,13 @@ Batch make_batch(const StepSpec& spec) {
           .documents = spec.document_mask ? zeros(shape, whole) : Tensor()};
 }
 
-Graph trace_step(const StepSpec& spec) {
+graph::Graph trace_step(const StepSpec& spec) {
   invariant(spec.is_on_paper, "a step is planned on paper");
   return make_parts(spec).step->trace(make_batch(spec));
 }
 
-PlannedProgram plan_step(const StepSpec& spec) {
-  return plan_program(trace_step(spec), pipeline_of(spec));
+runtime::PlannedProgram plan_step(const StepSpec& spec) {
+  return runtime::plan_program(trace_step(spec), pipeline_of(spec));
 }
 
-}  // namespace brrr
+}  // namespace brrr::train

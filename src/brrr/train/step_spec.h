@@ -20,7 +20,7 @@
 #include "brrr/run/config.h"
 #include "brrr/runtime/stages.h"
 
-namespace brrr {
+namespace brrr::train {
 
 // A language model, or a classifier of images.
 using StepModel = std::variant<ModelConfig, MlpConfig, CnnConfig>;
@@ -43,11 +43,11 @@ struct StepSpec {
   double average = 0;  // decay of the average of the weights; 0: none
 
   std::string pad_vocab = "auto";  // vocab_padding.h
-  PipelineOptions pipeline;
+  compiler::PipelineOptions pipeline;
   uint64_t init_seed = 0, dropout_seed = 0;
 
-  Target target = cpu_target();  // what it is compiled for
-  bool is_on_paper = false;      // its tensors have shapes and no memory
+  compiler::Target target = compiler::cpu_target();  // what it is compiled for
+  bool is_on_paper = false;                          // its tensors have shapes and no memory
   // Expert parallelism: the step of one of so many devices. It holds its share of the experts of a layer, each with
   // room for the tokens that all devices send them, as many as it sends itself. For pricing: nothing is sent.
   int64_t expert_devices = 1;
@@ -57,10 +57,11 @@ struct StepSpec {
 StepSpec on_paper(StepSpec spec);
 
 // The step of a run whose settings are resolved.
-StepSpec step_spec(const TrainConfig& config, const StepModel& model, const Target& target);
+StepSpec step_spec(const run::TrainConfig& config, const StepModel& model,
+                   const compiler::Target& target);
 // The settings of a run that nobody has changed. Those that a run chooses from its data (steps, warmup, learning rate)
 // are numbers in the program and do not change its kernels; one document, so no document mask.
-TrainConfig default_step_settings(int64_t batch, int64_t context);
+run::TrainConfig default_step_settings(int64_t batch, int64_t context);
 
 // Sizes in place of a preset's: a 70B-class model is gpt2-1558m with 80 layers of width 8192.
 struct StepSizes {
@@ -73,16 +74,16 @@ std::vector<std::string> step_models();
 StepModel find_step_model(std::string_view name, const StepSizes& sizes = {});
 // As `brrr train` would run it by default.
 StepSpec named_step(std::string_view name, const StepSizes& sizes = {},
-                    const Target& target = cpu_target());
+                    const compiler::Target& target = compiler::cpu_target());
 StepSpec default_step(const StepModel& model, int64_t batch, int64_t context,
-                      const Target& target = cpu_target());
+                      const compiler::Target& target = compiler::cpu_target());
 
 // The options that its graph is compiled with, with its target.
-PipelineOptions pipeline_of(const StepSpec& spec);
+compiler::PipelineOptions pipeline_of(const StepSpec& spec);
 // A fixed batch, all micro-batches together: on the host, as a data loader hands it over, or on paper.
 Batch make_batch(const StepSpec& spec);
 // The whole step traced, and planned for its target; the spec must be on paper.
-Graph trace_step(const StepSpec& spec);
-PlannedProgram plan_step(const StepSpec& spec);
+graph::Graph trace_step(const StepSpec& spec);
+runtime::PlannedProgram plan_step(const StepSpec& spec);
 
-}  // namespace brrr
+}  // namespace brrr::train

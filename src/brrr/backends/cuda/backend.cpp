@@ -9,43 +9,46 @@
 #include "brrr/graph/cuda_call.h"
 #include "brrr/runtime/cuda/cuda_runner.h"
 
-namespace brrr {
+namespace brrr::backends {
 namespace {
 
 constexpr int64_t kAlignment = 256;  // what cudaMalloc gives, and the widest loads want
 
 // Without a compiler for generated kernels every op runs by its own.
-FuseOptions fuse_options(const Target& target) {
-  FuseOptions fusing{.enabled = target.generates};
+compiler::FuseOptions fuse_options(const compiler::Target& target) {
+  compiler::FuseOptions fusing{.enabled = target.generates};
   if (!target.generates) return fusing;
   constexpr int kMaxNodes = 512;    // values between them are registers, not tiles in a cache
   constexpr int kMaxNumbers = 480;  // pointers in the 4 KiB that parameters of a launch may have
   fusing.max_nodes = kMaxNodes;
   fusing.max_numbers = kMaxNumbers;
-  fusing.streams = generated_streams;
+  fusing.streams = compiler::generated_streams;
   return fusing;
 }
 
-LowerOptions lower_options(const Target& target) {
+compiler::LowerOptions lower_options(const compiler::Target& target) {
   return {.generated = target.generates, .strided_outputs = [](const OpDef& op) -> uint32_t {
             const CudaKernel* const kernel = find_cuda_kernel(op);
             return kernel ? kernel->strided_outputs : 0;
           }};
 }
 
-int64_t workspace_bytes(const Kernel& kernel, const Chip& chip) {
+int64_t workspace_bytes(const compiler::Kernel& kernel, const Chip& chip) {
   if (kernel.body) return kernel.body->plan.arena_bytes;
   if (kernel.generated) return kernel.generated->workspace_bytes;
   if (!kernel.op) return 0;
   std::vector<Operand> inputs, outputs;
-  for (const OperandRef& x : kernel.inputs) inputs.push_back({nullptr, &x.layout, x.dtype});
-  for (const OperandRef& y : kernel.outputs) outputs.push_back({nullptr, &y.layout, y.dtype});
+  for (const compiler::OperandRef& x : kernel.inputs)
+    inputs.push_back({nullptr, &x.layout, x.dtype});
+  for (const compiler::OperandRef& y : kernel.outputs)
+    outputs.push_back({nullptr, &y.layout, y.dtype});
   return cuda_workspace_bytes(*kernel.op, inputs, outputs, kernel.attrs, chip);
 }
 
-void select(KernelList& list, const Target& target, ThreadPool&) {
-  if (target.generates) generate_kernels(list, target.chip);
-  add_workspaces(list, [&](const Kernel& kernel) { return workspace_bytes(kernel, target.chip); });
+void select(compiler::KernelList& list, const compiler::Target& target, ThreadPool&) {
+  if (target.generates) compiler::generate_kernels(list, target.chip);
+  compiler::add_workspaces(
+      list, [&](const compiler::Kernel& kernel) { return workspace_bytes(kernel, target.chip); });
 }
 
 // A plan that does not fit is refused before anything runs, with who holds the memory.
@@ -60,27 +63,33 @@ void require_memory(Device device, Bytes arena) {
        "; use a smaller batch, or enable activation recomputation (--recompute)");
 }
 
-std::unique_ptr<Runner> bind(const CompiledProgram& program, std::byte* arena, Device device) {
-  return std::make_unique<CudaRunner>(program, arena, device);
+std::unique_ptr<runtime::Runner> bind(const compiler::CompiledProgram& program, std::byte* arena,
+                                      Device device) {
+  return std::make_unique<runtime::CudaRunner>(program, arena, device);
 }
 
 }  // namespace
 
-const Backend& cuda_backend() {
-  static const GraphPass kPasses[] = {passes::precision(),     passes::expand(),
-                                      passes::simplify(),      passes::chunk_head(),
-                                      passes::rematerialize(), passes::join_losses(),
-                                      passes::gelu_epilogue(), passes::sum_epilogue(),
-                                      passes::add_epilogue(),  passes::fp8_products()};
-  static const Backend kBackend{.name = "cuda",
-                                .passes = kPasses,
-                                .fuse_options = fuse_options,
-                                .lower_options = lower_options,
-                                .select = select,
-                                .alignment = kAlignment,
-                                .require_memory = require_memory,
-                                .bind = bind};
+const compiler::Backend& cuda_backend() {
+  static const compiler::GraphPass kPasses[] = {compiler::passes::precision(),
+                                                passes::expand(),
+                                                compiler::passes::simplify(),
+                                                compiler::passes::chunk_head(),
+                                                compiler::passes::rematerialize(),
+                                                passes::join_losses(),
+                                                passes::gelu_epilogue(),
+                                                passes::sum_epilogue(),
+                                                passes::add_epilogue(),
+                                                passes::fp8_products()};
+  static const compiler::Backend kBackend{.name = "cuda",
+                                          .passes = kPasses,
+                                          .fuse_options = fuse_options,
+                                          .lower_options = lower_options,
+                                          .select = select,
+                                          .alignment = kAlignment,
+                                          .require_memory = require_memory,
+                                          .bind = bind};
   return kBackend;
 }
 
-}  // namespace brrr
+}  // namespace brrr::backends

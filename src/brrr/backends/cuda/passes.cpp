@@ -7,14 +7,14 @@
 #include "brrr/compiler/rewrite/expand.h"
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr::passes {
+namespace brrr::backends::passes {
 
-GraphPass expand() {
+compiler::GraphPass expand() {
   return {.name = "expand",
           .description = "on a GPU: ops without a kernel there as what they are composed of",
           .run =
-              [](const Graph& graph, const PassContext& context) {
-                return brrr::expand(graph, context.device, [](const OpDef& op) {
+              [](const graph::Graph& graph, const compiler::PassContext& context) {
+                return brrr::compiler::expand(graph, context.device, [](const OpDef& op) {
                   return find_cuda_kernel(op) != nullptr;
                 });
               },
@@ -22,41 +22,45 @@ GraphPass expand() {
           .enters_bodies = true};
 }
 
-GraphPass join_losses() {
+compiler::GraphPass join_losses() {
   return {.name = "join_losses",
           .description = "on a GPU: losses with their gradients, logits read once",
-          .run = [](const Graph& graph, const PassContext&) { return brrr::join_losses(graph); }};
+          .run = [](const graph::Graph& graph, const compiler::PassContext&) {
+            return brrr::compiler::join_losses(graph);
+          }};
 }
 
-GraphPass gelu_epilogue() {
+compiler::GraphPass gelu_epilogue() {
   return {.name = "gelu_epilogue",
           .description = "on a GPU: GELU and its gradient in the matmuls before them",
-          .run = [](const Graph& graph, const PassContext& context) {
-            return take_gelu_epilogues(graph, context.target, context.options.epilogues);
+          .run = [](const graph::Graph& graph, const compiler::PassContext& context) {
+            return compiler::take_gelu_epilogues(graph, context.target, context.options.epilogues);
           }};
 }
 
-GraphPass sum_epilogue() {
+compiler::GraphPass sum_epilogue() {
   return {.name = "sum_epilogue",
           .description = "on a GPU: bias gradients in the matmuls of the weights' gradients",
-          .run = [](const Graph& graph, const PassContext& context) {
-            return take_sum_epilogues(graph, context.target, context.options.epilogues);
+          .run = [](const graph::Graph& graph, const compiler::PassContext& context) {
+            return compiler::take_sum_epilogues(graph, context.target, context.options.epilogues);
           }};
 }
 
-GraphPass add_epilogue() {
+compiler::GraphPass add_epilogue() {
   return {.name = "add_epilogue",
           .description = "on a GPU: additions in the matmuls and norm gradients before them",
-          .run = [](const Graph& graph, const PassContext& context) {
-            return take_add_epilogues(graph, context.target, context.options.epilogues);
+          .run = [](const graph::Graph& graph, const compiler::PassContext& context) {
+            return compiler::take_add_epilogues(graph, context.target, context.options.epilogues);
           }};
 }
 
-GraphPass fp8_products() {
+compiler::GraphPass fp8_products() {
   return {
       .name = "fp8_products",
       .description = "on a GPU: 8-bit operands along both axes, matmuls that scale their results",
-      .run = [](const Graph& graph, const PassContext&) { return take_fp8_products(graph); }};
+      .run = [](const graph::Graph& graph, const compiler::PassContext&) {
+        return compiler::take_fp8_products(graph);
+      }};
 }
 
-}  // namespace brrr::passes
+}  // namespace brrr::backends::passes

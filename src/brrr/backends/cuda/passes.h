@@ -3,13 +3,13 @@
 
 #include "brrr/compiler/backend.h"
 
-namespace brrr::passes {
+namespace brrr::backends::passes {
 
-GraphPass expand();  // after `precision`, whose table names whole ops
-GraphPass join_losses();
-GraphPass gelu_epilogue();
-GraphPass sum_epilogue();
-GraphPass add_epilogue();
-GraphPass fp8_products();
+compiler::GraphPass expand();  // after `precision`, whose table names whole ops
+compiler::GraphPass join_losses();
+compiler::GraphPass gelu_epilogue();
+compiler::GraphPass sum_epilogue();
+compiler::GraphPass add_epilogue();
+compiler::GraphPass fp8_products();
 
-}  // namespace brrr::passes
+}  // namespace brrr::backends::passes

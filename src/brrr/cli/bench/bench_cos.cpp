@@ -33,7 +33,8 @@ void copy(const Tensor& x, const Tensor& y) {
   const auto* from = x.data<float>();
   auto* to = y.data<float>();
   thread_pool().for_each_piece(x.numel() / kPiece, [&](int64_t piece) {
-    copy_floats(to + piece * kPiece, from + piece * kPiece, kPiece, Stores::streaming);
+    hardware::copy_floats(to + piece * kPiece, from + piece * kPiece, kPiece,
+                          hardware::Stores::streaming);
   });
 }
 
@@ -56,15 +57,15 @@ void run_cos_on_gpu(const Options& options, Device device) {
   const cuda::Stream stream = cuda::stream(device.index);
   const Tensor x = to(normal({options.elements}, RandomKey{.seed = 1}), device);
   const Tensor y = empty({options.elements}, DType::f32, device);
-  auto fused = compile([](const Tensor& value) { return cos(cos(value)); });
+  auto fused = runtime::compile([](const Tensor& value) { return cos(cos(value)); });
   const auto bytes = static_cast<size_t>(4 * options.elements);
   const double copy = gpu_seconds(stream, options.rounds, [&] {
     cuda::copy_on_device(y.storage().data(), x.storage().data(), bytes, stream);
   });
   const double eager = gpu_seconds(stream, options.rounds, [&] { cos(cos(x)); });
   const double one = gpu_seconds(stream, options.rounds, [&] { fused(x); });
-  Table table({"cos(cos(x))", "ms", "GB/s", "of the copy"},
-              fmt::format("{} floats, {}", with_commas(options.elements), to_text(device)));
+  report::Table table({"cos(cos(x))", "ms", "GB/s", "of the copy"},
+                      fmt::format("{} floats, {}", with_commas(options.elements), to_text(device)));
   const auto row = [&](const char* name, double time, double passes) {
     table.row(name, fmt::format("{:.4f}", 1e3 * time),
               fmt::format("{:.0f}", passes * 2 * static_cast<double>(bytes) / time / 1e9),
@@ -83,14 +84,15 @@ void run_cos(Options options) {
   if (is_gpu) return run_cos_on_gpu(options, device);
   const int64_t count = (options.elements + kPiece - 1) / kPiece * kPiece;
   const Tensor x = normal({count}, RandomKey{.seed = 1}), y = empty({count});
-  auto fused = compile([](const Tensor& value) { return cos(cos(value)); });
+  auto fused = runtime::compile([](const Tensor& value) { return cos(cos(value)); });
   const std::vector<double> seconds = time_in_turn(
       {[&] { cos(cos(x)); }, [&] { fused(x); }, [&] { copy(x, y); }, [&] { cosines(count); }},
       options.rounds);
   const double eager = seconds[0], one = seconds[1], floor = std::max(seconds[2], seconds[3]);
   const auto n = static_cast<double>(count);
-  Table table({"cos(cos(x))", "ms", "GB/s", "of the floor"},
-              fmt::format("{} floats, {} threads", with_commas(count), thread_pool().threads()));
+  report::Table table(
+      {"cos(cos(x))", "ms", "GB/s", "of the floor"},
+      fmt::format("{} floats, {} threads", with_commas(count), thread_pool().threads()));
   const auto row = [&](const char* name, double time, double bytes) {
     table.row(name, fmt::format("{:.3f}", 1e3 * time), fmt::format("{:.1f}", bytes / time / 1e9),
               fmt::format("{:.2f}x", time / floor));

@@ -29,7 +29,7 @@ struct Options {
 // Fused regions hold 48 nodes; a longer chain would be two kernels and read its values again.
 constexpr int kRepeats[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
 
-CompiledFunction doubled(int repeats) {
+runtime::CompiledFunction doubled(int repeats) {
   return {[repeats](std::span<const Tensor> x) -> Tensors {
             Tensor y = x[0];
             for (int i = 0; i < repeats; ++i) y = y * 2.0;
@@ -44,10 +44,10 @@ struct Point {
 };
 
 std::vector<Point> measure_points(const Tensor& x, int rounds) {
-  std::vector<std::unique_ptr<CompiledFunction>> programs;
+  std::vector<std::unique_ptr<runtime::CompiledFunction>> programs;
   std::vector<std::function<void()>> work;
   for (int repeats : kRepeats) {
-    programs.push_back(std::make_unique<CompiledFunction>(doubled(repeats)));
+    programs.push_back(std::make_unique<runtime::CompiledFunction>(doubled(repeats)));
     work.emplace_back([&x, program = programs.back().get()] { program->run({&x, 1}); });
   }
   const std::vector<double> seconds = time_in_turn(work, rounds);
@@ -61,7 +61,7 @@ double path_roof(int rounds) {
   constexpr int64_t kPerThread = 4096;  // 16 KiB in, 16 KiB out
   constexpr int kRepeat = 48, kCalls = 200;
   const Tensor x = zeros({kPerThread});
-  CompiledFunction program = doubled(kRepeat);
+  runtime::CompiledFunction program = doubled(kRepeat);
   const double seconds = time_in_turn({[&] {
                                         for (int i = 0; i < kCalls; ++i) program.run({&x, 1});
                                       }},
@@ -84,12 +84,12 @@ void run_intensity_on_gpu(const Options& options, Device device) {
   const DeviceScope scope(device);
   const Tensor x = zeros({options.elements});
   const auto n = static_cast<double>(options.elements);
-  Table table({"r", "ms", "FLOP per byte", "GFLOP/s", "GB/s", "time / time at r = 1"},
-              fmt::format("x * 2, r times, fused, {} floats, {}", with_commas(options.elements),
-                          to_text(device)));
+  report::Table table({"r", "ms", "FLOP per byte", "GFLOP/s", "GB/s", "time / time at r = 1"},
+                      fmt::format("x * 2, r times, fused, {} floats, {}",
+                                  with_commas(options.elements), to_text(device)));
   std::vector<Point> points;
   for (const int repeats : kGpuRepeats) {
-    CompiledFunction program = doubled(repeats);
+    runtime::CompiledFunction program = doubled(repeats);
     const double seconds = gpu_seconds(cuda::stream(device.index), options.rounds, [&] {
       program.run({&x, 1});
     });
@@ -118,8 +118,9 @@ void run_intensity(const Options& options) {
   const std::vector<Point> points = measure_points(x, options.rounds);
   const auto n = static_cast<double>(options.elements);
   const double bytes = 8 * n;  // each element read once and written once
-  Table table({"r", "ms", "FLOP per byte", "GFLOP/s", "GB/s", "time / time at r = 1"},
-              fmt::format("x * 2, r times, fused, {} floats", with_commas(options.elements)));
+  report::Table table(
+      {"r", "ms", "FLOP per byte", "GFLOP/s", "GB/s", "time / time at r = 1"},
+      fmt::format("x * 2, r times, fused, {} floats", with_commas(options.elements)));
   std::vector<double> gflops;
   for (const Point& point : points) {
     gflops.push_back(point.repeats * n / point.seconds / 1e9);
@@ -129,17 +130,18 @@ void run_intensity(const Options& options) {
               fmt::format("{:.2f}", point.seconds / points[0].seconds));
   }
   std::fputs(table.text().c_str(), stdout);
-  std::printf("\n%s", line_plot(gflops, {.height = 10,
+  std::printf("\n%s",
+              report::line_plot(gflops, {.height = 10,
                                          .title = "GFLOP/s against r (the rows of the table)",
                                          .x_label = "row"})
-                          .c_str());
+                  .c_str());
   // Two lines: flat while memory is the bound, rising by what one more multiplication takes.
   const Point &first = points[0], &last = points.back(), &before = points[points.size() - 2];
   const double slope = (last.seconds - before.seconds) / (last.repeats - before.repeats);
   const double ridge = first.seconds / slope / 8, path = n / slope,
                roof = path_roof(options.rounds);
-  const double peak = measure_peak().value(), bandwidth = bytes / first.seconds;
-  Table summary({"", "value", ""});
+  const double peak = hardware::measure_peak().value(), bandwidth = bytes / first.seconds;
+  report::Table summary({"", "value", ""});
   summary.row("ridge found", fmt::format("{:.2f} FLOP per byte", ridge),
               fmt::format("at r = {:.1f} the time begins to grow", 8 * ridge));
   summary.row("ridge of this path", fmt::format("{:.2f} FLOP per byte", roof / bandwidth),

@@ -101,7 +101,7 @@ std::vector<KernelGroup> all_groups() {
     for (int64_t vocab : {50257, 151936})
       groups.push_back({"draws", [rows, vocab] { return draw_works(rows, vocab); }, 200});
   }
-  if (has_f8_products(cuda::device_facts(0))) groups.push_back({"fp8", fp8_works, 10});
+  if (kernels::has_f8_products(cuda::device_facts(0))) groups.push_back({"fp8", fp8_works, 10});
   return groups;
 }
 
@@ -140,9 +140,9 @@ nlohmann::json json_of(const std::vector<Measured>& rows, const std::string& gpu
   return result;
 }
 
-Table table_of(const std::vector<Measured>& rows, const std::string& gpu, double copy) {
-  Table table({"kernel", "ms", "GB/s", "of copy", "TFLOP/s"},
-              fmt::format("{}, a copy moves {:.0f} GB/s", gpu, copy / 1e9));
+report::Table table_of(const std::vector<Measured>& rows, const std::string& gpu, double copy) {
+  report::Table table({"kernel", "ms", "GB/s", "of copy", "TFLOP/s"},
+                      fmt::format("{}, a copy moves {:.0f} GB/s", gpu, copy / 1e9));
   for (const Measured& row : rows)
     table.row(row.name, fmt::format("{:.4f}", 1e3 * row.seconds),
               fmt::format("{:.0f}", row.bytes / row.seconds / 1e9),
@@ -157,7 +157,7 @@ void run_kernels(const KernelOptions& options) {
   const Device device = options.device.device();
   check(device == kGpu, "bench kernels: ", device, " is not the first GPU; use --device cuda");
   NoGrad no_tape;
-  const double copy = measure_gpu_memory(0).copy.value();
+  const double copy = hardware::measure_gpu_memory(0).copy.value();
   std::vector<Measured> rows;
   for (const KernelGroup& group : all_groups()) {
     const bool is_wanted =

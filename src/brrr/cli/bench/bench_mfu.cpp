@@ -19,49 +19,50 @@ namespace brrr::cli {
 namespace {
 
 struct Options {
-  ProductSize size{.m = 16384, .n = 8192, .k = 32768};
+  hardware::ProductSize size{.m = 16384, .n = 8192, .k = 32768};
   int trials = 5;
   bool json = false;
   DeviceOption device;
 };
 
 // What the lecture saw on its H100, with x [16384, 32768] of ones.
-std::string lecture_mfu(ProductKind kind) {
-  if (kind == ProductKind::f32) return "0.8";
-  if (kind == ProductKind::bf16) return "about 0.3";
+std::string lecture_mfu(hardware::ProductKind kind) {
+  if (kind == hardware::ProductKind::f32) return "0.8";
+  if (kind == hardware::ProductKind::bf16) return "about 0.3";
   return "";
 }
 
 struct Row {
-  ProductKind kind;
+  hardware::ProductKind kind;
   std::optional<Seconds> seconds;
   std::optional<FlopsPerSecond> promised;
 };
 
 std::vector<Row> measure(const Options& options, int gpu, std::string_view device) {
   std::vector<Row> rows;
-  for (ProductKind kind : kProductKinds)
-    rows.push_back({kind, time_product(gpu, kind, options.size, options.trials),
-                    promised_product_rate(device, kind)});
+  for (hardware::ProductKind kind : hardware::kProductKinds)
+    rows.push_back({kind, hardware::time_product(gpu, kind, options.size, options.trials),
+                    hardware::promised_product_rate(device, kind)});
   return rows;
 }
 
-double share(const ProductSize& size, Seconds seconds, FlopsPerSecond promised) {
-  return mfu(size.flops() / seconds, promised);
+double share(const hardware::ProductSize& size, Seconds seconds, FlopsPerSecond promised) {
+  return hardware::mfu(size.flops() / seconds, promised);
 }
 
 void print_table(const std::vector<Row>& rows, const Options& options, const std::string& name) {
   const auto [m, n, k] = options.size;
-  Table table({"factors", "ms", "TFLOP/s", "promised", "MFU", "lecture, H100"},
-              fmt::format("[{}, {}] @ [{}, {}] on {}, median of {} trials", m, k, k, n, name,
-                          options.trials));
+  report::Table table({"factors", "ms", "TFLOP/s", "promised", "MFU", "lecture, H100"},
+                      fmt::format("[{}, {}] @ [{}, {}] on {}, median of {} trials", m, k, k, n,
+                                  name, options.trials));
   for (const Row& row : rows) {
     if (!row.seconds) {
-      table.row(product_name(row.kind), "not on this GPU", "", "", "", lecture_mfu(row.kind));
+      table.row(hardware::product_name(row.kind), "not on this GPU", "", "", "",
+                lecture_mfu(row.kind));
       continue;
     }
     table.row(
-        product_name(row.kind), fmt::format("{:.2f}", 1e3 * row.seconds->value()),
+        hardware::product_name(row.kind), fmt::format("{:.2f}", 1e3 * row.seconds->value()),
         fmt::format("{:.1f}", (options.size.flops() / *row.seconds).value() / 1e12),
         row.promised ? fmt::format("{:.1f}", row.promised->value() / 1e12) : "unknown",
         row.promised ? fmt::format("{:.3f}", share(options.size, *row.seconds, *row.promised)) : "",
@@ -77,7 +78,7 @@ void print_json(const std::vector<Row>& rows, const Options& options, const std:
                         {"k", options.size.k},
                         {"products", nlohmann::json::array()}};
   for (const Row& row : rows) {
-    nlohmann::json product{{"factors", product_name(row.kind)}};
+    nlohmann::json product{{"factors", hardware::product_name(row.kind)}};
     if (row.seconds) {
       product["seconds"] = row.seconds->value();
       product["flops_per_second"] = (options.size.flops() / *row.seconds).value();
@@ -94,7 +95,8 @@ void run_mfu(const Options& options) {
   const Device device = options.device.device();
   check(device.is_accelerator(), "bench mfu: ", device, " is no GPU; use --device cuda");
   const std::string& name = list.gpus[static_cast<size_t>(device.index)].name;
-  const std::vector<Row> rows = measure(options, device.index, device_from_driver_name(name));
+  const std::vector<Row> rows =
+      measure(options, device.index, hardware::device_from_driver_name(name));
   options.json ? print_json(rows, options, name) : print_table(rows, options, name);
 }
 

@@ -32,7 +32,7 @@ struct Options {
 struct Experiment {
   const char* name;
   int operands;  // matrices of n x n, the result included
-  CompiledFunction::Function function;
+  runtime::CompiledFunction::Function function;
 };
 
 std::vector<Experiment> experiments() {
@@ -42,19 +42,19 @@ std::vector<Experiment> experiments() {
 
 struct Point {
   int64_t n;
-  KernelPrediction predicted;
+  cost::KernelPrediction predicted;
   Cost cost;
   std::optional<double> seconds;
 };
 
 // From shapes alone: nothing is allocated.
-Point predict_point(const Experiment& experiment, int64_t n, const Rates& rates) {
+Point predict_point(const Experiment& experiment, int64_t n, const hardware::Rates& rates) {
   const Tensor x = empty({n, n}, DType::f32, Device::null());
-  Tracer tracer;
+  graph::Tracer tracer;
   const Tensor handle = tracer.add_input(x.type(), x.device(), "x");
-  const Graph graph = tracer.finish(experiment.function({&handle, 1}));
-  const KernelList list = lower(graph, fuse(graph));
-  const Prediction prediction = predict(list, plan_memory(list), rates);
+  const graph::Graph graph = tracer.finish(experiment.function({&handle, 1}));
+  const compiler::KernelList list = compiler::lower(graph, compiler::fuse(graph));
+  const cost::Prediction prediction = cost::predict(list, compiler::plan_memory(list), rates);
   return {n, prediction.kernels[0], list.kernels[0].cost, std::nullopt};
 }
 
@@ -63,14 +63,14 @@ double physical_bytes() {
 }
 
 std::vector<Point> run_points(const Experiment& experiment, const Options& options,
-                              const Rates& rates) {
+                              const hardware::Rates& rates) {
   std::vector<Point> points;
   for (int64_t n = 16; n <= options.max_n; n *= 2) {
     Point point = predict_point(experiment, n, rates);
     const double bytes = 4.0 * static_cast<double>(n * n) * experiment.operands;
     if (point.predicted.seconds() < options.max_seconds && bytes < 0.5 * physical_bytes()) {
       const Tensor x = ones({n, n});
-      CompiledFunction program(experiment.function, {});
+      runtime::CompiledFunction program(experiment.function, {});
       // Short calls many at a time, against the grain of the clock.
       const int calls = static_cast<int>(std::clamp(2e-4 / point.predicted.seconds(), 1.0, 100.0));
       const bool is_long = point.predicted.seconds() > 0.5;
@@ -86,8 +86,8 @@ std::vector<Point> run_points(const Experiment& experiment, const Options& optio
 }
 
 void print_points(const Experiment& experiment, const std::vector<Point>& points) {
-  Table table({"n", "ms", "predicted", "GFLOP/s", "GB/s", "bound by, predicted"},
-              fmt::format("{} of n x n", experiment.name));
+  report::Table table({"n", "ms", "predicted", "GFLOP/s", "GB/s", "bound by, predicted"},
+                      fmt::format("{} of n x n", experiment.name));
   for (const Point& point : points) {
     const auto rate = [&](double amount) {
       return point.seconds ? fmt::format("{:.2f}", amount / *point.seconds / 1e9) : "";
@@ -96,7 +96,7 @@ void print_points(const Experiment& experiment, const std::vector<Point>& points
               fmt::format("{:.4f}", 1e3 * point.predicted.seconds()),
               rate(static_cast<double>(point.cost.flops)),
               rate(static_cast<double>(point.cost.bytes_read + point.cost.bytes_written)),
-              regime_name(point.predicted.regime()));
+              cost::regime_name(point.predicted.regime()));
   }
   std::fputs(table.text().c_str(), stdout);
 }
@@ -119,24 +119,25 @@ void print_crossings(const std::vector<Point>& points, bool has_compute) {
     least = std::min(least, *point.seconds);
     best = std::max(best, static_cast<double>(point.cost.flops) / *point.seconds);
   }
-  Table table({"crossing", "predicted", "measured"});
-  table.row(
-      "overhead ends",
-      first_n(points, [](const Point& p) { return p.predicted.regime() != Regime::overhead; }),
-      first_n(points, [&](const Point& p) { return p.seconds && *p.seconds > 2 * least; }));
+  report::Table table({"crossing", "predicted", "measured"});
+  table.row("overhead ends",
+            first_n(points,
+                    [](const Point& p) { return p.predicted.regime() != cost::Regime::overhead; }),
+            first_n(points, [&](const Point& p) { return p.seconds && *p.seconds > 2 * least; }));
   if (has_compute)
-    table.row(
-        "compute begins",
-        first_n(points, [](const Point& p) { return p.predicted.regime() == Regime::compute; }),
-        first_n(points, [&](const Point& p) {
-          return p.seconds && static_cast<double>(p.cost.flops) / *p.seconds > best / 2;
-        }));
+    table.row("compute begins",
+              first_n(points,
+                      [](const Point& p) { return p.predicted.regime() == cost::Regime::compute; }),
+              first_n(points, [&](const Point& p) {
+                return p.seconds && static_cast<double>(p.cost.flops) / *p.seconds > best / 2;
+              }));
   std::printf("%s\n", table.text().c_str());
 }
 
 void run_regimes(const Options& options) {
-  const Rates rates = options.calibrate ? calibrate({.rounds = 3})
-                                        : find_rates(options.rates, target_of(default_device()));
+  const hardware::Rates rates =
+      options.calibrate ? cost::calibrate({.rounds = 3})
+                        : find_rates(options.rates, compiler::target_of(default_device()));
   for (const Experiment& experiment : experiments()) {
     const std::vector<Point> points = run_points(experiment, options, rates);
     print_points(experiment, points);

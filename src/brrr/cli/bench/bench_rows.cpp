@@ -25,9 +25,9 @@ struct RowSize {
 // A compiled program of tensors, which it reads in place.
 KernelWork program_work(const std::string& name, std::function<Tensors(std::span<const Tensor>)> fn,
                         const std::vector<Tensor>& inputs, double bytes) {
-  PipelineOptions options;
+  compiler::PipelineOptions options;
   options.device = kGpu;
-  const auto program = std::make_shared<CompiledFunction>(std::move(fn), options);
+  const auto program = std::make_shared<runtime::CompiledFunction>(std::move(fn), options);
   return {name, [program, inputs] { program->run(inputs); }, bytes, 0};
 }
 

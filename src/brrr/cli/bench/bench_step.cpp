@@ -36,9 +36,10 @@ double median(std::vector<double> all) {
 }
 
 template <typename Wanted>
-double kernel_seconds(const Executable& program, const KernelTimes& times, const Wanted& wanted) {
+double kernel_seconds(const runtime::Executable& program, const runtime::KernelTimes& times,
+                      const Wanted& wanted) {
   double sum = 0;
-  const std::vector<Kernel>& kernels = program.kernels().kernels;
+  const std::vector<compiler::Kernel>& kernels = program.kernels().kernels;
   for (size_t i = 0; i < kernels.size(); ++i) {
     if (wanted(kernels[i])) sum += times.seconds[i];
   }
@@ -54,14 +55,15 @@ struct StepSeconds {
 
 // A step with what it runs on.
 struct MadeStep {
-  TrainingParts parts;
+  train::TrainingParts parts;
   Batch batch;
-  explicit MadeStep(const StepSpec& spec) : parts(make_parts(spec)), batch(make_batch(spec)) {}
-  Executable& program() const { return parts.step->executable(batch); }
+  explicit MadeStep(const train::StepSpec& spec)
+      : parts(train::make_parts(spec)), batch(train::make_batch(spec)) {}
+  runtime::Executable& program() const { return parts.step->executable(batch); }
 };
 
 StepSeconds measure(const MadeStep& plain_step, const MadeStep& fused_step, int rounds) {
-  Executable &plain = plain_step.program(), &fused = fused_step.program();
+  runtime::Executable &plain = plain_step.program(), &fused = fused_step.program();
   const std::vector<Tensor> plain_inputs = plain_step.parts.step->inputs_of(plain_step.batch),
                             fused_inputs = fused_step.parts.step->inputs_of(fused_step.batch);
   std::vector<double> eager, plain_all, fused_all, contractions, update, bandwidth;
@@ -70,7 +72,7 @@ StepSeconds measure(const MadeStep& plain_step, const MadeStep& fused_step, int 
     work();
     all.push_back(seconds_since(start));
   };
-  KernelTimes times;
+  runtime::KernelTimes times;
   for (int round = -1; round < rounds; ++round) {  // the first warms up
     if (round == 0) {
       for (auto* all : {&eager, &plain_all, &fused_all, &contractions, &update}) all->clear();
@@ -79,29 +81,31 @@ StepSeconds measure(const MadeStep& plain_step, const MadeStep& fused_step, int 
     timed(plain_all, [&] { plain.run(plain_inputs); });
     timed(fused_all, [&] { fused.run(fused_inputs); });
     plain.run_timed(plain_inputs, times);
-    contractions.push_back(kernel_seconds(plain, times, [](const Kernel& kernel) {
-      return class_of(kernel) == KernelClass::contraction;
+    contractions.push_back(kernel_seconds(plain, times, [](const compiler::Kernel& kernel) {
+      return cost::class_of(kernel) == cost::KernelClass::contraction;
     }));
     fused.run_timed(fused_inputs, times);
-    update.push_back(kernel_seconds(fused, times, [](const Kernel& kernel) {
-      return kernel.phase == Phase::update && class_of(kernel) == KernelClass::elementwise;
+    update.push_back(kernel_seconds(fused, times, [](const compiler::Kernel& kernel) {
+      return kernel.phase == graph::Phase::update &&
+             cost::class_of(kernel) == cost::KernelClass::elementwise;
     }));
-    bandwidth.push_back(measure_memory().copy.value());
+    bandwidth.push_back(hardware::measure_memory().copy.value());
   }
   return {median(eager),        median(plain_all), median(fused_all),
           median(contractions), median(update),    median(bandwidth)};
 }
 
 void run_step(const Options& options) {
-  const StepSpec spec = options.model.on(options.device.target());
-  StepSpec bare = spec;
-  for (std::string_view pass : optimising_passes()) bare.pipeline = without(bare.pipeline, pass);
+  const train::StepSpec spec = options.model.on(options.device.target());
+  train::StepSpec bare = spec;
+  for (std::string_view pass : compiler::optimising_passes())
+    bare.pipeline = compiler::without(bare.pipeline, pass);
   const MadeStep plain(bare), fused(spec);
   const StepSeconds s = measure(plain, fused, options.rounds);
 
-  Table table({"", "kernels", "ms", "contractions", "outside", "of eager's", "tokens/s"},
-              fmt::format("{}, {} threads", options.model.text(), thread_pool().threads()));
-  const auto row = [&](const char* name, const Executable& program, double seconds) {
+  report::Table table({"", "kernels", "ms", "contractions", "outside", "of eager's", "tokens/s"},
+                      fmt::format("{}, {} threads", options.model.text(), thread_pool().threads()));
+  const auto row = [&](const char* name, const runtime::Executable& program, double seconds) {
     const double outside = seconds - s.contractions;
     table.row(
         name, program.kernels().kernels.size(), fmt::format("{:.1f}", 1e3 * seconds),
@@ -114,7 +118,7 @@ void run_step(const Options& options) {
   row("compiled, no passes", plain.program(), s.plain);
   row("compiled", fused.program(), s.fused);
   std::fputs(table.text().c_str(), stdout);
-  const TrainingParts& parts = fused.parts;
+  const train::TrainingParts& parts = fused.parts;
   // Weights and states are read and written, gradients read.
   const double bytes = 3 * static_cast<double>(parts.trained().counts().bytes.value()) +
                        2 * static_cast<double>(parts.optimizer->state_bytes().value());

@@ -19,9 +19,9 @@ void add_model_choice(CLI::App& command, ModelChoice& choice, bool takes_params)
   if (takes_params)
     command.add_option("--params", choice.params,
                        "A bare number of parameters in place of a model");
-  ShapeOptions& shape = choice.shape;
+  plan::ShapeOptions& shape = choice.shape;
   command.add_option("--family", shape.family,
-                     join_text("Free shape: ", one_of(free_shape_families())));
+                     join_text("Free shape: ", one_of(plan::free_shape_families())));
   command.add_option("--layers", shape.layers, "Layers, in place of the model's");
   command.add_option("--hidden", shape.hidden, "Width of the residual stream");
   command.add_option("--heads", shape.heads, "Query heads");
@@ -35,15 +35,15 @@ void add_model_choice(CLI::App& command, ModelChoice& choice, bool takes_params)
   command.add_flag("--qkv-bias", shape.qkv_bias, "Biases in q, k and v");
 }
 
-NamedModel chosen_model(const ModelChoice& choice, int64_t seq) {
-  NamedModel model = find_model(choice.model, choice.shape);
+plan::NamedModel chosen_model(const ModelChoice& choice, int64_t seq) {
+  plan::NamedModel model = plan::find_model(choice.model, choice.shape);
   const bool has_table = shape_of(model.config).learned_positions > 0;
   if (has_table && choice.model.empty() && seq > 0) model.config.set("context", seq);
-  check_model(model.config);
+  plan::check_model(model.config);
   return model;
 }
 
-void set_model(RunQuestion& question, const ModelChoice& choice) {
+void set_model(plan::RunQuestion& question, const ModelChoice& choice) {
   if (choice.params) {
     check(choice.model.empty() && !choice.shape.any(), "--params and --model exclude each other");
     question.parameters = *choice.params;
@@ -54,7 +54,7 @@ void set_model(RunQuestion& question, const ModelChoice& choice) {
     question.model_name = fmt::format("{:g} parameters", *choice.params);
     return;
   }
-  NamedModel found = chosen_model(choice, question.seq);
+  plan::NamedModel found = chosen_model(choice, question.seq);
   question.model_name = std::move(found.name);
   question.model = found.config;
 }
@@ -67,29 +67,32 @@ void add_gpu_choice(CLI::App& command, GpuChoice& choice, bool takes_count) {
 }
 
 std::string chosen_gpu(const GpuChoice& choice) {
-  if (!choice.devices.empty()) add_gpus_from_toml(read_file(choice.devices), choice.devices);
-  check(choice.count >= 1 && choice.count <= kMostDevices, choice.count,
-        " devices make no sense; use 1 to ", kMostDevices);
-  return find_gpu(choice.gpu).name;
+  if (!choice.devices.empty())
+    hardware::add_gpus_from_toml(read_file(choice.devices), choice.devices);
+  check(choice.count >= 1 && choice.count <= plan::kMostDevices, choice.count,
+        " devices make no sense; use 1 to ", plan::kMostDevices);
+  return hardware::find_gpu(choice.gpu).name;
 }
 
 NapkinTable napkin_table(const std::string& title) {
-  return Table({"what", "value", "how"}, title);
+  return report::Table({"what", "value", "how"}, title);
 }
 
 int output_columns() {
   constexpr int kWithoutTerminal = 120;
-  return terminal_columns(stdout, kWithoutTerminal);
+  return report::terminal_columns(stdout, kWithoutTerminal);
 }
-void print_table(const Table& table) { std::fputs(table.text(output_columns()).c_str(), stdout); }
+void print_table(const report::Table& table) {
+  std::fputs(table.text(output_columns()).c_str(), stdout);
+}
 void print_paragraph(std::string_view text) {
-  std::fputs(wrapped_text("", text, output_columns()).c_str(), stdout);
+  std::fputs(report::wrapped_text("", text, output_columns()).c_str(), stdout);
 }
 
 void print_assumptions(const std::vector<std::string>& assumptions) {
   std::puts("\nAssumptions");
   for (const std::string& line : assumptions)
-    std::fputs(wrapped_text("  - ", line, output_columns()).c_str(), stdout);
+    std::fputs(report::wrapped_text("  - ", line, output_columns()).c_str(), stdout);
 }
 
 std::string gb_text(double bytes) { return fmt::format("{:.2f} GB", bytes / 1e9); }

@@ -27,13 +27,13 @@ void add_napkin_verify(CLI::App& napkin);
 struct ModelChoice {
   std::string model;
   std::optional<double> params;
-  ShapeOptions shape;
+  plan::ShapeOptions shape;
 };
 void add_model_choice(CLI::App& command, ModelChoice& choice, bool takes_params);
 // The model; a free shape with a table of positions has one for `seq` tokens, where that is given.
-NamedModel chosen_model(const ModelChoice& choice, int64_t seq);
+plan::NamedModel chosen_model(const ModelChoice& choice, int64_t seq);
 // Fills model, model_name and parameters of the question.
-void set_model(RunQuestion& question, const ModelChoice& choice);
+void set_model(plan::RunQuestion& question, const ModelChoice& choice);
 
 // --gpu, --count and --devices FILE.
 struct GpuChoice {
@@ -47,11 +47,11 @@ std::string chosen_gpu(const GpuChoice& choice);
 
 // As wide as the terminal; 120 columns where there is none.
 int output_columns();
-void print_table(const Table& table);
+void print_table(const report::Table& table);
 void print_paragraph(std::string_view text);
 
 // A row of the napkin: what, how much, and how it came about.
-using NapkinTable = Table;
+using NapkinTable = report::Table;
 NapkinTable napkin_table(const std::string& title);
 void print_assumptions(const std::vector<std::string>& assumptions);
 

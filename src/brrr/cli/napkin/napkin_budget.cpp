@@ -21,18 +21,18 @@ struct Options {
 };
 
 void run(const Options& options) {
-  const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
+  const hardware::GpuSpec& gpu = hardware::find_gpu(chosen_gpu(options.gpu));
   check(options.days > 0 && options.days <= 36500, options.days,
         " days make no sense; use more than 0 and at most 36,500");
   check(options.mfu > 0 && options.mfu <= 1, "an mfu of ", options.mfu, " is not in (0, 1]");
   check(options.ratio > 0 && options.ratio <= kMostTokensOfAParameter, options.ratio,
         " tokens a parameter make no sense; use more than 0 and at most ", kMostTokensOfAParameter);
-  const PeakRate& peak = gpu.peak(parse_arithmetic(options.precision));
+  const hardware::PeakRate& peak = gpu.peak(hardware::parse_arithmetic(options.precision));
   const double available = static_cast<double>(options.gpu.count) * peak.dense.value() *
                            options.mfu * options.days * 86400;
-  const ComputeOptimal best = compute_optimal(available, options.ratio);
+  const plan::ComputeOptimal best = plan::compute_optimal(available, options.ratio);
   const std::vector<std::string> assumptions{
-      fmt::format("peak of {} in {}: {}, dense ({})", gpu.name, to_text(peak.arithmetic),
+      fmt::format("peak of {} in {}: {}, dense ({})", gpu.name, hardware::to_text(peak.arithmetic),
                   to_text(peak.dense), peak.source),
       options.mfu == 1
           ? std::string("MFU 1: every FLOP of the peak; real runs reach 0.3 to 0.5 (--mfu)")
@@ -41,7 +41,7 @@ void run(const Options& options) {
                   options.ratio)};
   if (options.json) {
     nlohmann::ordered_json runs = nlohmann::ordered_json::array();
-    for (const KnownRun& run : known_runs())
+    for (const plan::KnownRun& run : plan::known_runs())
       runs.push_back({{"name", run.name}, {"flops", run.flops}, {"share", available / run.flops}});
     nlohmann::ordered_json json{{"gpu", gpu.name},
                                 {"count", options.gpu.count},
@@ -55,7 +55,7 @@ void run(const Options& options) {
     std::puts(json.dump(1).c_str());
     return;
   }
-  Table table =
+  report::Table table =
       napkin_table(fmt::format("{} x {} for {} days", options.gpu.count, gpu.name, options.days));
   table.row("FLOPs available", flops_text(available),
             fmt::format("{} x {} x {} x {} d x 86400 s", options.gpu.count, to_text(peak.dense),
@@ -65,8 +65,8 @@ void run(const Options& options) {
   table.row("on", fmt::format("{:.3g} tokens", best.tokens),
             fmt::format("{:g} a parameter", options.ratio));
   print_table(table);
-  Table runs({"beside", "FLOPs", "budget / run", "source"});
-  for (const KnownRun& known : known_runs())
+  report::Table runs({"beside", "FLOPs", "budget / run", "source"});
+  for (const plan::KnownRun& known : plan::known_runs())
     runs.row(known.name, fmt::format("{:.3g}", known.flops),
              fmt::format("{:.3g}", available / known.flops), known.source);
   std::puts("");

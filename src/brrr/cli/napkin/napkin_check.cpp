@@ -16,31 +16,31 @@ namespace brrr::cli {
 namespace {
 
 // The band, or of a bound its side and the share of it that was reached.
-std::string band_text(const PublishedCase& c) {
-  if (c.kind != CaseClass::bound) return fmt::format("{:g} %", 100 * c.band);
-  return fmt::format("{} {:.0f} %", c.side == Side::most ? "max" : "min", 100 * c.reached());
+std::string band_text(const plan::PublishedCase& c) {
+  if (c.kind != plan::CaseClass::bound) return fmt::format("{:g} %", 100 * c.band);
+  return fmt::format("{} {:.0f} %", c.side == plan::Side::most ? "max" : "min", 100 * c.reached());
 }
 
 std::string error_text(double error) {
   return fmt::format(fmt::runtime(std::abs(error) < 1 ? "{:+.1f} %" : "{:+.0f} %"), 100 * error);
 }
 
-const char* verdict_of(const PublishedCase& c) {
+const char* verdict_of(const plan::PublishedCase& c) {
   if (!c.holds()) return "outside";
-  if (c.kind == CaseClass::bound) return "bound";
-  return c.band > usual_band(c.kind) ? "wider band" : "inside";
+  if (c.kind == plan::CaseClass::bound) return "bound";
+  return c.band > plan::usual_band(c.kind) ? "wider band" : "inside";
 }
 
-void print_json(const std::vector<PublishedCase>& cases) {
+void print_json(const std::vector<plan::PublishedCase>& cases) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const PublishedCase& c : cases)
+  for (const plan::PublishedCase& c : cases)
     rows.push_back({{"id", c.id},
                     {"what", c.what},
                     {"unit", c.unit},
                     {"published", c.published},
                     {"predicted", c.predicted},
                     {"error", c.error()},
-                    {"class", to_text(c.kind)},
+                    {"class", plan::to_text(c.kind)},
                     {"band", c.band},
                     {"source", c.source},
                     {"reason", c.reason},
@@ -58,9 +58,9 @@ void add_id(std::string& ids, const std::string& id) {
 
 // Texts in the order in which they first come, each with its cases.
 using Notes = std::vector<std::pair<std::string, std::string>>;
-Notes noted(const std::vector<PublishedCase>& cases, std::string PublishedCase::*text) {
+Notes noted(const std::vector<plan::PublishedCase>& cases, std::string plan::PublishedCase::*text) {
   Notes notes;
-  for (const PublishedCase& c : cases) {
+  for (const plan::PublishedCase& c : cases) {
     if ((c.*text).empty()) continue;
     auto known = std::find_if(notes.begin(), notes.end(),
                               [&](const auto& note) { return note.second == c.*text; });
@@ -71,14 +71,14 @@ Notes noted(const std::vector<PublishedCase>& cases, std::string PublishedCase::
 }
 
 // As in JSON, in a word.
-std::string short_verdict(const PublishedCase& c) {
+std::string short_verdict(const plan::PublishedCase& c) {
   const std::string verdict = verdict_of(c);
   return verdict.substr(0, verdict.find(' '));
 }
 
-void print_cases(const std::vector<PublishedCase>& cases) {
-  Table table({"id", "case", "published", "ours", "unit", "error", "band", "verdict"});
-  for (const PublishedCase& c : cases) {
+void print_cases(const std::vector<plan::PublishedCase>& cases) {
+  report::Table table({"id", "case", "published", "ours", "unit", "error", "band", "verdict"});
+  for (const plan::PublishedCase& c : cases) {
     table.row(join_text(c.id, c.holds() ? "" : " !"), c.what, fmt::format("{:.4g}", c.published),
               fmt::format("{:.4g}", c.predicted), c.unit, error_text(c.error()), band_text(c),
               short_verdict(c));
@@ -90,21 +90,24 @@ void print_cases(const std::vector<PublishedCase>& cases) {
       "that "
       "the run reached.");
   std::puts("\nWhy a band is wider, or a bound not reached");
-  for (const auto& [ids, reason] : noted(cases, &PublishedCase::reason))
-    std::fputs(wrapped_text("  ", join_text(ids, ": ", reason), output_columns()).c_str(), stdout);
-  std::puts("\nPredictions that take a number from another run");
-  for (const auto& [ids, calibration] : noted(cases, &PublishedCase::calibration))
-    std::fputs(wrapped_text("  ", join_text(ids, ": ", calibration), output_columns()).c_str(),
+  for (const auto& [ids, reason] : noted(cases, &plan::PublishedCase::reason))
+    std::fputs(report::wrapped_text("  ", join_text(ids, ": ", reason), output_columns()).c_str(),
                stdout);
+  std::puts("\nPredictions that take a number from another run");
+  for (const auto& [ids, calibration] : noted(cases, &plan::PublishedCase::calibration))
+    std::fputs(
+        report::wrapped_text("  ", join_text(ids, ": ", calibration), output_columns()).c_str(),
+        stdout);
   std::puts("\nSources");
-  for (const auto& [ids, source] : noted(cases, &PublishedCase::source))
-    std::fputs(wrapped_text("  ", join_text(source, ": ", ids), output_columns()).c_str(), stdout);
+  for (const auto& [ids, source] : noted(cases, &plan::PublishedCase::source))
+    std::fputs(report::wrapped_text("  ", join_text(source, ": ", ids), output_columns()).c_str(),
+               stdout);
 }
 
 void run(bool json) {
-  const std::vector<PublishedCase> cases = published_cases();
+  const std::vector<plan::PublishedCase> cases = plan::published_cases();
   json ? print_json(cases) : print_cases(cases);
-  const CaseCounts n = count(cases);
+  const plan::CaseCounts n = plan::count(cases);
   if (n.outside > 0)
     throw CheckFailed(fmt::format("{} of {} published numbers are outside their band or bound",
                                   n.outside, cases.size()));

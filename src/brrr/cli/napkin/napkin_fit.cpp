@@ -28,8 +28,8 @@ struct Options {
   bool has(const std::string& name) const { return command->count(name) > 0; }
 };
 
-std::string layout_text(const RunAnswer& a) {
-  return plan_text(a.question.layout, a.dp, a.question.recompute);
+std::string layout_text(const plan::RunAnswer& a) {
+  return plan::plan_text(a.question.layout, a.dp, a.question.recompute);
 }
 
 struct Question {
@@ -47,20 +47,20 @@ const Question& question_of(std::string_view find) {
   fail("there is no question \"", find, "\"");
 }
 
-FitResult solve(const Options& options, const RunQuestion& q) {
-  const int64_t most = options.has("--count") ? q.count : kMostFitDevices;
-  if (options.find == "context") return longest_context(q);
-  if (options.find == "batch") return largest_batch(q);
-  if (options.find == "gpus") return fewest_devices(q, most);
+plan::FitResult solve(const Options& options, const plan::RunQuestion& q) {
+  const int64_t most = options.has("--count") ? q.count : plan::kMostFitDevices;
+  if (options.find == "context") return plan::longest_context(q);
+  if (options.find == "batch") return plan::largest_batch(q);
+  if (options.find == "gpus") return plan::fewest_devices(q, most);
   check(q.tokens > 0 && options.days > 0,
         "the cheapest plan needs --tokens and --days, both above 0");
-  return cheapest_plan(q, options.days, most);
+  return plan::cheapest_plan(q, options.days, most);
 }
 
 std::string whole(double value) { return with_commas(std::llround(value)); }
 
 // What `brrr napkin train` takes to give the same answer: what was given, what was found, and the layout.
-std::string train_command(const Options& options, const RunAnswer& a) {
+std::string train_command(const Options& options, const plan::RunAnswer& a) {
   constexpr std::array kFound = {"--find",        "--days",   "--json", "--count",       "--seq",
                                  "--micro-batch", "--tokens", "--help", "--global-batch"};
   std::string text = "brrr napkin train";
@@ -71,15 +71,15 @@ std::string train_command(const Options& options, const RunAnswer& a) {
     text += join_text(" ", name);
     if (option->get_items_expected_max() > 0) text += join_text(" ", option->results().back());
   }
-  const RunQuestion& q = a.question;
+  const plan::RunQuestion& q = a.question;
   if (options.find == "model") {
-    const ModelShape shape = shape_of(fit_model(q));
+    const ModelShape shape = shape_of(plan::fit_model(q));
     text += fmt::format(
         " --family {} --layers {} --hidden {} --heads {} --kv-heads {} --ffn {} --vocab {}",
-        family_of(fit_model(q)), shape.layers, shape.width, shape.heads, shape.kv_heads,
+        family_of(plan::fit_model(q)), shape.layers, shape.width, shape.heads, shape.kv_heads,
         shape.hidden, shape.vocab);
   }
-  const ParallelLayout& l = q.layout;
+  const plan::ParallelLayout& l = q.layout;
   text += fmt::format(" --count {} --tokens {:.17g} --seq {} --global-batch {} --micro-batch {}",
                       q.count, q.tokens, q.seq, q.global_batch, q.micro_batch);
   const std::pair<const char*, int64_t> degrees[] = {
@@ -87,17 +87,18 @@ std::string train_command(const Options& options, const RunAnswer& a) {
   for (const auto& [name, degree] : degrees) {
     if (degree > 1) text += fmt::format(" --{} {}", name, degree);
   }
-  return text + fmt::format(" --zero {} --recompute {}", l.zero, policy_name(q.recompute));
+  return text +
+         fmt::format(" --zero {} --recompute {}", l.zero, compiler::policy_name(q.recompute));
 }
 
 // What depends on the number of tokens has no meaning where none was given.
-Json json_of(const Options& options, const RunAnswer& a) {
-  Json json = Json::parse(to_json(a));
+Json json_of(const Options& options, const plan::RunAnswer& a) {
+  Json json = Json::parse(plan::to_json(a));
   if (!options.has("--tokens")) {
     for (const char* key : {"days", "gpu_hours", "cost_usd", "energy_kwh", "total_flops"})
       json.erase(key);
   }
-  const ParallelLayout& l = a.question.layout;
+  const plan::ParallelLayout& l = a.question.layout;
   json["layout"] = layout_text(a);
   json["degrees"] = {{"tp", l.tp},
                      {"pp", l.pp},
@@ -106,12 +107,12 @@ Json json_of(const Options& options, const RunAnswer& a) {
                      {"ep", l.ep},
                      {"dp", a.dp},
                      {"zero", l.zero},
-                     {"recompute", policy_name(a.question.recompute)}};
+                     {"recompute", compiler::policy_name(a.question.recompute)}};
   json["train"] = train_command(options, a);
   return json;
 }
 
-void print_json(const Options& options, const FitResult& result, const FitPlan& best,
+void print_json(const Options& options, const plan::FitResult& result, const plan::FitPlan& best,
                 const char* unit) {
   Json json = json_of(options, best.answer);
   json["find"] = options.find;
@@ -123,45 +124,45 @@ void print_json(const Options& options, const FitResult& result, const FitPlan& 
                          {"layout", layout_text(result.runner_up->answer)},
                          {"step_seconds", result.runner_up->answer.step_seconds},
                          {"train", train_command(options, result.runner_up->answer)}};
-  json["searched"] = fit_space_text();
+  json["searched"] = plan::fit_space_text();
   json["step"] = result.step;
   json["tried"] = result.tried;
   std::puts(json.dump(1).c_str());
 }
 
 // The step of a plan, its memory and, where tokens are given, its days and its cost.
-void add_plan(Table& table, const Options& options, const RunAnswer& a) {
-  const RunQuestion& q = a.question;
+void add_plan(report::Table& table, const Options& options, const plan::RunAnswer& a) {
+  const plan::RunQuestion& q = a.question;
   table.row("devices", with_commas(q.count), "");
   table.row("sequence", fmt::format("{} tokens", with_commas(q.seq)),
             fmt::format("{} of them a step: {} x {} on each of {} copies",
                         with_commas(q.global_batch), a.micro_batches, q.micro_batch, a.dp));
   table.row("step", to_text(Seconds(a.step_seconds)), fmt::format("MFU {:.1f} %", 100 * a.mfu));
   table.row("memory of a device", gb_text(a.memory.total()),
-            fmt::format("of {}", to_text_decimal(find_gpu(q.gpu).memory)));
+            fmt::format("of {}", to_text_decimal(hardware::find_gpu(q.gpu).memory)));
   if (!options.has("--tokens")) return;
   table.row("days", fmt::format("{:.2f} d", a.days), fmt::format("for {:.4g} tokens", q.tokens));
   table.row("GPU-hours", fmt::format("{} h", whole(a.gpu_hours)),
             a.cost_usd > 0 ? join_text("$", whole(a.cost_usd)) : "");
 }
 
-void print_ends(const Options& options, const FitResult& result, const RunAnswer& a) {
+void print_ends(const Options& options, const plan::FitResult& result, const plan::RunAnswer& a) {
   std::puts("");
   print_paragraph(join_text("What binds: ", result.binding.empty() ? a.binding : result.binding));
-  print_paragraph(fmt::format("Searched: {}. To the nearest: {} ({} plans).", fit_space_text(),
-                              result.step, with_commas(result.tried)));
+  print_paragraph(fmt::format("Searched: {}. To the nearest: {} ({} plans).",
+                              plan::fit_space_text(), result.step, with_commas(result.tried)));
   print_paragraph(join_text("The same by: ", train_command(options, a)));
 }
 
-void print(const Options& options, const RunQuestion& q, const FitResult& result) {
+void print(const Options& options, const plan::RunQuestion& q, const plan::FitResult& result) {
   const bool is_without_price = options.find == "plan" && q.price_per_hour == 0;
   const char* unit = is_without_price ? "GPU-hours" : question_of(options.find).unit;
   if (!result.best)
     fail("nothing fits: ", result.binding, "; ", with_commas(result.tried),
-         " plans tried: ", fit_space_text());
-  const FitPlan& best = *result.best;
+         " plans tried: ", plan::fit_space_text());
+  const plan::FitPlan& best = *result.best;
   if (options.json) return print_json(options, result, best, unit);
-  Table table = napkin_table(
+  report::Table table = napkin_table(
       fmt::format("{} of {} on {}", question_of(options.find).title, q.model_name, q.gpu));
   table.row(options.find, fmt::format("{} {}", whole(best.value), unit), layout_text(best.answer));
   add_plan(table, options, best.answer);
@@ -176,10 +177,10 @@ void print(const Options& options, const RunQuestion& q, const FitResult& result
 }
 
 // The lecture's question first: states alone, cut evenly over all devices.
-void run_largest_model(const Options& options, const RunQuestion& q) {
-  const StateRecipe recipe = state_recipe(q.precision, q.optimizer, q.grads);
-  const double by_states = largest_model_by_states(q);
-  const FitResult real = largest_model(q);
+void run_largest_model(const Options& options, const plan::RunQuestion& q) {
+  const plan::StateRecipe recipe = plan::state_recipe(q.precision, q.optimizer, q.grads);
+  const double by_states = plan::largest_model_by_states(q);
+  const plan::FitResult real = plan::largest_model(q);
   std::vector<std::string> assumptions{
       "states alone, cut evenly over all devices; activations are not counted in the first number",
       "bf16 with f32 master weights is 2 + 2 + 4 + 8 = 16 B a parameter with AdamW, as f32 is: "
@@ -196,20 +197,20 @@ void run_largest_model(const Options& options, const RunQuestion& q) {
     if (real.best) {
       json["with_activations"] = json_of(options, real.best->answer);
       json["with_activations"]["limit"] = real.binding;
-      json["searched"] = fit_space_text();
+      json["searched"] = plan::fit_space_text();
       json["step"] = real.step;
     }
     json["assumptions"] = assumptions;
     std::puts(json.dump(1).c_str());
     return;
   }
-  Table table = napkin_table(fmt::format("Largest model on {} x {}", q.count, q.gpu));
+  report::Table table = napkin_table(fmt::format("Largest model on {} x {}", q.count, q.gpu));
   table.row("by states alone", fmt::format("{:.4g} parameters", by_states),
             fmt::format("{} x {} / ({:g} + {:g} + {:g} + {:g} B)", q.count,
-                        to_text_decimal(find_gpu(q.gpu).memory), recipe.params, recipe.grads,
-                        recipe.master, recipe.optimizer));
+                        to_text_decimal(hardware::find_gpu(q.gpu).memory), recipe.params,
+                        recipe.grads, recipe.master, recipe.optimizer));
   if (real.best) {
-    const RunAnswer& a = real.best->answer;
+    const plan::RunAnswer& a = real.best->answer;
     table.row("with activations", fmt::format("{:.4g} parameters", real.best->value),
               fmt::format("{}: {}", a.question.model_name, layout_text(a)));
     add_plan(table, options, a);
@@ -254,7 +255,7 @@ void refuse_unused(const Options& options) {
 
 void run(const Options& options) {
   refuse_unused(options);
-  RunQuestion q = options.run.without_model();
+  plan::RunQuestion q = options.run.without_model();
   check(!options.has("--tokens") || q.tokens >= 1, "a run over ", q.tokens,
         " tokens makes no sense; use 1 to 1e18");
   // Sizes do not depend on tokens, and what does is not told.

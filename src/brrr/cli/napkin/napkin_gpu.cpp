@@ -19,12 +19,12 @@ struct Options {
   bool json = false;
 };
 
-Json json_of(const GpuSpec& gpu) {
+Json json_of(const hardware::GpuSpec& gpu) {
   Json peaks = Json::array();
-  for (const PeakRate& peak : gpu.peaks)
-    peaks.push_back({{"arithmetic", to_text(peak.arithmetic)},
+  for (const hardware::PeakRate& peak : gpu.peaks)
+    peaks.push_back({{"arithmetic", hardware::to_text(peak.arithmetic)},
                      {"dense_flops_per_second", peak.dense.value()},
-                     {"headline", to_text(peak.headline)},
+                     {"headline", hardware::to_text(peak.headline)},
                      {"accumulate", peak.accumulate},
                      {"source", peak.source}});
   Json json{{"name", gpu.name},
@@ -54,8 +54,8 @@ Json json_of(const GpuSpec& gpu) {
   return json;
 }
 
-std::string tflops(const GpuSpec& gpu, Arithmetic arithmetic) {
-  const PeakRate* peak = gpu.find(arithmetic);
+std::string tflops(const hardware::GpuSpec& gpu, hardware::Arithmetic arithmetic) {
+  const hardware::PeakRate* peak = gpu.find(arithmetic);
   return peak ? fmt::format("{:g}", peak->dense.value() / 1e12) : "-";
 }
 
@@ -68,25 +68,29 @@ void print_all() {
                         "FLOP a byte of the 16-bit peak";
   const std::vector<std::string> memory_names{"memory", "bandwidth", "link", "ridge", "headline"};
   std::vector<std::string> names{"device"};
-  for (int i = 0; i < kArithmetics; ++i) names.emplace_back(to_text(static_cast<Arithmetic>(i)));
+  for (int i = 0; i < hardware::kArithmetics; ++i)
+    names.emplace_back(hardware::to_text(static_cast<hardware::Arithmetic>(i)));
   const bool is_wide = output_columns() >= kWide;
   std::vector<std::string> all_names = names, rest_names{"device"};
   std::vector<std::string>& target = is_wide ? all_names : rest_names;
   target.insert(target.end(), memory_names.begin(), memory_names.end());
-  Table rates(all_names, is_wide ? join_text(rates_title, "; ", memory_title) : rates_title);
-  Table rest(rest_names, join_text("M", memory_title.substr(1)));
-  for (const GpuSpec& gpu : known_gpus()) {
-    const PeakRate& half =
-        gpu.peak(gpu.find(Arithmetic::bf16) ? Arithmetic::bf16 : Arithmetic::fp16);
+  report::Table rates(all_names,
+                      is_wide ? join_text(rates_title, "; ", memory_title) : rates_title);
+  report::Table rest(rest_names, join_text("M", memory_title.substr(1)));
+  for (const hardware::GpuSpec& gpu : hardware::known_gpus()) {
+    const hardware::PeakRate& half =
+        gpu.peak(gpu.find(hardware::Arithmetic::bf16) ? hardware::Arithmetic::bf16
+                                                      : hardware::Arithmetic::fp16);
     const double link = gpu.link.both_ways.value();
     std::vector<std::string> cells{gpu.name}, rest_cells{gpu.name};
-    for (int i = 0; i < kArithmetics; ++i) cells.push_back(tflops(gpu, static_cast<Arithmetic>(i)));
+    for (int i = 0; i < hardware::kArithmetics; ++i)
+      cells.push_back(tflops(gpu, static_cast<hardware::Arithmetic>(i)));
     std::vector<std::string>& memory = is_wide ? cells : rest_cells;
     memory.push_back(fmt::format("{:g}", static_cast<double>(gpu.memory.value()) / 1e9));
     memory.push_back(fmt::format("{:g}", gpu.bandwidth.value() / 1e9));
     memory.push_back(link > 0 ? fmt::format("{:g}", link / 1e9) : "-");
     memory.push_back(fmt::format("{:.0f}", half.dense.value() / gpu.bandwidth.value()));
-    memory.emplace_back(gpu.is_estimated ? "estimated" : to_text(half.headline));
+    memory.emplace_back(gpu.is_estimated ? "estimated" : hardware::to_text(half.headline));
     rates.add_row(std::move(cells));
     if (!is_wide) rest.add_row(std::move(rest_cells));
   }
@@ -102,20 +106,20 @@ void print_all() {
       "sheet; the rates here are dense.");
 }
 
-void print_one(const GpuSpec& gpu) {
-  Table table({"arithmetic", "dense", "sums in", "headline", "source"},
-              join_text(gpu.title, " (", gpu.name, ")"));
-  for (const PeakRate& peak : gpu.peaks)
-    table.row(to_text(peak.arithmetic), peak.dense, peak.accumulate, to_text(peak.headline),
-              peak.source);
+void print_one(const hardware::GpuSpec& gpu) {
+  report::Table table({"arithmetic", "dense", "sums in", "headline", "source"},
+                      join_text(gpu.title, " (", gpu.name, ")"));
+  for (const hardware::PeakRate& peak : gpu.peaks)
+    table.row(hardware::to_text(peak.arithmetic), peak.dense, peak.accumulate,
+              hardware::to_text(peak.headline), peak.source);
   print_table(table);
-  Table rest({"", "", "source"});
+  report::Table rest({"", "", "source"});
   rest.row("memory", to_text_decimal(gpu.memory), gpu.memory_source);
   rest.row("bandwidth", to_text(gpu.bandwidth), gpu.memory_source);
   rest.row("link", to_text(gpu.link.both_ways), join_text(gpu.link.name, ", both ways together"));
   if (gpu.multiprocessors > 0)
     rest.row("multiprocessors", gpu.multiprocessors,
-             fmt::format("{} blocks keep them busy, 4 each", enough_blocks(gpu)));
+             fmt::format("{} blocks keep them busy, 4 each", plan::enough_blocks(gpu)));
   if (gpu.l2 > Bytes(0)) rest.row("L2 cache", to_text(gpu.l2), "of the chip");
   if (gpu.l1 > Bytes(0))
     rest.row("L1 cache", to_text(gpu.l1), "of a multiprocessor, shared memory included");
@@ -131,7 +135,7 @@ void print_one(const GpuSpec& gpu) {
     rest.row("clock x units x 2 FMA", to_text(gpu.clock->rate()),
              fmt::format("{:.0f} MHz x {} x {} x 2, {}: {:+.2f} % from the table",
                          gpu.clock->clock_hertz / 1e6, gpu.clock->units, gpu.clock->fma_per_cycle,
-                         to_text(gpu.clock->arithmetic),
+                         hardware::to_text(gpu.clock->arithmetic),
                          100 * (gpu.peak(gpu.clock->arithmetic).dense / gpu.clock->rate() - 1)));
   if (gpu.best_matmul > FlopsPerSecond(0))
     rest.row("best bf16 product", to_text(gpu.best_matmul), gpu.best_matmul_source);
@@ -140,15 +144,16 @@ void print_one(const GpuSpec& gpu) {
 }
 
 void run(const Options& options) {
-  if (!options.devices.empty()) add_gpus_from_toml(read_file(options.devices), options.devices);
+  if (!options.devices.empty())
+    hardware::add_gpus_from_toml(read_file(options.devices), options.devices);
   if (options.name.empty()) {
     if (!options.json) return print_all();
     Json all = Json::array();
-    for (const GpuSpec& gpu : known_gpus()) all.push_back(json_of(gpu));
+    for (const hardware::GpuSpec& gpu : hardware::known_gpus()) all.push_back(json_of(gpu));
     std::puts(all.dump(1).c_str());
     return;
   }
-  const GpuSpec& gpu = find_gpu(options.name);
+  const hardware::GpuSpec& gpu = hardware::find_gpu(options.name);
   options.json ? static_cast<void>(std::puts(json_of(gpu).dump(1).c_str())) : print_one(gpu);
 }
 

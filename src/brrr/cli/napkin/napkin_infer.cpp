@@ -16,13 +16,13 @@ namespace {
 struct Options {
   ModelChoice model;
   GpuChoice gpu;
-  InferQuestion question;
+  plan::InferQuestion question;
   std::string weights = "bf16", kv = "bf16";
   bool json = false;
 };
 
-void print_json(const std::string& name, const InferQuestion& q, const InferAnswer& a,
-                const std::optional<InferPrediction>& predicted) {
+void print_json(const std::string& name, const plan::InferQuestion& q, const plan::InferAnswer& a,
+                const std::optional<plan::InferPrediction>& predicted) {
   nlohmann::ordered_json json{{"model", name},
                               {"gpu", q.gpu},
                               {"count", q.count},
@@ -38,8 +38,8 @@ void print_json(const std::string& name, const InferQuestion& q, const InferAnsw
                               {"kv_devices", a.kv_devices},
                               {"kv_device_bytes", a.kv_device_bytes},
                               {"cached_tokens", a.cached_tokens},
-                              {"products_in", to_text(a.products)},
-                              {"attention_in", to_text(a.attention)},
+                              {"products_in", hardware::to_text(a.products)},
+                              {"attention_in", hardware::to_text(a.attention)},
                               {"products_peak_flops_per_second", a.products_peak},
                               {"attention_peak_flops_per_second", a.attention_peak},
                               {"memory_bytes", a.memory_bytes},
@@ -59,20 +59,20 @@ void print_json(const std::string& name, const InferQuestion& q, const InferAnsw
 }
 
 // Why the bounds take this peak for values of a format.
-std::string peak_reason(const std::string& format, Arithmetic wanted, Arithmetic used,
-                        const std::string& gpu) {
-  if (used != wanted && wanted != Arithmetic::bf16)
-    return fmt::format("the {} has no rate of {}", gpu, to_text(wanted));
+std::string peak_reason(const std::string& format, hardware::Arithmetic wanted,
+                        hardware::Arithmetic used, const std::string& gpu) {
+  if (used != wanted && wanted != hardware::Arithmetic::bf16)
+    return fmt::format("the {} has no rate of {}", gpu, hardware::to_text(wanted));
   if (format == "int4") return "int4 is spread out to 16 bits before it is multiplied";
   if (format == "f32") return "f32 can be rounded to 16 bits";
   return join_text("stored in ", format);
 }
 
-std::vector<std::string> assumptions_of(const Options& options, const InferQuestion& q,
-                                        const InferAnswer& a) {
-  const auto line = [&](const char* what, const std::string& format, Arithmetic wanted,
-                        Arithmetic used, double peak) {
-    return fmt::format("{} at the dense peak of {}, {}: {}", what, to_text(used),
+std::vector<std::string> assumptions_of(const Options& options, const plan::InferQuestion& q,
+                                        const plan::InferAnswer& a) {
+  const auto line = [&](const char* what, const std::string& format, hardware::Arithmetic wanted,
+                        hardware::Arithmetic used, double peak) {
+    return fmt::format("{} at the dense peak of {}, {}: {}", what, hardware::to_text(used),
                        to_text(FlopsPerSecond(peak)), peak_reason(format, wanted, used, q.gpu));
   };
   std::vector<std::string> lines{
@@ -92,28 +92,28 @@ std::vector<std::string> assumptions_of(const Options& options, const InferQuest
   return lines;
 }
 
-void check_cached_tokens(const InferQuestion& q) {
+void check_cached_tokens(const plan::InferQuestion& q) {
   const double tokens = static_cast<double>(q.batch) * static_cast<double>(q.context);
-  check(tokens <= kMostTokens, "a batch of ", q.batch, " sequences of ", q.context, " tokens has ",
-        tokens, " tokens; use ", kMostTokens, " at most");
+  check(tokens <= plan::kMostTokens, "a batch of ", q.batch, " sequences of ", q.context,
+        " tokens has ", tokens, " tokens; use ", plan::kMostTokens, " at most");
 }
 
 void run(const Options& options) {
-  InferQuestion q = options.question;
+  plan::InferQuestion q = options.question;
   q.gpu = chosen_gpu(options.gpu);
   q.count = options.gpu.count;
-  q.weight_bytes = weight_bytes_of(options.weights);
-  q.kv_bytes = weight_bytes_of(options.kv);
-  q.products = product_arithmetic(options.weights);
-  q.attention = product_arithmetic(options.kv);
-  const NamedModel model = chosen_model(options.model, q.context);
+  q.weight_bytes = plan::weight_bytes_of(options.weights);
+  q.kv_bytes = plan::weight_bytes_of(options.kv);
+  q.products = plan::product_arithmetic(options.weights);
+  q.attention = plan::product_arithmetic(options.kv);
+  const plan::NamedModel model = chosen_model(options.model, q.context);
   q.model = model.config;
   check_cached_tokens(q);
-  const InferAnswer a = answer(q);
-  const std::optional<InferPrediction> predicted = predict(q);
+  const plan::InferAnswer a = plan::answer(q);
+  const std::optional<plan::InferPrediction> predicted = plan::predict(q);
   if (options.json) return print_json(model.name, q, a, predicted);
-  Table table = napkin_table(fmt::format("{} on {} x {}, batch {}, context {}", model.name, q.count,
-                                         q.gpu, q.batch, q.context));
+  report::Table table = napkin_table(fmt::format("{} on {} x {}, batch {}, context {}", model.name,
+                                                 q.count, q.gpu, q.batch, q.context));
   table.row("parameters", count_text(a.params), "");
   if (a.active_params != a.params) table.row("of a token", count_text(a.active_params), "");
   table.row("weights", gb_text(a.weight_bytes),
@@ -130,8 +130,8 @@ void run(const Options& options) {
   table.row("largest batch", a.largest_batch, "(memory - weights) / cache of a sequence");
   table.rule();
   table.row("prefill, at least", to_text(Seconds(a.prefill_seconds)),
-            fmt::format("2 N_products T / peak of {} + attention / peak of {}", to_text(a.products),
-                        to_text(a.attention)));
+            fmt::format("2 N_products T / peak of {} + attention / peak of {}",
+                        hardware::to_text(a.products), hardware::to_text(a.attention)));
   table.row("decode, bandwidth", to_text(Seconds(a.decode_bandwidth_seconds)),
             fmt::format("({} touched / {} + {} of caches on a device) / bandwidth",
                         gb_text(a.touched_bytes), q.count, gb_text(a.kv_device_bytes)));
@@ -154,9 +154,9 @@ void run(const Options& options) {
     assumptions.push_back(fmt::format(
         "no prediction: tensor parallelism does not split the model over {} devices", q.count));
   if (q.whole_table) {
-    InferQuestion without = q;
+    plan::InferQuestion without = q;
     without.whole_table = false;
-    if (answer(without).touched_bytes == a.touched_bytes)
+    if (plan::answer(without).touched_bytes == a.touched_bytes)
       assumptions.emplace_back(
           "--whole-table changes nothing here: the head is the table, which is read in any case");
   }

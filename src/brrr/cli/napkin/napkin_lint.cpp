@@ -15,17 +15,17 @@ namespace {
 struct Options {
   ModelChoice model;
   GpuChoice gpu;
-  LintOptions lint;
+  plan::LintOptions lint;
   bool json = false;
 };
 
 void run(const Options& options) {
-  const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
-  const NamedModel model = find_model(options.model.model, options.model.shape);
-  const std::vector<LintFinding> findings = lint(model.config, gpu, options.lint);
+  const hardware::GpuSpec& gpu = hardware::find_gpu(chosen_gpu(options.gpu));
+  const plan::NamedModel model = plan::find_model(options.model.model, options.model.shape);
+  const std::vector<plan::LintFinding> findings = plan::lint(model.config, gpu, options.lint);
   if (options.json) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const LintFinding& f : findings)
+    for (const plan::LintFinding& f : findings)
       rows.push_back({{"what", f.what}, {"rule", f.rule}, {"change", f.change}, {"gain", f.gain}});
     std::puts(rows.dump(1).c_str());
     return;
@@ -34,10 +34,10 @@ void run(const Options& options) {
     std::printf("%s has no sizes that waste a %s.\n", model.name.c_str(), gpu.name.c_str());
     return;
   }
-  Table table(
+  report::Table table(
       {"what", "why", "better", "gain"},
       fmt::format("{} on {}, {} tokens at a time", model.name, gpu.name, options.lint.tokens));
-  for (const LintFinding& f : findings)
+  for (const plan::LintFinding& f : findings)
     table.row(f.what, f.rule, f.change,
               f.gain > 0 ? fmt::format("{:.1f} %", 100 * f.gain) : "0 % on one device");
   print_table(table);
@@ -57,10 +57,10 @@ void add_napkin_lint(CLI::App& napkin) {
   add_model_choice(*command, options->model, false);
   add_gpu_choice(*command, options->gpu, false);
   command->add_option("--tokens", options->lint.tokens, "Of a micro-batch")
-      ->check(CLI::Range(int64_t{1}, static_cast<int64_t>(kMostTokens)))
+      ->check(CLI::Range(int64_t{1}, static_cast<int64_t>(plan::kMostTokens)))
       ->capture_default_str();
   command->add_option("--tp", options->lint.tp, "Tensor-parallel devices")
-      ->check(CLI::Range(int64_t{1}, kMostDevices))
+      ->check(CLI::Range(int64_t{1}, plan::kMostDevices))
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON");
   command->footer("Example:\n  brrr napkin lint --model gpt2-124m --gpu h100");

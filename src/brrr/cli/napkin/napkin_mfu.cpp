@@ -23,7 +23,7 @@ struct Options {
 };
 
 // The speed as it is given, or that of an MFU under a convention at `peak` FLOPs a second of all devices.
-double speed_of(const Options& options, const FlopFacts& facts, double peak) {
+double speed_of(const Options& options, const plan::FlopFacts& facts, double peak) {
   check(options.tokens_per_second.has_value() != options.mfu.has_value(),
         "give one of --tokens-per-second and --mfu with --from CONVENTION");
   check(options.mfu.has_value() == !options.from.empty(),
@@ -31,7 +31,7 @@ double speed_of(const Options& options, const FlopFacts& facts, double peak) {
   if (const double mfu = options.mfu.value_or(0); options.mfu) {
     check(mfu > 0 && mfu <= 1, "--mfu ", mfu,
           " is not in (0, 1]: nothing runs above its peak. 50 per cent are 0.5");
-    return mfu * peak / flops_per_token(parse_convention(options.from), facts);
+    return mfu * peak / plan::flops_per_token(plan::parse_convention(options.from), facts);
   }
   const double speed = options.tokens_per_second.value_or(0);
   check(!(speed < 0), "--tokens-per-second ", speed, " is below 0");
@@ -40,21 +40,21 @@ double speed_of(const Options& options, const FlopFacts& facts, double peak) {
 }
 
 void run(const Options& options) {
-  const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
-  const NamedModel model = chosen_model(options.model, options.seq);
-  const Precision precision = parse_precision(options.precision);
-  const RematPolicy recompute = parse_policy(options.recompute);
-  check(recompute != RematPolicy::budget,
+  const hardware::GpuSpec& gpu = hardware::find_gpu(chosen_gpu(options.gpu));
+  const plan::NamedModel model = chosen_model(options.model, options.seq);
+  const compiler::Precision precision = compiler::parse_precision(options.precision);
+  const compiler::RematPolicy recompute = compiler::parse_policy(options.recompute);
+  check(recompute != compiler::RematPolicy::budget,
         "--recompute budget has no count of its own; use none, selective or full");
-  const PeakRate& peak = gpu.peak(arithmetic_of(precision));
+  const hardware::PeakRate& peak = gpu.peak(plan::arithmetic_of(precision));
   const int64_t seq =
       options.seq > 0 ? options.seq : std::min<int64_t>(8192, context_of(model.config));
-  check_positions(model.config, seq);
-  const StepCost cost =
-      model_cost(model.config, {.seq = seq, .precision = precision, .recompute = recompute},
-                 gpu_rates(gpu, precision))
+  plan::check_positions(model.config, seq);
+  const plan::StepCost cost =
+      plan::model_cost(model.config, {.seq = seq, .precision = precision, .recompute = recompute},
+                       plan::gpu_rates(gpu, precision))
           .total();
-  const FlopFacts facts = flop_facts(model.config, cost, seq);
+  const plan::FlopFacts facts = plan::flop_facts(model.config, cost, seq);
   const double all = peak.dense.value() * static_cast<double>(options.gpu.count);
   const double speed = speed_of(options, facts, all);
 
@@ -62,23 +62,23 @@ void run(const Options& options) {
       {"model", model.name},        {"gpu", gpu.name},
       {"count", options.gpu.count}, {"seq", seq},
       {"tokens_per_second", speed}, {"peak_flops_per_second", peak.dense.value()}};
-  Table table({"convention", "FLOPs a token", "MFU", "HFU", "formula", "used by"},
-              fmt::format("{} at {:.5g} tokens/s on {} x {} ({} {} dense), sequences of {}",
-                          model.name, speed, options.gpu.count, gpu.name, to_text(peak.dense),
-                          to_text(peak.arithmetic), seq));
-  for (int i = 0; i < kConventions; ++i) {
-    const auto convention = static_cast<Convention>(i);
-    const double flops = flops_per_token(convention, facts), share = flops * speed / all;
+  report::Table table({"convention", "FLOPs a token", "MFU", "HFU", "formula", "used by"},
+                      fmt::format("{} at {:.5g} tokens/s on {} x {} ({} {} dense), sequences of {}",
+                                  model.name, speed, options.gpu.count, gpu.name,
+                                  to_text(peak.dense), hardware::to_text(peak.arithmetic), seq));
+  for (int i = 0; i < plan::kConventions; ++i) {
+    const auto convention = static_cast<plan::Convention>(i);
+    const double flops = plan::flops_per_token(convention, facts), share = flops * speed / all;
     const double with_again =
-        (flops + recomputed_per_token(convention, facts, recompute)) * speed / all;
-    table.row(info_of(convention).name, fmt::format("{:.4g}", flops),
+        (flops + plan::recomputed_per_token(convention, facts, recompute)) * speed / all;
+    table.row(plan::info_of(convention).name, fmt::format("{:.4g}", flops),
               fmt::format("{:.2f} %", 100 * share), fmt::format("{:.2f} %", 100 * with_again),
-              info_of(convention).formula, info_of(convention).used_by);
-    json["mfu"][std::string(info_of(convention).name)] = share;
-    json["hfu"][std::string(info_of(convention).name)] = with_again;
+              plan::info_of(convention).formula, plan::info_of(convention).used_by);
+    json["mfu"][std::string(plan::info_of(convention).name)] = share;
+    json["hfu"][std::string(plan::info_of(convention).name)] = with_again;
   }
   // Speed of light: each product at the peak of its own type; the head and attention stay in 16 bits.
-  const PeakRate* half = gpu.find(Arithmetic::bf16);
+  const hardware::PeakRate* half = gpu.find(hardware::Arithmetic::bf16);
   const double half_peak = half ? half->dense.value() : peak.dense.value();
   const double low = 6 * facts.products - 3 * facts.head,
                high = 3 * facts.head + 3 * facts.attention;
@@ -99,7 +99,7 @@ void run(const Options& options) {
       "Speed of light: {:.1f} %: products of layers at the peak of {}, head and "
       "attention at that of "
       "bf16. HFU counts second runs under --recompute {} as its convention counts the model.",
-      100 * sol, to_text(peak.arithmetic), options.recompute));
+      100 * sol, hardware::to_text(peak.arithmetic), options.recompute));
 }
 
 }  // namespace

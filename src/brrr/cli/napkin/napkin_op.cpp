@@ -16,7 +16,7 @@ struct Options {
   std::string op, dtype = "bf16";
   std::vector<double> sizes;  // so that 1e9 can be written
   GpuChoice gpu;
-  OpSettings settings;
+  plan::OpSettings settings;
   bool json = false;
 };
 
@@ -53,11 +53,12 @@ void run(const CLI::App& command, Options options) {
           ": adamw's states are f32");
     options.dtype = "f32";
   }
-  const GpuSpec& gpu = find_gpu(chosen_gpu(options.gpu));
+  const hardware::GpuSpec& gpu = hardware::find_gpu(chosen_gpu(options.gpu));
   const std::vector<int64_t> sizes = whole_sizes(options.sizes);
   check_attention(options.op, sizes);
-  const OpAnswer a = op_answer(options.op, sizes, dtype_of(options.dtype), gpu, options.settings);
-  const Quantisation& q = a.quantisation;
+  const plan::OpAnswer a =
+      plan::op_answer(options.op, sizes, dtype_of(options.dtype), gpu, options.settings);
+  const plan::Quantisation& q = a.quantisation;
   if (options.json) {
     nlohmann::ordered_json json{{"op", a.op},
                                 {"gpu", gpu.name},
@@ -78,7 +79,7 @@ void run(const CLI::App& command, Options options) {
     std::puts(json.dump(1).c_str());
     return;
   }
-  Table table = napkin_table(fmt::format("{} in {} on {}", a.op, options.dtype, gpu.name));
+  report::Table table = napkin_table(fmt::format("{} in {} on {}", a.op, options.dtype, gpu.name));
   table.row("FLOPs", fmt::format("{:.6g} FLOP", a.flops), a.flops_how);
   table.row("bytes", fmt::format("{:.6g} B", a.bytes), a.bytes_how);
   if (a.naive_bytes > 0)
@@ -87,7 +88,8 @@ void run(const CLI::App& command, Options options) {
   table.row("intensity", fmt::format("{:.{}f} FLOP/B", a.intensity, a.intensity < 10 ? 3 : 2),
             "FLOPs / bytes");
   table.row("ridge", fmt::format("{:.1f} FLOP/B", a.ridge),
-            fmt::format("{} / {} of {}", to_text(gpu.peak(parse_arithmetic(a.arithmetic)).dense),
+            fmt::format("{} / {} of {}",
+                        to_text(gpu.peak(hardware::parse_arithmetic(a.arithmetic)).dense),
                         to_text(gpu.bandwidth), a.arithmetic));
   table.row("arithmetic", to_text(Seconds(a.compute_seconds)), "FLOPs / peak");
   table.row("memory", to_text(Seconds(a.memory_seconds)), "bytes / bandwidth");
@@ -106,7 +108,7 @@ void add_napkin_op(CLI::App& napkin) {
   CLI::App* command = napkin.add_subcommand("op", "One op on the roofline of a device");
   const auto options = std::make_shared<Options>();
   std::string known;
-  for (const OpInfo& op : napkin_ops())
+  for (const plan::OpInfo& op : plan::napkin_ops())
     known += join_text(known.empty() ? "" : "; ", op.name, " ", op.sizes);
   command->add_option("op", options->op, known)->required();
   command->add_option("sizes", options->sizes, "As the op takes them")->required();

@@ -20,13 +20,13 @@ struct Options {
   bool json = false, kernels = false;
 };
 
-void add_work(Table& table, const RunAnswer& a) {
-  const RunQuestion& q = a.question;
+void add_work(report::Table& table, const plan::RunAnswer& a) {
+  const plan::RunQuestion& q = a.question;
   table.row("parameters", count_text(a.params), q.model ? "counted in the model" : "as given");
   if (a.active_params != a.params)
     table.row("of a token", count_text(a.active_params), "experts that it goes through");
   table.row("FLOPs a token", fmt::format("{:.5g} FLOP", a.flops_per_token),
-            info_of(q.model ? q.convention : Convention::six_n).formula);
+            plan::info_of(q.model ? q.convention : plan::Convention::six_n).formula);
   if (q.model) {
     table.row("attention's share", fmt::format("{:.1f} %", 100 * a.attention_share),
               fmt::format("of the exact count, at {} tokens", q.seq));
@@ -37,8 +37,8 @@ void add_work(Table& table, const RunAnswer& a) {
             fmt::format("{:.4g} x {:.4g} tokens", a.flops_per_token, q.tokens));
 }
 
-void add_time(Table& table, const RunAnswer& a) {
-  const RunQuestion& q = a.question;
+void add_time(report::Table& table, const plan::RunAnswer& a) {
+  const plan::RunQuestion& q = a.question;
   table.rule();
   table.row(
       "step", to_text(Seconds(a.step_seconds)),
@@ -64,9 +64,9 @@ void add_time(Table& table, const RunAnswer& a) {
               "GPU-h x W x PUE");
 }
 
-void print_memory(const RunAnswer& a) {
-  const RunMemory& m = a.memory;
-  Table table(
+void print_memory(const plan::RunAnswer& a) {
+  const plan::RunMemory& m = a.memory;
+  report::Table table(
       {"memory of one device", "GB"},
       a.question.layout.pp > 1 ? fmt::format("Pipeline stage {}, the fullest", m.stage) : "");
   const auto row = [&](const char* what, double bytes) {
@@ -77,7 +77,7 @@ void print_memory(const RunAnswer& a) {
   row("buffers", m.buffers), row("overhead", m.overhead);
   table.rule();
   row("total", m.total());
-  row("the device has", static_cast<double>(find_gpu(a.question.gpu).memory.value()));
+  row("the device has", static_cast<double>(hardware::find_gpu(a.question.gpu).memory.value()));
   std::puts("");
   print_table(table);
   print_paragraph(a.fits ? "It fits."
@@ -85,10 +85,10 @@ void print_memory(const RunAnswer& a) {
                            "(--recompute), or ask `brrr napkin fit --find plan`.");
 }
 
-void print_traffic(const RunAnswer& a) {
-  const RunTraffic& t = a.traffic;
+void print_traffic(const plan::RunAnswer& a) {
+  const plan::RunTraffic& t = a.traffic;
   if (a.question.count == 1 || !a.question.model) return;
-  Table table({"sent by one device in a step", "GB", "seconds"});
+  report::Table table({"sent by one device in a step", "GB", "seconds"});
   const auto row = [&](const char* what, double bytes, double seconds) {
     if (bytes > 0)
       table.row(what, fmt::format("{:.3f}", bytes / 1e9), fmt::format("{:.4f}", seconds));
@@ -106,36 +106,36 @@ void print_traffic(const RunAnswer& a) {
 // Hoffmann et al. 2022: what a compute-optimal run takes.
 constexpr double kTokensPerParameter = 20;
 
-double parameters_of(const RunQuestion& q) {
+double parameters_of(const plan::RunQuestion& q) {
   return q.model ? static_cast<double>(parameter_count(*q.model)) : q.parameters;
 }
 
 void run(const CLI::App& command, const Options& options) {
   check_effects(command, options.run);
-  RunQuestion question = options.run.question();
+  plan::RunQuestion question = options.run.question();
   const bool has_tokens = command.count("--tokens") > 0;
   if (!has_tokens) question.tokens = kTokensPerParameter * parameters_of(question);
   // The step whose kernels are listed has one micro-batch unless the batch says more, as that of `brrr train`.
-  const ParallelLayout& layout = question.layout;
+  const plan::ParallelLayout& layout = question.layout;
   if (options.kernels && question.global_batch == 0)
     question.global_batch =
         question.micro_batch *
         std::max<int64_t>(1, question.count / (layout.tp * layout.pp * layout.cp));
-  if (!options.rates.empty()) question.rates = load_rates(options.rates);
-  RunAnswer a = answer(question);
+  if (!options.rates.empty()) question.rates = hardware::load_rates(options.rates);
+  plan::RunAnswer a = plan::answer(question);
   for (std::string& note : notes_on_effects(command, a)) a.assumptions.push_back(std::move(note));
   if (!has_tokens)
     a.assumptions.push_back(
         fmt::format("{:.4g} tokens: 20 per parameter (--tokens)", a.question.tokens));
-  const std::vector<KernelLine> kernels =
-      options.kernels ? run_kernels(a) : std::vector<KernelLine>();
+  const std::vector<cost::KernelLine> kernels =
+      options.kernels ? plan::run_kernels(a) : std::vector<cost::KernelLine>();
   if (options.json) {
-    nlohmann::json json = nlohmann::json::parse(to_json(a));
+    nlohmann::json json = nlohmann::json::parse(plan::to_json(a));
     if (options.kernels) json["kernels"] = kernels_json(kernels);
     std::puts(json.dump(1).c_str());
     return;
   }
-  Table table = napkin_table(
+  report::Table table = napkin_table(
       fmt::format("{} on {} x {}", a.question.model_name, a.question.count, a.question.gpu));
   add_work(table, a);
   add_time(table, a);

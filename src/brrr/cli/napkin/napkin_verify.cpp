@@ -30,25 +30,25 @@ struct Options {
   }
 };
 
-Json driver_json(const DriverMemory& driver) {
+Json driver_json(const plan::DriverMemory& driver) {
   return {{"books_bytes", driver.books},
           {"held_bytes", driver.held},
           {"used_bytes", driver.used},
           {"context_and_code_bytes", driver.used - driver.held}};
 }
 
-void print_json(const Verification& v, const Options& options) {
+void print_json(const plan::Verification& v, const Options& options) {
   Json memory = Json::array(), kernels = Json::array();
-  for (const MemoryLine& line : v.memory)
+  for (const plan::MemoryLine& line : v.memory)
     memory.push_back({{"what", line.what},
                       {"predicted_bytes", line.predicted},
                       {"measured_bytes", line.measured}});
-  for (const ProfileRow& row : rows_by_label(v.profile))
+  for (const plan::ProfileRow& row : plan::rows_by_label(v.profile))
     kernels.push_back({{"kernel", row.label},
                        {"calls", row.calls},
                        {"predicted_seconds", row.predicted},
                        {"measured_seconds", row.seconds},
-                       {"regime", regime_name(row.regime())}});
+                       {"regime", cost::regime_name(row.regime())}});
   Json json{{"model", options.model.model},
             {"params", v.parameters},
             {"predicted_step_seconds", v.predicted_seconds},
@@ -63,10 +63,11 @@ void print_json(const Verification& v, const Options& options) {
   std::puts(json.dump(1).c_str());
 }
 
-void print_tables(const Verification& v, const Options& options) {
-  Table memory({"memory", "predicted B", "measured B", "residual B"},
-               fmt::format("{}: {} parameters", options.model.text(), with_commas(v.parameters)));
-  for (const MemoryLine& line : v.memory)
+void print_tables(const plan::Verification& v, const Options& options) {
+  report::Table memory(
+      {"memory", "predicted B", "measured B", "residual B"},
+      fmt::format("{}: {} parameters", options.model.text(), with_commas(v.parameters)));
+  for (const plan::MemoryLine& line : v.memory)
     memory.row(line.what, with_commas(line.predicted), with_commas(line.measured),
                with_commas(line.measured - line.predicted));
   print_table(memory);
@@ -78,11 +79,12 @@ void print_tables(const Verification& v, const Options& options) {
         to_text(Bytes(v.driver->used)).c_str(), to_text(Bytes(v.driver->books)).c_str(),
         to_text(Bytes(v.driver->held - v.driver->books)).c_str(),
         to_text(Bytes(v.driver->used - v.driver->held)).c_str());
-  Table time({"kernels", "calls", "predicted ms", "measured ms", "residual ms", "share", "regime"});
+  report::Table time(
+      {"kernels", "calls", "predicted ms", "measured ms", "residual ms", "share", "regime"});
   const double all = v.measured_seconds;
   int shown = 0;
   double rest_predicted = 0, rest_measured = 0;
-  for (const ProfileRow& row : rows_by_label(v.profile)) {
+  for (const plan::ProfileRow& row : plan::rows_by_label(v.profile)) {
     if (shown++ >= options.rows) {
       rest_predicted += row.predicted, rest_measured += row.seconds;
       continue;
@@ -91,7 +93,7 @@ void print_tables(const Verification& v, const Options& options) {
              fmt::format("{:.3f}", 1e3 * row.seconds),
              fmt::format("{:+.3f}", 1e3 * (row.seconds - row.predicted)),
              fmt::format("{:+.1f} %", 100 * (row.seconds - row.predicted) / all),
-             regime_name(row.regime()));
+             cost::regime_name(row.regime()));
   }
   const auto line = [&](const char* name, double predicted, double measured) {
     time.row(name, "", fmt::format("{:.3f}", 1e3 * predicted),
@@ -112,10 +114,11 @@ void print_tables(const Verification& v, const Options& options) {
 }
 
 void run(const Options& options) {
-  std::optional<Rates> rates;
-  if (!options.rates.empty()) rates = load_rates(options.rates);
-  const Verification v = verify_step(options.model.on(options.device.target()),
-                                     {.steps = options.steps, .rates = rates ? &*rates : nullptr});
+  std::optional<hardware::Rates> rates;
+  if (!options.rates.empty()) rates = hardware::load_rates(options.rates);
+  const plan::Verification v =
+      plan::verify_step(options.model.on(options.device.target()),
+                        {.steps = options.steps, .rates = rates ? &*rates : nullptr});
   options.json ? print_json(v, options) : print_tables(v, options);
   if (!v.memory_is_exact()) throw CheckFailed("the memory of the step is not what was predicted");
   if (std::abs(v.error()) > options.band())

@@ -54,12 +54,12 @@ void check_states(const CLI::App& command, const RunOptions& options) {
 }  // namespace
 
 void check_run_sizes(const RunOptions& options) {
-  const RunQuestion& q = options.base;
+  const plan::RunQuestion& q = options.base;
   const double tokens =
       static_cast<double>(q.micro_batch) * static_cast<double>(std::max<int64_t>(q.seq, 1));
-  check(tokens <= kMostTokens, "a micro-batch of ", q.micro_batch, " sequences",
+  check(tokens <= plan::kMostTokens, "a micro-batch of ", q.micro_batch, " sequences",
         q.seq > 0 ? join_text(" of ", q.seq, " tokens") : "", " has ", tokens,
-        " tokens or more; use ", kMostTokens, " at most");
+        " tokens or more; use ", plan::kMostTokens, " at most");
   // Beyond these an answer is no number that anybody could read; signs and units are checked with the question.
   struct Bound {
     const char* name;
@@ -76,7 +76,7 @@ void check_run_sizes(const RunOptions& options) {
     check((bound.value <= 0 || bound.value >= bound.least) && bound.value <= bound.most, bound.name,
           " ", bound.value, " makes no sense; use ",
           bound.least > 0 ? join_text(bound.least, " or more") : join_text(bound.most, " at most"));
-  const ParallelLayout& l = q.layout;
+  const plan::ParallelLayout& l = q.layout;
   const double cut =
       static_cast<double>(l.tp) * static_cast<double>(l.pp) * static_cast<double>(l.cp);
   check(cut <= static_cast<double>(options.gpu.count), "tp ", l.tp, " x pp ", l.pp, " x cp ", l.cp,
@@ -85,12 +85,12 @@ void check_run_sizes(const RunOptions& options) {
         " devices there are");
   check(l.interleave <= kMostLayers, "--interleave ", l.interleave, " makes no sense; use 1 to ",
         kMostLayers);
-  check(q.node_size <= kMostDevices, "a node of ", q.node_size,
-        " devices makes no sense; use 1 to ", kMostDevices);
+  check(q.node_size <= plan::kMostDevices, "a node of ", q.node_size,
+        " devices makes no sense; use 1 to ", plan::kMostDevices);
 }
 
 void check_effects(const CLI::App& command, const RunOptions& options) {
-  const RunQuestion& q = options.base;
+  const plan::RunQuestion& q = options.base;
   check(options.tokens == std::floor(options.tokens), "--tokens ", options.tokens,
         " is no whole number");
   if (options.model.params) check_bare_number(command, options);
@@ -106,8 +106,8 @@ void check_effects(const CLI::App& command, const RunOptions& options) {
         ": a device takes more than 0 W; leave it out for the board's limit");
 }
 
-std::vector<std::string> notes_on_effects(const CLI::App& command, const RunAnswer& a) {
-  const RunQuestion& q = a.question;
+std::vector<std::string> notes_on_effects(const CLI::App& command, const plan::RunAnswer& a) {
+  const plan::RunQuestion& q = a.question;
   std::vector<std::string> notes;
   if (q.layout.zero > 0 && a.dp * q.layout.cp == 1)
     notes.push_back(fmt::format(

@@ -7,7 +7,7 @@ namespace brrr::cli {
 void add_run_options(CLI::App& command, RunOptions& options) {
   add_model_choice(command, options.model, true);
   add_gpu_choice(command, options.gpu);
-  RunQuestion& q = options.base;
+  plan::RunQuestion& q = options.base;
   command
       .add_option("--seq", q.seq,
                   "Tokens of a sequence; the model's context, 8192 at most, by default")
@@ -18,7 +18,8 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       ->capture_default_str();
   command.add_option("--precision", options.precision, "f32, bf16, f16 or fp8")
       ->capture_default_str();
-  command.add_option("--optimizer", q.optimizer, planned_optimizer_names())->capture_default_str();
+  command.add_option("--optimizer", q.optimizer, plan::planned_optimizer_names())
+      ->capture_default_str();
   command.add_option("--grads", options.grads, "Gradients of mixed precision: bf16 or f32")
       ->capture_default_str();
   command
@@ -68,33 +69,33 @@ void add_run_options(CLI::App& command, RunOptions& options) {
   command.add_option("--network", q.network_gb_s, "GB/s of one device to other nodes, one way");
 }
 
-RunQuestion RunOptions::without_model() const {
-  RunQuestion q = base;
+plan::RunQuestion RunOptions::without_model() const {
+  plan::RunQuestion q = base;
   q.gpu = chosen_gpu(gpu);
   check_run_sizes(*this);
   q.count = gpu.count;
   q.tokens = tokens;
   q.mfu = mfu;
   q.peak_tflops = peak_tflops;
-  q.precision = parse_precision(precision);
-  q.convention = parse_convention(convention);
+  q.precision = compiler::parse_precision(precision);
+  q.convention = plan::parse_convention(convention);
   q.layout.sequence_parallel = !no_sequence_parallel;
   q.system.fuse = !unfused;
-  q.system.framework = parse_framework(framework);
-  const bool is_own = q.system.framework == Framework::brrr && q.system.fuse;
-  q.recompute = recompute != "auto" ? parse_policy(recompute)
-                : is_own            ? RematPolicy::selective
-                                    : RematPolicy::none;
-  q.system.attention = parse_attention_kernel(attention);
+  q.system.framework = plan::parse_framework(framework);
+  const bool is_own = q.system.framework == plan::Framework::brrr && q.system.fuse;
+  q.recompute = recompute != "auto" ? compiler::parse_policy(recompute)
+                : is_own            ? compiler::RematPolicy::selective
+                                    : compiler::RematPolicy::none;
+  q.system.attention = plan::parse_attention_kernel(attention);
   check(grads == "bf16" || grads == "f32", "--grads ", grads, ": use bf16 or f32");
-  q.grads = grads == "f32" ? GradType::f32 : GradType::as_parameter;
+  q.grads = grads == "f32" ? plan::GradType::f32 : plan::GradType::as_parameter;
   return q;
 }
 
-RunQuestion RunOptions::question() const {
-  RunQuestion q = without_model();
+plan::RunQuestion RunOptions::question() const {
+  plan::RunQuestion q = without_model();
   set_model(q, model);
-  if (!q.model && recompute == "auto") q.recompute = RematPolicy::none;
+  if (!q.model && recompute == "auto") q.recompute = compiler::RematPolicy::none;
   return q;
 }
 

@@ -10,7 +10,7 @@ namespace brrr::cli {
 struct RunOptions {
   ModelChoice model;
   GpuChoice gpu;
-  RunQuestion base;  // sizes, layout and prices
+  plan::RunQuestion base;  // sizes, layout and prices
   double tokens = 0;
   std::optional<double> mfu, peak_tflops;
   std::string precision = "bf16", recompute = "auto", convention = "exact", grads = "bf16",
@@ -18,8 +18,8 @@ struct RunOptions {
   bool no_sequence_parallel = false, unfused = false;
 
   // Everything together; throws Error on words that are none.
-  RunQuestion question() const;
-  RunQuestion without_model() const;
+  plan::RunQuestion question() const;
+  plan::RunQuestion without_model() const;
 };
 void add_run_options(CLI::App& command, RunOptions& options);
 
@@ -27,6 +27,6 @@ void add_run_options(CLI::App& command, RunOptions& options);
 void check_run_sizes(const RunOptions& options);
 void check_effects(const CLI::App& command, const RunOptions& options);
 // Options that are right and change nothing at this size of a run, one sentence each.
-std::vector<std::string> notes_on_effects(const CLI::App& command, const RunAnswer& answer);
+std::vector<std::string> notes_on_effects(const CLI::App& command, const plan::RunAnswer& answer);
 
 }  // namespace brrr::cli

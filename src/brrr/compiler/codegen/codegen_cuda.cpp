@@ -9,7 +9,7 @@
 #include "brrr/compiler/lower/plan_memory.h"
 #include "brrr/kernels/cuda/codegen/elementwise_text.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // An identifier from a kernel's name: "mul+add and 3 more" becomes mul_add_and_3_more.
@@ -25,9 +25,9 @@ std::string identifier(std::string_view name) {
 }
 
 // Buffers begin at multiples of 16 bytes; a view may not.
-TextOperand text_operand(const OperandRef& ref) {
+kernels::TextOperand text_operand(const OperandRef& ref) {
   const int64_t offset = storage_bytes(ref.dtype, ref.layout.offset);
-  TextOperand operand{ref.layout, ref.dtype, std::gcd<int64_t>(16, offset)};
+  kernels::TextOperand operand{ref.layout, ref.dtype, std::gcd<int64_t>(16, offset)};
   if (!ref.placed.is_used()) return operand;
   operand.layout.shape = ref.placed.shape;
   operand.placed = {.axis = ref.placed.axis,
@@ -37,24 +37,25 @@ TextOperand text_operand(const OperandRef& ref) {
 }
 
 std::string literal_text(const TileLiteral& literal) {
-  return fmt::format("constexpr {} v{} = {};", compute_type_text(literal.type), literal.slot,
-                     is_integer(literal.type) ? integer_text(literal.integer, literal.type)
-                                              : number_text(literal.number, literal.type));
+  return fmt::format("constexpr {} v{} = {};", kernels::compute_type_text(literal.type),
+                     literal.slot,
+                     is_integer(literal.type) ? kernels::integer_text(literal.integer, literal.type)
+                                              : kernels::number_text(literal.number, literal.type));
 }
 
 std::string step_text(const TileStep& step) {
   if (step.kind == TileStep::Kind::compute)
-    return statement_text(*step.op, *step.attrs, step.type, step.output,
-                          {step.inputs.begin(), step.inputs.end()});
+    return kernels::statement_text(*step.op, *step.attrs, step.type, step.output,
+                                   {step.inputs.begin(), step.inputs.end()});
   invariant(step.kind == TileStep::Kind::through, "a script has no chains");
-  const std::string to = compute_type_text(compute_type(step.dtype));
+  const std::string to = kernels::compute_type_text(compute_type(step.dtype));
   return fmt::format("const {} v{} = through<{}, {}>(v{});", to, step.output,
-                     element_type_text(step.dtype), to, step.inputs[0]);
+                     kernels::element_type_text(step.dtype), to, step.inputs[0]);
 }
 
 // A program over these operands of a kernel.
 struct Part {
-  ElementwiseText text;
+  kernels::ElementwiseText text;
   std::vector<KernelPointer> pointers;
 };
 Part part_of(const TileProgram& program, const Kernel& kernel, std::span<const int> inputs,
@@ -95,15 +96,15 @@ std::string comment_of(const Kernel& kernel) {
 // A function for the blocks of a program. Equal programs over equal operands have equal text.
 KernelText text_of(const Part& part) {
   const std::string name = "elements";
-  const int pack = pack_of(part.text);
-  KernelText made{.functions = function_text(part.text, name, pack)};
+  const int pack = kernels::pack_of(part.text);
+  KernelText made{.functions = kernels::function_text(part.text, name, pack)};
   made.functions += fmt::format(
       "__device__ __forceinline__ void run(unsigned block, const {}_args& args) {{\n{}}}\n", name,
-      block_text(part.text, name, pack, "block", "args"));
+      kernels::block_text(part.text, name, pack, "block", "args"));
   made.launches = {{.function = "run",
                     .first = name + "_args",
                     .more = {},
-                    .blocks = blocks_of(part.text, pack),
+                    .blocks = kernels::blocks_of(part.text, pack),
                     .pointers = part.pointers,
                     .more_pointers = {}}};
   return made;
@@ -216,4 +217,4 @@ std::string generated_text(const KernelList& list) {
   return text;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

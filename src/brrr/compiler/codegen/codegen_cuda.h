@@ -3,11 +3,12 @@
 // they reduce. Everything else runs by the kernel of its op.
 #pragma once
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/lower/kernel_list.h"
 #include "brrr/device/chip.h"
 #include "brrr/device/cuda/nvrtc.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // What a pointer of a launch shows.
 struct KernelPointer {
@@ -44,4 +45,4 @@ Streams generated_streams(const Graph& graph, const Node& node);
 // All sources of a program, each with its launches, for people.
 std::string generated_text(const KernelList& list);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <limits>
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
-constexpr int kThreads = kTextBlock, kWarp = 32;
+constexpr int kThreads = kernels::kTextBlock, kWarp = 32;
 constexpr const char* kElements = "elements";  // the program that makes what is reduced
 constexpr int kColumnRows = kThreads / kWarp;  // threads of a block that share a column
 constexpr int64_t kRowOfWarp = 2048;           // up to this length a warp takes a row by itself
@@ -20,8 +20,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // The largest pack of the program that divides the axis that packs lie along.
-int pack_along(const ElementwiseText& program, int64_t length) {
-  int pack = pack_of(program);
+int pack_along(const kernels::ElementwiseText& program, int64_t length) {
+  int pack = kernels::pack_of(program);
   while (length % pack != 0) pack /= 2;
   return pack;
 }
@@ -31,12 +31,13 @@ std::string constants_text(const ReductionText& reduction, int pack) {
   return fmt::format(
       "using Sum = {};\nusing Fold = {};\nconstexpr Sum kIdentity = {};\n"
       "constexpr int kPack = {};\n\nstruct parts_args {{\n  Sum* parts;\n}};\n\n",
-      compute_type_text(reduction.type), reduction.fold.functor, reduction.fold.identity, pack);
+      kernels::compute_type_text(reduction.type), reduction.fold.functor, reduction.fold.identity,
+      pack);
 }
 
 // What becomes of result i.
 std::string finish_text(const ReductionText& reduction) {
-  const std::string result = element_type_text(reduction.result);
+  const std::string result = kernels::element_type_text(reduction.result);
   const std::string value =
       fmt::format("convert<{}>({})", result,
                   reduction.fold.divides ? fmt::format("total / Sum({})", reduction.axes.length)
@@ -47,8 +48,8 @@ std::string finish_text(const ReductionText& reduction) {
     return fmt::format("struct results_args {{\n  {}* into;\n}};\n\n{}  args.into[i] = {};\n}}\n\n",
                        result, head, value);
   const auto& taken = reduction.after->given;
-  const std::string given = compute_type_text(taken ? taken->type : reduction.type);
-  return function_text(*reduction.after, "results", 1) +
+  const std::string given = kernels::compute_type_text(taken ? taken->type : reduction.type);
+  return kernels::function_text(*reduction.after, "results", 1) +
          fmt::format(
              "{0}  results<1>(args, i, results_load<1>(args, i), Pack<{1}, "
              "1>{{convert<{1}>({2})}});\n}}\n\n",
@@ -98,7 +99,7 @@ class ReductionWriter {
   explicit ReductionWriter(const ReductionText& reduction) : reduction_(reduction) {
     const bool rows = reduction.axes.inner == 1;
     pack_ = pack_along(reduction.program, rows ? reduction.axes.length : reduction.axes.inner);
-    made_.functions = function_text(reduction.program, kElements, pack_) +
+    made_.functions = kernels::function_text(reduction.program, kElements, pack_) +
                       constants_text(reduction, pack_) + finish_text(reduction);
     if (!rows) {
       write_columns();
@@ -115,11 +116,12 @@ class ReductionWriter {
   int64_t rows() const { return reduction_.axes.outer; }
   int64_t length() const { return reduction_.axes.length; }
   int64_t columns() const { return reduction_.axes.inner; }
-  int ahead() const { return packs_ahead(reduction_.program, pack_, 4); }
+  int ahead() const { return kernels::packs_ahead(reduction_.program, pack_, 4); }
   // Down a column each load is a line of memory of its own: more of them, where there is one input to wait for.
   int ahead_of_columns() const {
-    return reduction_.program.inputs.size() == 1 ? packs_ahead(reduction_.program, pack_, 8, 128)
-                                                 : ahead();
+    return reduction_.program.inputs.size() == 1
+               ? kernels::packs_ahead(reduction_.program, pack_, 8, 128)
+               : ahead();
   }
 
   // A function that gives results, or sums of parts that another one joins.
@@ -301,8 +303,8 @@ std::optional<ReducedAxes> reduced_axes(const Shape& shape, const Attrs& attrs) 
 
 std::optional<FoldText> fold_text(const OpDef& op, ComputeType type) {
   const auto number = [&](int64_t value) {
-    return is_integer(type) ? integer_text(value, type)
-                            : number_text(static_cast<double>(value), type);
+    return is_integer(type) ? kernels::integer_text(value, type)
+                            : kernels::number_text(static_cast<double>(value), type);
   };
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const IntLimits limits = iinfo(type == ComputeType::u64 ? DType::u64 : DType::i64);
@@ -311,13 +313,15 @@ std::optional<FoldText> fold_text(const OpDef& op, ComputeType type) {
     case Fold::mean: return FoldText{"functors::Add", number(0), true};
     case Fold::product: return FoldText{"functors::Mul", number(1), false};
     case Fold::max:
-      return FoldText{
-          "functors::Maximum",
-          is_integer(type) ? integer_text(limits.min, type) : number_text(-kInfinity, type), false};
+      return FoldText{"functors::Maximum",
+                      is_integer(type) ? kernels::integer_text(limits.min, type)
+                                       : kernels::number_text(-kInfinity, type),
+                      false};
     case Fold::min:
       return FoldText{"functors::Minimum",
-                      is_integer(type) ? integer_text(static_cast<int64_t>(limits.max), type)
-                                       : number_text(kInfinity, type),
+                      is_integer(type)
+                          ? kernels::integer_text(static_cast<int64_t>(limits.max), type)
+                          : kernels::number_text(kInfinity, type),
                       false};
     case Fold::none: break;
   }
@@ -328,4 +332,4 @@ KernelText reduction_text(const ReductionText& reduction) {
   return ReductionWriter(reduction).take();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -6,7 +6,7 @@
 #include "brrr/compiler/codegen/kernel_text.h"
 #include "brrr/kernels/cuda/codegen/elementwise_text.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // A shape as [outer, length, inner] with the middle reduced; none where reduced axes lie apart.
 struct ReducedAxes {
@@ -22,16 +22,16 @@ struct FoldText {
 std::optional<FoldText> fold_text(const OpDef& op, ComputeType type);
 
 struct ReductionText {
-  ElementwiseText program;  // captures what is reduced
+  kernels::ElementwiseText program;  // captures what is reduced
   ReducedAxes axes;
   FoldText fold;
   ComputeType type;  // of sums
   DType result;
-  int64_t enough_blocks;                      // to fill the GPU
-  std::vector<KernelPointer> pointers;        // of the program
-  std::optional<ElementwiseText> after;       // is given the results; none: they go to memory
-  std::vector<KernelPointer> after_pointers;  // of that program, or where the results go
+  int64_t enough_blocks;                          // to fill the GPU
+  std::vector<KernelPointer> pointers;            // of the program
+  std::optional<kernels::ElementwiseText> after;  // is given the results; none: they go to memory
+  std::vector<KernelPointer> after_pointers;      // of that program, or where the results go
 };
 KernelText reduction_text(const ReductionText& reduction);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -7,7 +7,7 @@
 
 #include "brrr/kernels/cuda/codegen/elementwise_text.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 std::string table_text(std::string_view type, std::string_view name,
@@ -19,8 +19,8 @@ std::string table_text(std::string_view type, std::string_view name,
 }
 
 std::string entry_text(const std::string& entry, const std::string& parameters) {
-  return fmt::format("\nextern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", kTextBlock,
-                     entry, parameters);
+  return fmt::format("\nextern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n",
+                     kernels::kTextBlock, entry, parameters);
 }
 
 std::vector<KernelPointer> placed(std::vector<KernelPointer> pointers, const PlacedText& part,
@@ -47,7 +47,7 @@ class Joiner {
  public:
   Joiner(const std::vector<PlacedText>& parts, const std::string& name, const std::string& comment)
       : parts_(parts), name_(name) {
-    made_.source = {.name = name, .text = source_head(comment)};
+    made_.source = {.name = name, .text = kernels::source_head(comment)};
     size_t launches = 0;
     for (const PlacedText& part : parts) {
       add_kind(part.text);
@@ -97,7 +97,7 @@ class Joiner {
     std::vector<bool> is_known(kinds_.size(), false);
     GeneratedLaunch launch{.entry = fmt::format("{}_{}", name_, number == 0 ? "kernel" : "join"),
                            .blocks = 0,
-                           .threads = kTextBlock};
+                           .threads = kernels::kTextBlock};
     for (size_t p = 0; p < parts_.size(); ++p) {
       if (number >= parts_[p].text.launches.size()) continue;
       const LaunchText& own = parts_[p].text.launches[number];
@@ -147,8 +147,9 @@ GeneratedKernel kernel_of(const KernelText& text, const std::string& name,
   };
   if (std::any_of(text.launches.begin(), text.launches.end(), is_long))
     return joined_kernel({{.text = text}}, name, comment);  // which has tables
-  GeneratedKernel made{.source = {.name = name, .text = source_head(comment) + text.functions},
-                       .workspace_bytes = text.workspace_bytes};
+  GeneratedKernel made{
+      .source = {.name = name, .text = kernels::source_head(comment) + text.functions},
+      .workspace_bytes = text.workspace_bytes};
   for (const LaunchText& launch : text.launches) {
     const bool has_more = !launch.more.empty();
     const std::string entry = fmt::format("{}_{}", name, made.launches.empty() ? "kernel" : "join");
@@ -157,7 +158,7 @@ GeneratedKernel kernel_of(const KernelText& text, const std::string& name,
                                       has_more ? fmt::format(", const {} more", launch.more)
                                                : std::string())) +
         fmt::format("{}(blockIdx.x, first{});\n}}\n", launch.function, has_more ? ", more" : "");
-    made.launches.push_back({entry, launch.blocks, kTextBlock, launch.pointers,
+    made.launches.push_back({entry, launch.blocks, kernels::kTextBlock, launch.pointers,
                              launch.more_pointers, /*is_table=*/false});
   }
   return made;
@@ -168,4 +169,4 @@ GeneratedKernel joined_kernel(const std::vector<PlacedText>& parts, const std::s
   return Joiner(parts, name, comment).take();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

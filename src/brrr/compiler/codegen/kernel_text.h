@@ -7,7 +7,7 @@
 
 #include "brrr/compiler/codegen/codegen_cuda.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // One launch of a kernel, which runs `void function(unsigned block, const First& first)`, or with one parameter
 // more, `const More& more`; both are structs of pointers.
@@ -37,4 +37,4 @@ struct PlacedText {
 GeneratedKernel joined_kernel(const std::vector<PlacedText>& parts, const std::string& name,
                               const std::string& comment);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -12,7 +12,7 @@
 #include "brrr/ops/matmul/fp8.h"
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 class Finder {
@@ -32,8 +32,8 @@ class Finder {
   static bool is_cast(const OpDef& op) { return op.role == OpRole::cast; }
   static bool is_copy(const OpDef& op) { return op.role == OpRole::copy; }
   static bool is_max(const OpDef& op) { return op.fold == Fold::max; }
-  static bool is_mul(const OpDef& op) { return computes(op, Binary::mul); }
-  static bool is_add(const OpDef& op) { return computes(op, Binary::add); }
+  static bool is_mul(const OpDef& op) { return kernels::computes(op, kernels::Binary::mul); }
+  static bool is_add(const OpDef& op) { return kernels::computes(op, kernels::Binary::add); }
   // What makes `id`, where it is a node of such an op.
   const Node* maker(ValueId id, OpTest is_wanted) const {
     const NodeId node = graph_.value(id).node;
@@ -56,7 +56,7 @@ class Finder {
 
   void find_quantized(size_t n) {
     const Node& node = graph_.nodes[n];
-    if (!is_cast(*node.op) || !is_f8(type(node.outputs[0]).dtype)) return;
+    if (!is_cast(*node.op) || !kernels::is_f8(type(node.outputs[0]).dtype)) return;
     const Node* const scaled = maker(node.inputs[0], is_mul);
     if (!scaled || !is_number(scaled->inputs[1])) return;
     ValueId x = scaled->inputs[0];
@@ -88,7 +88,7 @@ class Finder {
   void find_amax(ValueId x, QuantizedFactor& made) {
     for (const NodeId use : products_.uses(x)) {
       const Node& magnitudes = graph_.node(use);
-      if (!computes(*magnitudes.op, Unary::abs)) continue;
+      if (!kernels::computes(*magnitudes.op, kernels::Unary::abs)) continue;
       const Node* last = only_reader(magnitudes.outputs[0], is_max);
       if (!last || !type(last->outputs[0]).shape.empty()) continue;
       const Node* const wide = only_reader(last->outputs[0], is_cast);
@@ -137,10 +137,10 @@ class Finder {
       a = Layout{{numel(a->shape) / std::max<int64_t>(k, 1), k}, {k, 1}, a->offset};
     }
     const DType a_dtype = type(product.a).dtype, b_dtype = type(product.b).dtype;
-    return f8_refusal(
+    return kernels::f8_refusal(
                {.a = *a, .b = *b, .a_dtype = a_dtype, .b_dtype = b_dtype, .c_dtype = DType::f32})
                .empty() &&
-           is_aligned(*a, a_dtype) && is_aligned(*b, b_dtype);
+           kernels::is_aligned(*a, a_dtype) && kernels::is_aligned(*b, b_dtype);
   }
 
   // Matrices are what reshapes make of a value: [64, 1024, 12, 64] may be read as [65536, 768]. One that is transposed
@@ -235,4 +235,4 @@ class Finder {
 
 Fp8Products find_fp8_products(const Graph& graph) { return Finder(graph).take(); }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

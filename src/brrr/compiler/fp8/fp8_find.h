@@ -3,9 +3,10 @@
 
 #include <map>
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/rewrite/matmul_graph.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // cast(x * scale), and max |x| where it is taken beside it.
 struct QuantizedFactor {
@@ -31,4 +32,4 @@ struct Fp8Products {
 };
 Fp8Products find_fp8_products(const Graph& graph);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

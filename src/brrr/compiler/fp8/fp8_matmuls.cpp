@@ -5,7 +5,7 @@
 #include "brrr/ops/matmul/fp8.h"
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 class Writer {
@@ -109,4 +109,4 @@ class Writer {
 
 Graph take_fp8_products(const Graph& graph) { return Writer(graph).run(); }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

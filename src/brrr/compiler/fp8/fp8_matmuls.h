@@ -10,10 +10,10 @@
 // value, the program stays as it was.
 #pragma once
 
-#include "brrr/graph/graph.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 Graph take_fp8_products(const Graph& graph);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -3,7 +3,7 @@
 #include "brrr/compiler/pass_state.h"
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 double largest_of(DType format) { return format == DType::f8e4m3 ? 448 : 57344; }
@@ -102,4 +102,4 @@ void Fp8Scale::finish_states(Format& format, ValueId amax) {
   add_state(".scale", format.scales, scales, 1);
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -9,11 +9,12 @@
 // given their scales, and the largest magnitude of a step is that over all micro-batches.
 #pragma once
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/precision/precision.h"
 #include "brrr/compiler/rewrite/body_operands.h"
 #include "brrr/compiler/rewrite/graph_builder.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 class Fp8Scale {
  public:
@@ -60,4 +61,4 @@ class Fp8Scale {
   Format e4m3_{.dtype = DType::f8e4m3}, e5m2_{.dtype = DType::f8e5m2};
 };
 
-}  // namespace brrr
+}  // namespace brrr::compiler

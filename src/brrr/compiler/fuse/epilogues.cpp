@@ -12,7 +12,7 @@
 #include "brrr/kernels/cuda/gemm/epilogue_cuda.h"
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 class Matcher {
@@ -26,8 +26,9 @@ class Matcher {
 
   Graph take_gelus() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (computes(*graph_.nodes[n].op, Unary::gelu_tanh)) take_gelu(n);
-      if (computes(*graph_.nodes[n].op, ActivationGrad::gelu_tanh)) take_gelu_backward(n);
+      if (kernels::computes(*graph_.nodes[n].op, kernels::Unary::gelu_tanh)) take_gelu(n);
+      if (kernels::computes(*graph_.nodes[n].op, kernels::ActivationGrad::gelu_tanh))
+        take_gelu_backward(n);
     }
     return replace_nodes(graph_, found_);
   }
@@ -37,7 +38,7 @@ class Matcher {
   }
   Graph take_adds() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (computes(*graph_.nodes[n].op, Binary::add)) take_add(n);
+      if (kernels::computes(*graph_.nodes[n].op, kernels::Binary::add)) take_add(n);
     }
     return replace_nodes(graph_, found_);
   }
@@ -65,7 +66,7 @@ class Matcher {
   }
 
   // ---- What the library of the device has.
-  bool has_kernel(const Replacement& made, MatmulEpilogue epilogue) const {
+  bool has_kernel(const Replacement& made, kernels::MatmulEpilogue epilogue) const {
     std::vector<Layout> input_layouts, output_layouts;
     std::vector<DType> input_dtypes, output_dtypes;
     std::vector<TensorType> types;
@@ -76,21 +77,21 @@ class Matcher {
       input_dtypes.push_back(type(id).dtype);
       types.push_back({input_layouts.back().shape, type(id).dtype});
     }
-    for (const TensorType& output : infer_types(*made.op, made.attrs, types)) {
+    for (const TensorType& output : graph::infer_types(*made.op, made.attrs, types)) {
       output_layouts.push_back(contiguous_layout(output.shape));
       output_dtypes.push_back(output.dtype);
     }
-    return has_epilogue_cuda({.op = *made.op,
-                              .epilogue = epilogue,
-                              .attrs = made.attrs,
-                              .input_layouts = input_layouts,
-                              .output_layouts = output_layouts,
-                              .input_dtypes = input_dtypes,
-                              .output_dtypes = output_dtypes},
-                             target_.chip, target_.index);
+    return kernels::has_epilogue_cuda({.op = *made.op,
+                                       .epilogue = epilogue,
+                                       .attrs = made.attrs,
+                                       .input_layouts = input_layouts,
+                                       .output_layouts = output_layouts,
+                                       .input_dtypes = input_dtypes,
+                                       .output_dtypes = output_dtypes},
+                                      target_.chip, target_.index);
   }
 
-  bool take(const Replacement& made, MatmulEpilogue epilogue) {
+  bool take(const Replacement& made, kernels::MatmulEpilogue epilogue) {
     if (!has_kernel(made, epilogue)) return false;
     for (ValueId id : made.results) taken_[graph_.value(id).node.index()] = true;
     taken_[made.place.index()] = true;
@@ -127,7 +128,7 @@ class Matcher {
     const bool keep = !products_.is_single_use(product->result);
     made.attrs.add({"keep", keep});
     if (keep) made.results.push_back(product->result);
-    take(made, MatmulEpilogue::gelu);
+    take(made, kernels::MatmulEpilogue::gelu);
   }
 
   void take_gelu_backward(size_t n) {
@@ -154,9 +155,9 @@ class Matcher {
     const std::optional<size_t> sums = column_sums(dz, {{type(z).shape.back()}, type(z).dtype});
     if (sums) {
       with_sums.results.push_back(graph_.nodes[*sums].outputs[0]);
-      if (take(with_sums, MatmulEpilogue::gelu_backward)) return;
+      if (take(with_sums, kernels::MatmulEpilogue::gelu_backward)) return;
     }
-    take(made, MatmulEpilogue::gelu_backward);
+    take(made, kernels::MatmulEpilogue::gelu_backward);
   }
 
   // ---- Column sums.
@@ -218,7 +219,7 @@ class Matcher {
                      .inputs = {product->a, product->b},
                      .results = {product->result, result}};
     made.attrs.add({"dtype", dtype});
-    take(made, MatmulEpilogue::column_sums);
+    take(made, kernels::MatmulEpilogue::column_sums);
   }
 
   // ---- Additions.
@@ -286,7 +287,8 @@ class Matcher {
     if (product->bias.valid()) made.inputs.push_back(product->bias);
     if (has_sums) made.results.push_back(node.outputs[1]);
     if (has_sums && type(node.outputs[0]) != type(total)) return false;
-    return take(made, has_sums ? MatmulEpilogue::column_sums : MatmulEpilogue::add);
+    return take(made,
+                has_sums ? kernels::MatmulEpilogue::column_sums : kernels::MatmulEpilogue::add);
   }
 
   // Through a widening cast too: a sum in f32 takes the product before it is rounded.
@@ -327,4 +329,4 @@ Graph take_add_epilogues(const Graph& graph, const Target& target, const Epilogu
   return Matcher(graph, target, options).take_adds();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

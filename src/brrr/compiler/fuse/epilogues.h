@@ -4,10 +4,10 @@
 // library says that it has an algorithm for it; everything else stays as it is.
 #pragma once
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/target.h"
-#include "brrr/graph/graph.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // Sizes for which the library is faster with an epilogue than a kernel of its own behind it, on an H200 (bench/NOTES.md).
 struct EpilogueOptions {
@@ -38,4 +38,4 @@ Graph take_sum_epilogues(const Graph& graph, const Target& target,
 Graph take_add_epilogues(const Graph& graph, const Target& target,
                          const EpilogueOptions& options = {});
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -5,7 +5,7 @@
 #include "brrr/compiler/fuse/fuse_cores.h"
 #include "brrr/compiler/fuse/region_set.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 using Uses = std::vector<std::vector<NodeId>>;  // by value: its readers
@@ -99,7 +99,7 @@ std::vector<Region> fuse(const Graph& graph, const FuseOptions& options) {
   RegionSet regions(graph);
   std::map<size_t, Region> cores;
   if (options.enabled) {
-    const Uses uses = uses_of(graph);
+    const Uses uses = graph::uses_of(graph);
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       if (is_tileable(graph, graph.nodes[n])) join_producers(regions, uses, n, options);
     }
@@ -116,4 +116,4 @@ std::vector<Region> fuse(const Graph& graph, const FuseOptions& options) {
   return result;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

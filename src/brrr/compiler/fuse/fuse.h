@@ -4,9 +4,9 @@
 // saves more traffic. Every other node is a region of its own; views are none.
 #pragma once
 
-#include "brrr/graph/graph.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // Elementwise nodes at one operand of a core.
 struct Attached {
@@ -51,4 +51,4 @@ bool can_fuse(const Graph& graph, const Node& producer, const Node& reader);
 
 std::vector<Region> fuse(const Graph& graph, const FuseOptions& options = {});
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <set>
 
-namespace brrr {
+#include "brrr/compiler/graph_names.h"
+
+namespace brrr::compiler {
 namespace {
 
 // Operands past the bits of a mask stream nowhere: concat may read any number, repeat may make any.
@@ -13,7 +15,10 @@ bool has_bit(uint32_t bits, int i) { return i < 32 && (bits >> i & 1U) != 0; }
 class CoreBuilder {
  public:
   CoreBuilder(RegionSet& regions, const FuseOptions& options)
-      : graph_(regions.graph()), regions_(regions), options_(options), uses_(uses_of(graph_)) {
+      : graph_(regions.graph()),
+        regions_(regions),
+        options_(options),
+        uses_(graph::uses_of(graph_)) {
     for (ValueId id : graph_.outputs) kept_.insert(id.value);
     for (const StateSlot& state : graph_.states) kept_.insert(state.after.value);
   }
@@ -209,4 +214,4 @@ std::map<size_t, Region> attach_to_cores(RegionSet& regions, const FuseOptions& 
   return CoreBuilder(regions, options).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

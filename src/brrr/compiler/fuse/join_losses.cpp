@@ -7,7 +7,7 @@
 #include "brrr/compiler/rewrite/replace_nodes.h"
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 class LossJoiner {
@@ -65,4 +65,4 @@ class LossJoiner {
 
 Graph join_losses(const Graph& graph) { return replace_nodes(graph, LossJoiner(graph).find()); }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -3,10 +3,10 @@
 // both: logits are read once instead of twice.
 #pragma once
 
-#include "brrr/graph/graph.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 Graph join_losses(const Graph& graph);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -4,7 +4,7 @@
 
 #include "brrr/compiler/codegen/codegen_cuda.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 bool contains(std::span<const NodeId> nodes, NodeId node) {
@@ -16,7 +16,7 @@ bool contains(std::span<const NodeId> nodes, NodeId node) {
 RegionEnds::RegionEnds(const Graph& graph, bool is_generated)
     : graph_(graph),
       is_generated_(is_generated),
-      uses_(uses_of(graph)),
+      uses_(graph::uses_of(graph)),
       is_result_(graph.values.size(), false) {
   for (ValueId id : graph.outputs) is_result_[id.index()] = true;
   for (const StateSlot& state : graph.states) is_result_[state.after.index()] = true;
@@ -50,4 +50,4 @@ TileProgramEnds RegionEnds::of(std::span<const NodeId> nodes, const Region& regi
   return ends;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -2,9 +2,10 @@
 #pragma once
 
 #include "brrr/compiler/fuse/fuse.h"
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/tiles/tile_program.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 class RegionEnds {
  public:
@@ -26,4 +27,4 @@ class RegionEnds {
   std::vector<bool> is_result_;  // by value
 };
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -5,7 +5,7 @@
 #include <queue>
 #include <set>
 
-namespace brrr {
+namespace brrr::compiler {
 
 RegionSet::RegionSet(const Graph& graph)
     : graph_(graph),
@@ -121,7 +121,7 @@ std::vector<size_t> RegionSet::in_order() {
 void RegionSet::write_states_late(std::vector<size_t>& order) {
   std::vector<size_t> position(graph_.nodes.size(), 0);  // by root
   for (size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
-  const std::vector<std::vector<NodeId>> uses = uses_of(graph_);
+  const std::vector<std::vector<NodeId>> uses = graph::uses_of(graph_);
   for (const StateSlot& state : graph_.states) {
     const std::optional<size_t> made = state.is_written() ? true_maker(state.after) : std::nullopt;
     if (!made) continue;
@@ -178,4 +178,4 @@ std::vector<size_t> RegionSet::regions_read(size_t region) {
   return reads;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

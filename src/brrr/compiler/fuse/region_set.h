@@ -5,8 +5,9 @@
 #include <optional>
 
 #include "brrr/compiler/fuse/fuse.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 class RegionSet {
  public:
@@ -57,4 +58,4 @@ class RegionSet {
   int round_ = 0;
 };
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -9,7 +9,7 @@
 #include "brrr/compiler/rewrite/matmul_graph.h"
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // Writes a graph anew with the head in chunks, at the place of the product that makes logits.
@@ -113,7 +113,7 @@ class Chunker {
       return with_attr(node.attrs, {"axes", axes});
     }
     // Terms of a sum in 16 bits are kept in f32, and rounded when all are there.
-    const bool is_term = is_matmul(node) && head_.of(node.outputs[0]) == HeadValue::sum;
+    const bool is_term = graph::is_matmul(node) && head_.of(node.outputs[0]) == HeadValue::sum;
     return is_term && is_low(type.dtype) ? with_attr(node.attrs, {"dtype", DType::f32})
                                          : node.attrs;
   }
@@ -228,4 +228,4 @@ Graph chunk_heads(const Graph& graph, const ChunkHeadOptions& options) {
   return graph;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

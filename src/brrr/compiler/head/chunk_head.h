@@ -9,9 +9,9 @@
 // them: the gradient of a mean is a number. Graphs where it does stay as they are (compiler/head/head_rows.h).
 #pragma once
 
-#include "brrr/graph/graph.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 struct ChunkHeadOptions {
   // Of logits in a chunk; smaller heads stay whole. Every chunk reads W twice, and reads and writes dW: for
@@ -27,4 +27,4 @@ int64_t chunk_rows(int64_t rows, int64_t row_bytes, const ChunkHeadOptions& opti
 
 Graph chunk_heads(const Graph& graph, const ChunkHeadOptions& options = {});
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -4,7 +4,7 @@
 
 #include "brrr/compiler/fuse/fuse.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 class HeadFinder {
@@ -49,7 +49,7 @@ class HeadFinder {
     while (has_wide_shape(id) && graph_.value(id).node.valid()) {
       const NodeId maker = graph_.value(id).node;
       const Node& node = graph_.node(maker);
-      if (is_matmul(node)) return maker.index();
+      if (graph::is_matmul(node)) return maker.index();
       if (!node.op->view && !is_tileable(graph_, node)) return {};
       const auto next = std::find_if(node.inputs.begin(), node.inputs.end(),
                                      [&](ValueId input) { return has_wide_shape(input); });
@@ -76,7 +76,7 @@ class HeadFinder {
   bool add(size_t n) {
     const Node& node = graph_.nodes[n];
     if (node.op->view) return joins(n, view_of(node));
-    if (is_matmul(node)) return joins(n, product_of(node));
+    if (graph::is_matmul(node)) return joins(n, product_of(node));
     if (node.op->role == OpRole::cross_entropy)
       return joins(n, has_row_columns(node) ? HeadValue::rows : HeadValue::none);
     if (node.op->role == OpRole::cross_entropy_backward)
@@ -187,7 +187,7 @@ std::optional<int> row_axis(const Graph& graph, const Head& head, const Node& no
   if (is_made_here) return {};
   const OpRole role = node.op->role;
   if (role == OpRole::cross_entropy || role == OpRole::cross_entropy_backward) return 0;
-  if (!is_matmul(node)) return {};
+  if (!graph::is_matmul(node)) return {};
   const HeadValue result = head.of(node.outputs[0]);
   if (result == HeadValue::wide && input == 0) return 0;  // the operand of the head
   if (result != HeadValue::sum) return {};
@@ -195,4 +195,4 @@ std::optional<int> row_axis(const Graph& graph, const Head& head, const Node& no
   return input == 0 ? 1 : 0;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

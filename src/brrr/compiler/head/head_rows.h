@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "brrr/graph/graph.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // What a value of the head is when only some rows are computed.
 enum class HeadValue : uint8_t {
@@ -36,4 +36,4 @@ std::optional<Head> find_head(const Graph& graph, size_t cross_entropy);
 // rows where it does. A column of one number a row counts as rows too.
 std::optional<int> row_axis(const Graph& graph, const Head& head, const Node& node, int input);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

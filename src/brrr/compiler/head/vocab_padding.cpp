@@ -4,7 +4,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 constexpr int64_t kLargestMultiple = 65536;
@@ -38,4 +38,4 @@ int64_t padded_vocab(int64_t vocab, std::string_view setting, const Target& targ
   return (vocab + multiple - 1) / multiple * multiple;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

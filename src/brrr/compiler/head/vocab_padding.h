@@ -12,7 +12,7 @@
 
 #include "brrr/compiler/target.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 struct PadVocab {
   bool by_target = true;  // chosen for the target
@@ -24,4 +24,4 @@ PadVocab parse_pad_vocab(std::string_view setting);
 // Rows of the head's matrix inside the program; `vocab` itself where nothing is filled up.
 int64_t padded_vocab(int64_t vocab, std::string_view setting, const Target& target);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -5,7 +5,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 std::vector<PlannedBuffer> planned_buffers(const KernelList& list, const MemoryPlan& plan) {
   std::vector<PlannedBuffer> all(list.buffers.size());
@@ -53,4 +53,4 @@ std::vector<int64_t> bytes_over_time(const KernelList& list, const MemoryPlan& p
   return bytes;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

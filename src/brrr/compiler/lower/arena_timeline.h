@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/lower/plan_memory.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // A buffer of the arena while kernels [first, last] run.
 struct PlannedBuffer {
@@ -22,4 +23,4 @@ std::vector<PlannedBuffer> planned_buffers(const KernelList& list, const MemoryP
 // Bytes taken while each kernel runs; buffers that share bytes count once.
 std::vector<int64_t> bytes_over_time(const KernelList& list, const MemoryPlan& plan);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 constexpr int64_t kChunkBytes = 16;  // what a thread writes at once
@@ -148,4 +148,4 @@ Landings find_landings(const Graph& graph, const std::vector<Region>& regions,
   return LandingFinder(graph, regions, strided_outputs).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -6,8 +6,9 @@
 #include <map>
 
 #include "brrr/compiler/fuse/fuse.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 struct Landing {
   ValueId whole;  // in whose buffer it lies: that of a concat, or its own
@@ -24,4 +25,4 @@ struct Landings {
 Landings find_landings(const Graph& graph, const std::vector<Region>& regions,
                        uint32_t (*strided_outputs)(const OpDef& op));
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -5,7 +5,9 @@
 #include <set>
 #include <utility>
 
-namespace brrr {
+#include "brrr/compiler/graph_names.h"
+
+namespace brrr::compiler {
 namespace {
 
 // Tables of a joined kernel lie in the constant memory of a GPU, which has 64 KiB.
@@ -215,4 +217,4 @@ void group_reductions(KernelList& list, const RenewedStates& renewed) {
   ReductionGroups(list, renewed).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

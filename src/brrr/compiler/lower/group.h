@@ -7,7 +7,7 @@
 
 #include "brrr/compiler/lower/kernel_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // By the buffer of a state's new value, the buffer of its old one. A kernel that writes the new one in place of
 // the old runs behind all that read the old one, so these are never side by side.
@@ -21,4 +21,4 @@ void group_programs(KernelList& list, const RenewedStates& renewed);
 // each gives the bits that it gives alone.
 void group_reductions(KernelList& list, const RenewedStates& renewed);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

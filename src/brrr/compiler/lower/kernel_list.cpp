@@ -6,7 +6,7 @@
 #include "brrr/compiler/lower/plan_memory.h"
 #include "brrr/graph/repeat.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 std::vector<CoreOperand> core_operands(const std::vector<CoreOperand>& fused,
                                        const std::vector<OperandRef>& refs) {
@@ -83,7 +83,8 @@ bool may_overwrite(const Kernel& kernel, size_t input, size_t output) {
   const auto [over, made] = kernel.op->overwrites;
   if (over >= 0) return static_cast<int>(input) == over && static_cast<int>(output) == made;
   return kernel.role() == OpRole::repeat &&
-         static_cast<int>(input) == repeat_node(kernel.attrs).initial_of(static_cast<int>(output));
+         static_cast<int>(input) ==
+             graph::repeat_node(kernel.attrs).initial_of(static_cast<int>(output));
 }
 
 int64_t cpu_workspace_bytes(const Kernel& kernel, ThreadPool& pool) {
@@ -106,4 +107,4 @@ void add_workspaces(KernelList& list, const std::function<int64_t(const Kernel&)
   }
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -6,9 +6,10 @@
 #include <string>
 
 #include "brrr/compiler/fuse/fuse.h"
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/tiles/tile_program.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 using BufferId = StrongId<struct BufferTag>;
 
@@ -135,4 +136,4 @@ void add_workspaces(KernelList& list, const std::function<int64_t(const Kernel&)
 // Scratch of the CPU's kernels.
 int64_t cpu_workspace_bytes(const Kernel& kernel, ThreadPool& pool);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

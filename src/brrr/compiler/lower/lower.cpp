@@ -5,11 +5,12 @@
 
 #include "brrr/compiler/codegen/codegen_cuda.h"
 #include "brrr/compiler/fuse/region_ends.h"
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/lower/copy_elision.h"
 #include "brrr/compiler/lower/group.h"
 #include "brrr/compiler/lower/lower_results.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 class Lowering {
@@ -112,7 +113,7 @@ class Lowering {
     Kernel kernel{.op = node.op,
                   .attrs = node.attrs,
                   .phase = node.phase,
-                  .cost = cost_of(graph_, node),
+                  .cost = graph::cost_of(graph_, node),
                   .name = std::string(node.op->name)};
     kernel.body_graph = node.body;
     for (ValueId id : node.inputs) kernel.inputs.push_back(node.body ? in_order(id) : where(id));
@@ -174,7 +175,7 @@ class Lowering {
   void add_work(Kernel& kernel, std::span<const NodeId> nodes) const {
     for (NodeId id : nodes) {
       const Node& node = graph_.node(id);
-      kernel.cost.flops += cost_of(graph_, node).flops;
+      kernel.cost.flops += graph::cost_of(graph_, node).flops;
       kernel.name += join_text(kernel.name.empty() ? "" : "+", node.op->name);
     }
   }
@@ -216,7 +217,7 @@ class Lowering {
     add_work(kernel, {&region.core, 1});
     add_work(kernel, region.epilogue.nodes);
     // The op may touch less of an operand than there is (rows of a table): its own price counts.
-    const Cost own = cost_of(graph_, node);
+    const Cost own = graph::cost_of(graph_, node);
     for (int i = 0; i < node.inputs.size(); ++i) {
       const TensorType& type = graph_.type(node.inputs[i]);
       kernel.core_inputs.push_back({.layout = contiguous_layout(type.shape), .dtype = type.dtype});
@@ -320,4 +321,4 @@ KernelList lower(const Graph& graph, const std::vector<Region>& regions,
   return Lowering(graph, regions, options).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

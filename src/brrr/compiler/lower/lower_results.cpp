@@ -4,7 +4,7 @@
 
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 class Results {
@@ -175,4 +175,4 @@ void finish_results(const Graph& graph, std::vector<OperandRef>& where, KernelLi
   Results(graph, where, list).finish();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

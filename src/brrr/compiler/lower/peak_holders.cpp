@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // By buffer: the kernels between which its bytes are taken.
@@ -71,7 +71,7 @@ std::string describe_peak(const Graph& graph, const PlannedGraph& planned, int c
   if (peak.holders.empty()) return "It holds nothing";
   const Kernel& kernel = planned.kernels.kernels[peak.kernel];
   std::string text = join_text("At its fullest, while ", kernel.name, " (",
-                               phase_name(kernel.phase), ") runs, it holds ");
+                               graph::phase_name(kernel.phase), ") runs, it holds ");
   const auto named = std::min(static_cast<size_t>(count), peak.holders.size());
   for (size_t i = 0; i < named; ++i) {
     const PeakHolder& holder = peak.holders[i];
@@ -82,4 +82,4 @@ std::string describe_peak(const Graph& graph, const PlannedGraph& planned, int c
   return text;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

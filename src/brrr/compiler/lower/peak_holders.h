@@ -1,9 +1,10 @@
 // What fills the arena at the fullest instant of a plan.
 #pragma once
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/remat/remat_budget.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 struct PeakHolder {
   std::string name;  // of the value, with its type; "scratch of matmul" for a workspace
@@ -19,4 +20,4 @@ PeakInstant find_peak(const Graph& graph, const PlannedGraph& planned);
 // "At its fullest, while matmul (backward) runs, it holds ...": the largest `count`, with their bytes.
 std::string describe_peak(const Graph& graph, const PlannedGraph& planned, int count);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

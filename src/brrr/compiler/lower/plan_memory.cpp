@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // A piece of the arena while kernels [first, last] run; several buffers when they overwrite each other.
@@ -151,4 +151,4 @@ MemoryPlan plan_memory(const KernelList& list, const PlanOptions& options) {
   return Planner(list, options).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -4,7 +4,7 @@
 
 #include "brrr/compiler/lower/kernel_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 inline constexpr int64_t kArenaAlignment = 64;
 
@@ -27,4 +27,4 @@ struct PlanOptions {
 
 MemoryPlan plan_memory(const KernelList& list, const PlanOptions& options = {});
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -2,7 +2,7 @@
 
 #include <map>
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // Walks the kernels with the set of temporaries that are alive, by offset.
@@ -106,4 +106,4 @@ void verify_plan(const KernelProgram& program) {
   }
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -3,7 +3,7 @@
 
 #include "brrr/compiler/lower/plan_memory.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // Throws InternalError, naming the kernel and the bytes, unless
 //   - every temporary that a kernel touches has a place inside the arena, aligned
@@ -12,4 +12,4 @@ namespace brrr {
 //   - the same holds for the bodies of repeats
 void verify_plan(const KernelProgram& program);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -3,7 +3,7 @@
 #include "brrr/compiler/pass_state.h"
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 LossScaling kind_of(const PrecisionOptions& options) {
@@ -97,4 +97,4 @@ ValueId LossScale::keep_on_overflow(ValueId before, ValueId after) {
   return finite_.valid() ? to_.add(where_op, {finite_, after, before}) : after;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -6,11 +6,12 @@
 // of the program around it: one scale, one verdict and one new scale a step, for all micro-batches.
 #pragma once
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/precision/precision.h"
 #include "brrr/compiler/rewrite/body_operands.h"
 #include "brrr/compiler/rewrite/graph_builder.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 class LossScale {
  public:
@@ -45,4 +46,4 @@ class LossScale {
   ValueId finite_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -2,7 +2,7 @@
 
 #include "brrr/compiler/precision/precision_rewriter.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 Device device_of(const Graph& graph) {
@@ -83,4 +83,4 @@ Graph apply_precision(const Graph& graph, const PrecisionOptions& options) {
   return PrecisionRewriter(graph, complete).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

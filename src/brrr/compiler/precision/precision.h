@@ -16,10 +16,10 @@
 #include <string_view>
 #include <vector>
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/rewrite/added_states.h"
-#include "brrr/graph/graph.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 enum class Precision : uint8_t { f32, bf16_mixed, f16_mixed, fp8_mixed };
 std::string_view precision_name(Precision precision);
@@ -77,4 +77,4 @@ Graph apply_precision(const Graph& graph, const PrecisionOptions& options);
 // What the options ask for and why, row by row, for people.
 std::string to_text(const PrecisionOptions& options);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

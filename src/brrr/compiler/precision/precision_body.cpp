@@ -1,11 +1,12 @@
 // The bodies of repeats: micro-batches in this precision.
 #include <algorithm>
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/precision/precision_rewriter.h"
 #include "brrr/graph/repeat.h"
 #include "brrr/kernels/cpu/elementwise/binary_tiles.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 PrecisionRewriter::PrecisionRewriter(const Node& repeat, PrecisionRewriter& around)
     : PrecisionRewriter(*repeat.body, around.options_, &repeat, &around) {
@@ -33,15 +34,15 @@ void PrecisionRewriter::rewrite_repeat(const Node& node) {
 // it does at their own size.
 void PrecisionRewriter::find_scaled_sums() {
   if (!loss_scale_.is_on()) return;
-  const int sums = repeat_node(repeat_->attrs).sums;
-  const std::vector<std::vector<NodeId>> uses = uses_of(from_);
+  const int sums = graph::repeat_node(repeat_->attrs).sums;
+  const std::vector<std::vector<NodeId>> uses = graph::uses_of(from_);
   for (size_t s = 0; s < static_cast<size_t>(sums); ++s) {
     const StateSlot& sum = from_.states[s];
     const NodeId maker = from_.value(sum.after).node;
     const auto& readers = uses[sum.before.index()];
     if (!maker.valid() || readers.size() != 1 || readers[0] != maker) continue;
     const Node& node = from_.node(maker);
-    if (!computes(*node.op, Binary::add) || node.phase != Phase::update ||
+    if (!kernels::computes(*node.op, kernels::Binary::add) || node.phase != Phase::update ||
         !uses[sum.after.index()].empty())
       continue;
     const ValueId part = node.inputs[node.inputs[0] == sum.before ? 1 : 0];
@@ -52,7 +53,7 @@ void PrecisionRewriter::find_scaled_sums() {
 // What is the same in all iterations is cast once, outside; parameters have copies there. None: `id` is no such
 // value.
 ValueId PrecisionRewriter::cast_outside(ValueId id, Form form) {
-  const RepeatNode parts = repeat_node(repeat_->attrs);
+  const RepeatNode parts = graph::repeat_node(repeat_->attrs);
   for (int i = parts.first_captured(); i < parts.first_initial(); ++i) {
     const GraphInput& input = from_.inputs[static_cast<size_t>(i)];
     const ValueId outside = repeat_->inputs[i];
@@ -65,4 +66,4 @@ ValueId PrecisionRewriter::cast_outside(ValueId id, Form form) {
   return {};
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

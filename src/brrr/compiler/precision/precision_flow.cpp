@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 std::vector<NodePlan> plan_nodes(const Graph& graph, const PrecisionOptions& options) {
@@ -116,4 +116,4 @@ PrecisionFlow plan_precision(const Graph& graph, const PrecisionOptions& options
   return flow;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

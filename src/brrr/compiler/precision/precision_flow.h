@@ -1,9 +1,10 @@
 // What the precision pass knows of a program before it writes the new one.
 #pragma once
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/precision/precision_table.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 struct NodePlan {
   const PrecisionRule* rule;
@@ -32,4 +33,4 @@ inline bool is_f32(const Graph& graph, ValueId id) { return graph.type(id).dtype
 // Scalars in elementwise ops stay f32 beside low tensors: they decide no type and cost nothing.
 bool is_free_scalar(const Graph& graph, const Node& node, ValueId input);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -1,10 +1,11 @@
 // In which forms values are read: casts, low copies of states, 8 bits, and gradients with and without the scale.
 #include <algorithm>
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/precision/precision_rewriter.h"
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // The part of the step that makes a value: of a result of a repeat, the part of its body that does.
@@ -145,4 +146,4 @@ ValueId PrecisionRewriter::final_value(ValueId id) {
   return loss_scale_.is_on() && flow_.is_gradient(id) ? scaled_down(id) : get(id, Form::traced);
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -1,10 +1,11 @@
 // What becomes of single nodes.
 #include <algorithm>
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/precision/precision_rewriter.h"
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 void PrecisionRewriter::rewrite(NodeId id) {
   const Node& node = from_.node(id);
@@ -67,7 +68,7 @@ Attrs PrecisionRewriter::round_factors(const Node& node, const PrecisionRule& ru
   if (options_.matmul == MatmulPrecision::ieee || rule.factors == 0 || !is_float_call(node))
     return attrs;
   const Form form = options_.matmul == MatmulPrecision::tf32 ? Form::tf32
-                    : is_matmul(node)                        ? Form::bf16
+                    : graph::is_matmul(node)                 ? Form::bf16
                                                              : Form::rounded_bf16;
   for (int i = 0; i < inputs.size(); ++i) {
     if (rule.is_factor(i)) inputs[i] = read(node, node.inputs[i], form);
@@ -113,4 +114,4 @@ void PrecisionRewriter::record(const Node& node, const ValueIds& results) {
   }
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

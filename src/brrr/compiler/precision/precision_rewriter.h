@@ -10,12 +10,13 @@
 #include <set>
 
 #include "brrr/compiler/fp8/fp8_scale.h"
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/precision/loss_scale.h"
 #include "brrr/compiler/precision/precision_flow.h"
 #include "brrr/compiler/rewrite/body_operands.h"
 #include "brrr/compiler/rewrite/graph_builder.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 class PrecisionRewriter {
  public:
@@ -93,4 +94,4 @@ class PrecisionRewriter {
   std::map<ValueId, ValueId> fp8_inverse_;  // by new 8-bit value: 1 / its scale
 };
 
-}  // namespace brrr
+}  // namespace brrr::compiler

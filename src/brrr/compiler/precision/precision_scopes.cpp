@@ -3,9 +3,10 @@
 #include <numeric>
 #include <set>
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/precision/precision_table.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // The scope and everything around it: "h.0.attn", then "h.0", then "h".
@@ -114,4 +115,4 @@ void check_overrides(const Graph& graph, std::span<const PrecisionOverride> over
   }
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -6,7 +6,7 @@
 
 #include "brrr/base/join_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // The update works in f32 whatever the op says: its factors are those of a matmul, and no other op has any there.
@@ -144,11 +144,11 @@ std::string to_text(const PrecisionOptions& options) {
   for (const PrecisionRow& row : precision_rows()) {
     const PrecisionRule& rule = *row.rule;
     add_row(row.ops.empty() ? "*" : row.ops, row.kind ? kind_name(*row.kind) : "*",
-            row.phase ? phase_name(*row.phase) : "*", take_name(rule.take),
+            row.phase ? graph::phase_name(*row.phase) : "*", take_name(rule.take),
             bits_text(rule.wide_inputs), rule.takes_fp8 ? bits_text(rule.factors) : "-",
             rule.reason);
   }
   return out;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/precision/precision.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 std::string_view take_name(Take take);
 
@@ -36,4 +37,4 @@ std::vector<Precision> node_precisions(const Graph& graph, const PrecisionOption
 // Throws Error, with near names, where an override covers no node, neither of the program nor of its bodies.
 void check_overrides(const Graph& graph, std::span<const PrecisionOverride> overrides);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

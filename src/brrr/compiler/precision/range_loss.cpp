@@ -9,7 +9,7 @@
 #include "brrr/ops/op_list.h"
 #include "brrr/tensor/dtype.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 bool is_low(const Tensor& x) { return is_float(x.dtype()) && bit_size(x.dtype()) < 32; }
@@ -61,23 +61,25 @@ RangeLoss RangeLosses::all() const {
 
 RangeLosses count_range_losses(const Graph& graph, std::span<const Tensor> inputs) {
   RangeLosses losses;
-  interpret(graph, inputs, {}, [&](const Node& node, const Tensors& operands, const Tensors& made) {
-    // Views and copies compute nothing, and the nodes of a body have been seen.
-    if (node.op->kind == OpKind::view || node.body) return;
-    bool stores_low = false;
-    for (const Tensor& x : made) stores_low = stores_low || is_low(x);
-    if (!stores_low) return;
-    const Tensors exact = wide_results(node, operands);
-    RangeLoss& part = node.phase == Phase::backward ? losses.backward
-                      : node.phase == Phase::update ? losses.update
-                                                    : losses.forward;
-    const int count =
-        node.op->role == OpRole::quantize ? 1 : made.size();  // its results are the same numbers
-    for (int i = 0; i < count; ++i) {
-      if (is_low(made[i])) part += compare(made[i], exact[i]);
-    }
-  });
+  graph::interpret(graph, inputs, {},
+                   [&](const Node& node, const Tensors& operands, const Tensors& made) {
+                     // Views and copies compute nothing, and the nodes of a body have been seen.
+                     if (node.op->kind == OpKind::view || node.body) return;
+                     bool stores_low = false;
+                     for (const Tensor& x : made) stores_low = stores_low || is_low(x);
+                     if (!stores_low) return;
+                     const Tensors exact = wide_results(node, operands);
+                     RangeLoss& part = node.phase == Phase::backward ? losses.backward
+                                       : node.phase == Phase::update ? losses.update
+                                                                     : losses.forward;
+                     const int count = node.op->role == OpRole::quantize
+                                           ? 1
+                                           : made.size();  // its results are the same numbers
+                     for (int i = 0; i < count; ++i) {
+                       if (is_low(made[i])) part += compare(made[i], exact[i]);
+                     }
+                   });
   return losses;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -3,9 +3,9 @@
 // far more than a step.
 #pragma once
 
-#include "brrr/graph/graph.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 struct RangeLoss {
   int64_t stored = 0;      // elements made in a low type
@@ -25,4 +25,4 @@ struct RangeLosses {
 // Of one run with these inputs and the states as they are; nothing is written.
 RangeLosses count_range_losses(const Graph& graph, std::span<const Tensor> inputs);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -4,7 +4,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 int FlowNetwork::add_node() {
   first_.emplace_back();
@@ -97,4 +97,4 @@ std::vector<bool> FlowNetwork::source_side(int source) const {
   return reached;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace brrr {
+namespace brrr::compiler {
 
 class FlowNetwork {
  public:
@@ -33,4 +33,4 @@ class FlowNetwork {
   std::vector<int> level_, next_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::compiler

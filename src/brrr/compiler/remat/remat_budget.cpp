@@ -6,7 +6,7 @@
 #include "brrr/compiler/lower/peak_holders.h"
 #include "brrr/compiler/remat/remat_rewrite.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 constexpr double kHighestPrice = 1e-5;  // seconds for a byte: no contraction is worth its result
@@ -216,4 +216,4 @@ NodeSet choice_by_segment(const Graph& graph, const StepParts& parts) {
   return only_asked_for(graph, parts, std::move(again));
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -8,10 +8,11 @@
 #include <functional>
 
 #include "brrr/base/units.h"
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/lower/plan_memory.h"
 #include "brrr/compiler/remat/remat_network.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // A graph as it will run: fused, lowered, its memory planned.
 struct PlannedGraph {
@@ -33,4 +34,4 @@ NodeSet fit_budget(const BudgetProblem& problem, Bytes budget);
 // Every outermost segment runs again from its inputs, everything else is kept.
 NodeSet choice_by_segment(const Graph& graph, const StepParts& parts);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -2,9 +2,9 @@
 // the rates are those of a machine, and only their ratios matter to the choice.
 #pragma once
 
-#include "brrr/graph/graph.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // Defaults: two cores of a Xeon with AVX-512, measured (bench/results: matmul_bench, kernel_bench and
 // peaks_bench). With calibrated rates at hand, fill it from those.
@@ -27,4 +27,4 @@ double compute_seconds(const Graph& graph, const Node& node, const RematRates& r
 // The node as a kernel of its own: the larger of arithmetic and traffic, and the launch. Views are free.
 double node_seconds(const Graph& graph, const Node& node, const RematRates& rates);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

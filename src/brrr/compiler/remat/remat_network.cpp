@@ -6,7 +6,7 @@
 #include "brrr/compiler/fuse/fuse.h"
 #include "brrr/compiler/remat/min_cut.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // Seconds by the rules of `fuse`: a value between two nodes of one kernel never reaches memory.
@@ -238,4 +238,4 @@ ChoiceTotals totals_of(const Graph& graph, const StepParts& parts, const CutCost
   return totals;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -11,9 +11,10 @@
 // where a later part reads v.
 #pragma once
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/remat/remat_values.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // What each answer costs.
 struct CutCosts {
@@ -37,4 +38,4 @@ struct ChoiceTotals {
 ChoiceTotals totals_of(const Graph& graph, const StepParts& parts, const CutCosts& costs,
                        const NodeSet& again);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

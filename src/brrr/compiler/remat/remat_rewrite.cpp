@@ -4,7 +4,7 @@
 
 #include "brrr/compiler/rewrite/graph_builder.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 class Rewriter {
@@ -108,4 +108,4 @@ Graph run_again(const Graph& graph, const StepParts& parts, const NodeSet& again
   return Rewriter(graph, parts, again).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-namespace brrr {
+namespace brrr::compiler {
 
 StepParts::StepParts(const Graph& graph)
     : forward_nodes(graph.nodes.size()),
       is_needed_late(graph.values.size(), false),
       is_result(graph.values.size(), false),
-      uses(uses_of(graph)) {
+      uses(graph::uses_of(graph)) {
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     forward_nodes[n] = graph.nodes[n].phase == Phase::forward;
   for (size_t v = 0; v < graph.values.size(); ++v) {
@@ -108,7 +108,7 @@ std::string name_of(const Graph& graph, ValueId id) {
   }
   const Node& node = graph.node(graph.value(id).node);
   std::string name(node.op->name);
-  if (node.phase != Phase::forward) name = join_text(phase_name(node.phase), " ", name);
+  if (node.phase != Phase::forward) name = join_text(graph::phase_name(node.phase), " ", name);
   for (ValueId input : node.inputs) {
     for (const StateSlot& state : graph.states) {
       if (state.before == input) return join_text(name, " of ", state.name);
@@ -172,4 +172,4 @@ std::vector<KeptValue> kept_values(const Graph& graph, const RematRates& rates) 
   return kept;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

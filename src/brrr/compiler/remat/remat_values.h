@@ -5,9 +5,10 @@
 // from then on. So any set of forward nodes may run again without changing a bit.
 #pragma once
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/remat/remat_cost.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // By node: whether it runs again in the backward part. Set for forward nodes only.
 using NodeSet = std::vector<bool>;
@@ -57,4 +58,4 @@ struct KeptValue {
 // The largest first.
 std::vector<KeptValue> kept_values(const Graph& graph, const RematRates& rates = {});
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -6,7 +6,7 @@
 #include "brrr/base/join_names.h"
 #include "brrr/compiler/remat/remat_rewrite.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 constexpr std::array kPolicies{RematPolicy::none, RematPolicy::selective, RematPolicy::full,
@@ -75,4 +75,4 @@ Graph rematerialize(const Graph& graph, const RematOptions& options, const Graph
   return run_again(graph, parts, again);
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -12,9 +12,10 @@
 #include <string_view>
 
 #include "brrr/base/units.h"
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/remat/remat_budget.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 enum class RematPolicy : uint8_t {
   none,       // everything that the backward part reads is kept, checkpoint() or not
@@ -36,4 +37,4 @@ struct RematOptions {
 // `planner` is asked only where there is a budget. Throws Error when no choice fits.
 Graph rematerialize(const Graph& graph, const RematOptions& options, const GraphPlanner& planner);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

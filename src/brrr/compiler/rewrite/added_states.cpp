@@ -2,7 +2,7 @@
 
 #include "brrr/ops/create/creation.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 Tensor AddedStates::copy_of(const Tensor& master, DType dtype) {
   for (const Copy& entry : copies_) {
@@ -28,4 +28,4 @@ const AddedStates::Named& AddedStates::named(const std::string& name, const Tens
   return named_.back();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -8,7 +8,7 @@
 
 #include "brrr/tensor/tensor.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 class AddedStates {
  public:
@@ -33,4 +33,4 @@ class AddedStates {
   std::vector<Named> named_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -5,7 +5,7 @@
 #include "brrr/graph/repeat.h"
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 ValueId BodyPorts::give(const std::string& name, const TensorType& type,
                         std::function<ValueId()> outside) {
@@ -27,7 +27,7 @@ void BodyPorts::join_largest(const std::string& name, ValueId each,
 ValueIds BodyPorts::add_repeat(GraphBuilder& around, const Node& node, Graph graph,
                                const ValueIds& inputs) const {
   const auto body = std::make_shared<const Graph>(std::move(graph));
-  RepeatNode parts = repeat_node(node.attrs);
+  RepeatNode parts = graph::repeat_node(node.attrs);
   ValueIds operands;
   for (int i = 0; i < parts.first_initial(); ++i) operands.push_back(inputs[i]);
   for (const auto& outside : given_) operands.push_back(outside());
@@ -40,8 +40,8 @@ ValueIds BodyPorts::add_repeat(GraphBuilder& around, const Node& node, Graph gra
   parts.captured += static_cast<int>(given_.size());
   parts.initial += static_cast<int>(joined_.size());
 
-  const NodeId made = around.graph.add_node(repeat_op, repeat_attrs(parts), operands, types,
-                                            node.phase, node.scope, body);
+  const NodeId made = around.graph.add_node(graph::repeat_op, graph::repeat_attrs(parts), operands,
+                                            types, node.phase, node.scope, body);
   around.graph.nodes.back().segment = node.segment;
   const ValueIds outputs = around.graph.node(made).outputs;
   ValueIds results;
@@ -50,4 +50,4 @@ ValueIds BodyPorts::add_repeat(GraphBuilder& around, const Node& node, Graph gra
   return results;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "brrr/compiler/graph_names.h"
 #include "brrr/compiler/rewrite/graph_builder.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 class BodyPorts {
  public:
@@ -32,4 +33,4 @@ class BodyPorts {
   std::vector<std::function<void(ValueId)>> joined_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -4,13 +4,13 @@
 #include "brrr/graph/trace.h"
 #include "brrr/kernels/cpu/elementwise/unary_tiles.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // The composition of a node over the types of its operands, itself expanded.
 Graph composition_of(const Graph& graph, const Node& node, Device device, HasKernel has_kernel) {
   NoGrad nothing_is_recorded;
-  Tracer tracer;
+  graph::Tracer tracer;
   Tensors handles;
   for (ValueId id : node.inputs)
     handles.push_back(
@@ -45,15 +45,16 @@ class Expander {
     const NodeId maker = from_.value(id).node;
     if (!maker.valid()) return false;
     const Node& node = from_.node(maker);
-    return computes(*node.op, Unary::to_tf32) || (node.op->view && is_rounded(node.inputs[0]));
+    return kernels::computes(*node.op, kernels::Unary::to_tf32) ||
+           (node.op->view && is_rounded(node.inputs[0]));
   }
   bool is_tf32_product(const Node& node) const {
-    return is_matmul(node) && is_rounded(node.inputs[0]) && is_rounded(node.inputs[1]);
+    return graph::is_matmul(node) && is_rounded(node.inputs[0]) && is_rounded(node.inputs[1]);
   }
   // What was rounded, seen through the same views.
   ValueId before_rounding(ValueId id) {
     const Node& node = from_.node(from_.value(id).node);
-    if (computes(*node.op, Unary::to_tf32)) return now(node.inputs[0]);
+    if (kernels::computes(*node.op, kernels::Unary::to_tf32)) return now(node.inputs[0]);
     const NodeId view = to_.add_copy(from_, node, {before_rounding(node.inputs[0])});
     return to_.node(view).outputs[0];
   }
@@ -120,4 +121,4 @@ Graph expand(const Graph& graph, Device device, HasKernel has_kernel) {
   return Expander(graph, device, has_kernel).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

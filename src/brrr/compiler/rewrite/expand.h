@@ -3,12 +3,12 @@
 // operands as they were: tensor cores drop the bits themselves.
 #pragma once
 
-#include "brrr/graph/graph.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 using HasKernel = bool (*)(const OpDef& op);
 // `device` is where the graph's tensors are.
 Graph expand(const Graph& graph, Device device, HasKernel has_kernel);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

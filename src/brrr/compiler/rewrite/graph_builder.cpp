@@ -2,13 +2,13 @@
 
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 ValueIds GraphBuilder::add_all(const OpDef& op, const ValueIds& inputs, const Attrs& attrs) {
   invariant(op.cpu || op.view, op.name, " has no kernel; a graph holds the ops that it is made of");
   std::vector<TensorType> types;
   for (ValueId id : inputs) types.push_back(graph.type(id));
-  const TensorTypes results = infer_types(op, attrs, types);
+  const TensorTypes results = graph::infer_types(op, attrs, types);
   const NodeId node =
       graph.add_node(op, attrs, inputs, {results.begin(), results.end()}, phase_, scope_);
   graph.nodes.back().segment = segment_;
@@ -56,4 +56,4 @@ Attrs with_attr(const Attrs& attrs, const Attr& entry) {
   return result;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

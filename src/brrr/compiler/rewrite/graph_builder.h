@@ -1,9 +1,9 @@
 // Adds nodes to a graph one by one, each typed by its op: what passes write new programs with.
 #pragma once
 
-#include "brrr/graph/graph.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 class GraphBuilder {
  public:
@@ -67,4 +67,4 @@ void end_graph(Graph& to, const Graph& from, const Now& now) {
 // The same attributes with this one added, or changed where it is there already.
 Attrs with_attr(const Attrs& attrs, const Attr& entry);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -3,7 +3,7 @@
 #include "brrr/compiler/fuse/fuse.h"
 #include "brrr/ops/matmul/epilogue.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 constexpr int64_t kAddressAlignment = 16;
@@ -13,7 +13,7 @@ bool is_aligned(DType dtype, int64_t elements) {
 
 }  // namespace
 
-ProductGraph::ProductGraph(const Graph& graph) : graph_(graph), uses_(uses_of(graph)) {
+ProductGraph::ProductGraph(const Graph& graph) : graph_(graph), uses_(graph::uses_of(graph)) {
   for (ValueId id : graph.outputs) kept_.insert(id.value);
   for (const StateSlot& state : graph.states) kept_.insert(state.after.value);
 }
@@ -43,7 +43,7 @@ ValueId ProductGraph::sole_source(ValueId id) const {
 
 std::optional<Product> ProductGraph::product_at(size_t n) const {
   const Node& node = graph_.nodes[n];
-  if (!is_matmul(node)) return {};
+  if (!graph::is_matmul(node)) return {};
   if (type(node.inputs[0]).shape.size() < 2 || type(node.inputs[1]).shape.size() != 2) return {};
   return Product{.node = NodeId(n),
                  .a = node.inputs[0],
@@ -86,4 +86,4 @@ bool ProductGraph::is_library_product(const Product& product) const {
          is_library_factor(product.a, false) && is_library_factor(product.b, product.transposed);
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -5,9 +5,9 @@
 #include <optional>
 #include <set>
 
-#include "brrr/graph/graph.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // A product of two matrices in the words of ops/matmul/epilogue.h.
 struct Product {
@@ -48,4 +48,4 @@ class ProductGraph {
   std::set<int32_t> kept_;  // values that are outputs or states
 };
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -6,7 +6,7 @@
 #include "brrr/compiler/rewrite/graph_builder.h"
 #include "brrr/ops/op_list.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 class Replacer {
@@ -73,7 +73,7 @@ class Replacer {
                     const Attrs& attrs) {
     std::vector<TensorType> types;
     for (ValueId id : inputs) types.push_back(to_.type(id));
-    const TensorTypes made = infer_types(op, attrs, types);
+    const TensorTypes made = graph::infer_types(op, attrs, types);
     const NodeId id =
         to_.add_node(op, attrs, inputs, {made.begin(), made.end()}, place.phase, place.scope);
     to_.nodes.back().segment = place.segment;
@@ -116,4 +116,4 @@ Graph replace_nodes(const Graph& graph, const std::vector<Replacement>& replacem
   return replacements.empty() ? graph : Replacer(graph, replacements).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

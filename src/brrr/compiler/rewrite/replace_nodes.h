@@ -3,9 +3,9 @@
 
 #include <functional>
 
-#include "brrr/graph/graph.h"
+#include "brrr/compiler/graph_names.h"
 
-namespace brrr {
+namespace brrr::compiler {
 
 // Adds a node to the new graph and returns its results.
 using AddNode =
@@ -29,4 +29,4 @@ struct Replacement {
 // Nodes whose results nobody reads any more are gone.
 Graph replace_nodes(const Graph& graph, const std::vector<Replacement>& replacements);
 
-}  // namespace brrr
+}  // namespace brrr::compiler

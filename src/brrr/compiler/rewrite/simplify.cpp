@@ -4,7 +4,7 @@
 
 #include "brrr/compiler/rewrite/graph_builder.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // What makes two nodes the same. Random ops take their key as an operand, so they are pure like others.
@@ -118,4 +118,4 @@ Graph simplify(const Graph& graph) {
   return once.skipped_a_pair() ? Simplifier(result).run() : result;
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -4,7 +4,7 @@
 
 #include "brrr/compiler/tiles/tile_program.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 constexpr size_t kNone = SIZE_MAX;
@@ -44,7 +44,7 @@ class ChainFinder {
       const size_t next = reader_[slot];
       if (steps_[s].code == ChainCode::none || is_kept_[slot] || reads_[slot] != 1) continue;
       if (steps_[next].code == ChainCode::none || previous_[next] != kNone) continue;
-      if (length[s] + 2 > kMaxChainInputs) continue;
+      if (length[s] + 2 > kernels::kMaxChainInputs) continue;
       previous_[next] = s;
       length[next] = length[s] + 1;
       is_passed_on_[s] = true;
@@ -63,7 +63,7 @@ class ChainFinder {
     int value = chain.inputs[0];  // the slot that the chain stands for so far
     for (size_t s : members) {
       const TileStep& step = steps_[s];
-      ChainOp op{.code = step.code};
+      kernels::ChainOp op{.code = step.code};
       if (step.inputs.size() == 2) {
         op.reversed = step.inputs[0] != value;
         op.input = chain.inputs.size();
@@ -90,4 +90,4 @@ std::vector<TileStep> form_chains(const std::vector<TileStep>& steps,
   return ChainFinder(steps, is_kept).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -5,7 +5,7 @@
 
 #include "brrr/tensor/element.h"
 
-namespace brrr {
+namespace brrr::compiler {
 namespace {
 
 // As a kernel would load it: in the dtype of its tensor first.
@@ -228,4 +228,4 @@ TileProgram::TileProgram(const Graph& graph, std::span<const NodeId> nodes,
   builder.share_slots();
 }
 
-}  // namespace brrr
+}  // namespace brrr::compiler

@@ -1,6 +1,6 @@
 #include "brrr/kernels/calls/attention_rule.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // The sum of clamp(i + shift, 0, most) over i in [0, count): zeros, then one more each, then `most`.
@@ -61,4 +61,4 @@ bool may_see_no_key(const AttentionRule& rule, const AttentionSizes& sizes) {
   return sizes.keys == 0 || rule.lengths || (rule.causal && sizes.queries > sizes.keys);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -6,7 +6,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 struct AttentionSizes {
   int64_t batch, heads, kv_heads, queries, keys, head_dim, value_dim;
@@ -53,4 +53,4 @@ DType score_dtype(DType dtype);
 // Whether the settings alone can hide every key from a query.
 bool may_see_no_key(const AttentionRule& rule, const AttentionSizes& sizes);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -1,6 +1,6 @@
 #include "brrr/kernels/calls/kernel_layouts.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 Layout axis_last(const Layout& layout, int axis) {
   Axes order;
@@ -31,4 +31,4 @@ Layout flipped_layout(const Layout& layout, const Attrs& attrs) {
   return backwards;
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

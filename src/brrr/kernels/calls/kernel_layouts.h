@@ -4,7 +4,7 @@
 #include "brrr/graph/attrs.h"
 #include "brrr/tensor/layout.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // Axis `axis` last, the others in order.
 Layout axis_last(const Layout& layout, int axis);
@@ -13,4 +13,4 @@ Layout pick_axes(const Layout& layout, const Axes& axes, bool reduced);
 // Backwards along the attribute "axes". Only inside a kernel does a layout have negative strides.
 Layout flipped_layout(const Layout& layout, const Attrs& attrs);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -9,7 +9,7 @@
 #include "brrr/base/error.h"
 #include "brrr/kernels/cuda/gemm/matmul_operands.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 constexpr int64_t kF8Multiple = 16;  // of m, n and k: what cuBLASLt asks of 8-bit products
@@ -153,4 +153,4 @@ TensorCoreUse attention_tensor_cores(const AttentionOperands& heads) {
   return {TensorCores::full, to_text(heads.dtype), {}};
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -7,7 +7,7 @@
 #include "brrr/tensor/layout.h"
 #include "brrr/tensor/tensor.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 struct GpuGeneration {
   int major = 9, minor = 0;  // compute capability: 8.0 Ampere, 8.9 Ada, 9.0 Hopper
@@ -54,4 +54,4 @@ int attention_kernel_width(int64_t dim);
 // Contiguous numbers in rows of whole 16-byte chunks, the last of which begins within 2^31 elements.
 bool is_chunked_head(const Layout& heads);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

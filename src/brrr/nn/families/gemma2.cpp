@@ -82,7 +82,7 @@ class Gemma2::Block : public Module {
     add_module("post_feedforward_layernorm", after_ffn_);
   }
   Tensor operator()(const Tensor& x, const ForwardInputs& inputs) const {
-    const Scope scope = enter();
+    const graph::Scope scope = enter();
     const Tensor attended = attention_(before_attention_(x), inputs);
     const Tensor mixed = x + drop_attention_(after_attention_(attended), inputs);
     return mixed + drop_ffn_(after_ffn_(ffn_(before_ffn_(mixed))), inputs);

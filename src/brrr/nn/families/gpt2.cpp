@@ -72,7 +72,7 @@ class Gpt2::Block : public Module {
     add_module("mlp", mlp_);
   }
   Tensor operator()(const Tensor& x, const ForwardInputs& inputs) const {
-    const Scope scope = enter();
+    const graph::Scope scope = enter();
     const Tensor mixed = x + drop_attn_(attn_(ln_1_(x), inputs), inputs);
     return mixed + drop_mlp_(mlp_(ln_2_(mixed)), inputs);
   }

@@ -137,7 +137,7 @@ class Llama::Block : public Module {
     add_module("mlp", *network_);
   }
   Tensor operator()(const Tensor& x, const ForwardInputs& inputs) const {
-    const Scope scope = enter();
+    const graph::Scope scope = enter();
     const Tensor mixed = x + drop_attention_((*attention_)(input_norm_(x), inputs), inputs);
     return mixed + drop_network_((*network_)(network_norm_(mixed), inputs), inputs);
   }

@@ -22,11 +22,11 @@ namespace {
 
 // Outputs: the values, and the logsumexp of each query's scores, from which the gradient makes the
 // probabilities again.
-TensorTypes attention_types(const AttentionSizes& sizes, DType dtype) {
+TensorTypes attention_types(const kernels::AttentionSizes& sizes, DType dtype) {
   const Shape rows{sizes.batch, sizes.heads, sizes.queries};
   Shape out = rows;
   out.push_back(sizes.value_dim);
-  return {{out, dtype}, {rows, score_dtype(dtype)}};
+  return {{out, dtype}, {rows, kernels::score_dtype(dtype)}};
 }
 TensorTypes infer_attention(const InferCall& call) {
   return attention_types(check_attention(call, 3), call.dtype(0));
@@ -35,8 +35,9 @@ TensorTypes infer_attention(const InferCall& call) {
 // The two products for every visible pair; what the softmax does to a pair does not grow with the head.
 Cost attention_cost(const CostCall& call) {
   const InferCall& in = call.call;
-  const AttentionSizes sizes = attention_sizes(in.shape(0), in.shape(1), in.shape(2));
-  Cost cost{.flops = 2 * visible_pairs(attention_rule(in.attrs), sizes) *
+  const kernels::AttentionSizes sizes =
+      kernels::attention_sizes(in.shape(0), in.shape(1), in.shape(2));
+  Cost cost{.flops = 2 * kernels::visible_pairs(kernels::attention_rule(in.attrs), sizes) *
                      (sizes.head_dim + sizes.value_dim)};
   for (int i = 0; i < in.size(); ++i)
     cost.bytes_read += storage_bytes(in.dtype(i), numel(in.shape(i)));
@@ -47,11 +48,12 @@ Cost attention_cost(const CostCall& call) {
 
 Tensors attention_compose(const ComposeCall& call) {
   const Tensor &q = call.input(0), &k = call.input(1), &v = call.input(2);
-  const AttentionSizes sizes = attention_sizes(q.shape(), k.shape(), v.shape());
-  const DType wide = score_dtype(q.dtype());
+  const kernels::AttentionSizes sizes = kernels::attention_sizes(q.shape(), k.shape(), v.shape());
+  const DType wide = kernels::score_dtype(q.dtype());
   const auto split = [&](const Tensor& x) { return split_heads(cast(x, wide), sizes); };
   const Tensor extra = call.inputs.size() > 3 ? call.input(3) : Tensor();
-  const Tensor scores = attention_scores(split(q), split(k), extra, attention_rule(call.attrs));
+  const Tensor scores =
+      attention_scores(split(q), split(k), extra, kernels::attention_rule(call.attrs));
   const double hidden = -std::numeric_limits<double>::infinity();
   const Shape rows{sizes.batch, sizes.heads, sizes.queries};
   Shape shape = rows;
@@ -84,7 +86,7 @@ Tensors attention_grad(const GradCall& call) {
 
 // Inputs: q, k, v, the mask; then documents or lengths.
 TensorTypes infer_masked_attention(const InferCall& call) {
-  const AttentionSizes sizes = check_attention(call, 4);
+  const kernels::AttentionSizes sizes = check_attention(call, 4);
   check_mask({call.shape(3), call.dtype(3)}, sizes, call.dtype(0), call.op.name);
   return attention_types(sizes, call.dtype(0));
 }
@@ -92,12 +94,12 @@ TensorTypes infer_masked_attention(const InferCall& call) {
 // No kernel knows masks: the op runs as this, everywhere, and so does its gradient.
 Tensors masked_attention_compose(const ComposeCall& call) {
   const Tensor &q = call.input(0), &k = call.input(1), &v = call.input(2);
-  const AttentionSizes sizes = attention_sizes(q.shape(), k.shape(), v.shape());
-  const DType wide = score_dtype(q.dtype());
+  const kernels::AttentionSizes sizes = kernels::attention_sizes(q.shape(), k.shape(), v.shape());
+  const DType wide = kernels::score_dtype(q.dtype());
   const auto split = [&](const Tensor& x) { return split_heads(cast(x, wide), sizes); };
   const Tensor extra = call.inputs.size() > 4 ? call.input(4) : Tensor();
-  const VisibleSoftmax of_keys = softmax_visible(
-      attention_scores(split(q), split(k), extra, attention_rule(call.attrs), call.input(3)));
+  const VisibleSoftmax of_keys = softmax_visible(attention_scores(
+      split(q), split(k), extra, kernels::attention_rule(call.attrs), call.input(3)));
   const TensorTypes types = attention_types(sizes, q.dtype());
   const Tensor out = matmul(of_keys.probabilities, split(v));
   return {cast(reshape(out, types[0].shape), q.dtype()),
@@ -218,8 +220,8 @@ const OpDef attention_op{.name = "attention",
                          .grad = attention_grad,
                          .grad_reads = {.inputs = 0b1111, .outputs = 0b11},
                          .compose = attention_compose,
-                         .cpu = attention_cpu,
-                         .workspace = attention_workspace,
+                         .cpu = kernels::attention_cpu,
+                         .workspace = kernels::attention_workspace,
                          .samples = attention_samples};
 
 const OpDef masked_attention_op{
@@ -247,14 +249,14 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 }
 
 Tensor attention_probabilities(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
-  const AttentionSizes sizes = attention_sizes(q.shape(), k.shape(), k.shape());
-  const AttentionRule rule = attention_rule(attrs_of(options, sizes.head_dim));
+  const kernels::AttentionSizes sizes = kernels::attention_sizes(q.shape(), k.shape(), k.shape());
+  const kernels::AttentionRule rule = kernels::attention_rule(attrs_of(options, sizes.head_dim));
   const Tensor extra = options.documents.defined() ? options.documents : options.lengths;
   if (options.mask.defined())
     check_mask(options.mask.type(), sizes, q.dtype(), "attention_probabilities");
   const Tensor scores =
       attention_scores(split_heads(q, sizes), split_heads(k, sizes), extra, rule, options.mask);
-  const bool may_be_blind = options.mask.defined() || may_see_no_key(rule, sizes);
+  const bool may_be_blind = options.mask.defined() || kernels::may_see_no_key(rule, sizes);
   return reshape(may_be_blind ? softmax_visible(scores).probabilities : softmax(scores),
                  {sizes.batch, sizes.heads, sizes.queries, sizes.keys});
 }

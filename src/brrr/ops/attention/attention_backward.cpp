@@ -20,7 +20,7 @@ namespace {
 
 // Inputs: q, k, v, out, logsumexp, and the gradients of the last two; then documents or lengths.
 TensorTypes infer_attention_backward(const InferCall& call) {
-  const AttentionSizes sizes = check_attention(call, 7);
+  const kernels::AttentionSizes sizes = check_attention(call, 7);
   const Shape rows{sizes.batch, sizes.heads, sizes.queries};
   Shape out = rows;
   out.push_back(sizes.value_dim);
@@ -29,9 +29,10 @@ TensorTypes infer_attention_backward(const InferCall& call) {
           " is ", call.dtype(i), " ", call.shape(i), "; it must be ", call.dtype(0), " ", out);
   }
   for (int i : {4, 6}) {
-    const bool fits = call.dtype(i) == call.dtype(0) || call.dtype(i) == score_dtype(call.dtype(0));
+    const bool fits =
+        call.dtype(i) == call.dtype(0) || call.dtype(i) == kernels::score_dtype(call.dtype(0));
     check(call.shape(i) == rows && fits, "attention_backward: operand ", i, " is ", call.dtype(i),
-          " ", call.shape(i), "; it must be ", score_dtype(call.dtype(0)), " ", rows);
+          " ", call.shape(i), "; it must be ", kernels::score_dtype(call.dtype(0)), " ", rows);
   }
   return {{call.shape(0), call.dtype(0)},
           {call.shape(1), call.dtype(0)},
@@ -41,8 +42,9 @@ TensorTypes infer_attention_backward(const InferCall& call) {
 // Five products for every visible pair: the scores again, dP, dQ, dK and dV.
 Cost attention_backward_cost(const CostCall& call) {
   const InferCall& in = call.call;
-  const AttentionSizes sizes = attention_sizes(in.shape(0), in.shape(1), in.shape(2));
-  Cost cost{.flops = 2 * visible_pairs(attention_rule(in.attrs), sizes) *
+  const kernels::AttentionSizes sizes =
+      kernels::attention_sizes(in.shape(0), in.shape(1), in.shape(2));
+  Cost cost{.flops = 2 * kernels::visible_pairs(kernels::attention_rule(in.attrs), sizes) *
                      (3 * sizes.head_dim + 2 * sizes.value_dim)};
   for (int i = 0; i < in.size(); ++i)
     cost.bytes_read += storage_bytes(in.dtype(i), numel(in.shape(i)));
@@ -56,9 +58,9 @@ Cost attention_backward_cost(const CostCall& call) {
 //   dQ = scale dS K,   dK = scale dS^T Q               (dK and dV summed over the heads of a group)
 Tensors attention_backward_compose(const ComposeCall& call) {
   const Tensor &q = call.input(0), &k = call.input(1), &v = call.input(2);
-  const AttentionSizes sizes = attention_sizes(q.shape(), k.shape(), v.shape());
-  const AttentionRule rule = attention_rule(call.attrs);
-  const DType wide = score_dtype(q.dtype());
+  const kernels::AttentionSizes sizes = kernels::attention_sizes(q.shape(), k.shape(), v.shape());
+  const kernels::AttentionRule rule = kernels::attention_rule(call.attrs);
+  const DType wide = kernels::score_dtype(q.dtype());
   const auto split = [&](int i) { return split_heads(cast(call.input(i), wide), sizes); };
   const Tensor q5 = split(0), k5 = split(1), v5 = split(2), out = split(3), dout = split(5);
   const Tensor extra = call.inputs.size() > 7 ? call.input(7) : Tensor();
@@ -114,8 +116,8 @@ const OpDef attention_backward_op{.name = "attention_backward",
                                   .infer = infer_attention_backward,
                                   .cost = attention_backward_cost,
                                   .compose = attention_backward_compose,
-                                  .cpu = attention_backward_cpu,
-                                  .workspace = attention_backward_workspace,
+                                  .cpu = kernels::attention_backward_cpu,
+                                  .workspace = kernels::attention_backward_workspace,
                                   .samples = attention_backward_samples};
 
 }  // namespace brrr

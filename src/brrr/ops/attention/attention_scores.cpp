@@ -16,8 +16,8 @@
 namespace brrr {
 namespace {
 
-void check_extra(const InferCall& call, int extra, const AttentionSizes& sizes,
-                 const AttentionRule& rule) {
+void check_extra(const InferCall& call, int extra, const kernels::AttentionSizes& sizes,
+                 const kernels::AttentionRule& rule) {
   const int expected = extra + (rule.documents || rule.lengths ? 1 : 0);
   check(call.size() == expected, call.op.name, ": got ", call.size(), " operands instead of ",
         expected);
@@ -36,7 +36,7 @@ void check_extra(const InferCall& call, int extra, const AttentionSizes& sizes,
   }
 }
 
-void check_settings(const InferCall& call, const AttentionRule& rule) {
+void check_settings(const InferCall& call, const kernels::AttentionRule& rule) {
   check(std::isfinite(rule.scale), call.op.name, ": scale ", rule.scale, " must be finite");
   check(rule.window >= 0, call.op.name, ": window ", rule.window,
         " must be positive, or 0 for none");
@@ -58,7 +58,7 @@ Tensor split_mask(const Tensor& mask, int64_t kv_heads) {
 
 }  // namespace
 
-AttentionSizes check_attention(const InferCall& call, int extra) {
+kernels::AttentionSizes check_attention(const InferCall& call, int extra) {
   check(call.size() >= extra, call.op.name, ": got ", call.size(), " operands");
   const Shape &q = call.shape(0), &k = call.shape(1), &v = call.shape(2);
   check(q.size() == 4 && k.size() == 4 && v.size() == 4, call.op.name, ": q ", q, ", k ", k, ", v ",
@@ -76,24 +76,25 @@ AttentionSizes check_attention(const InferCall& call, int extra) {
           i == 1 ? "k " : "v ", call.dtype(i), "; cast one of them");
   }
   require_dtype(call, call.dtype(0));
-  const AttentionSizes sizes = attention_sizes(q, k, v);
-  const AttentionRule rule = attention_rule(call.attrs);
+  const kernels::AttentionSizes sizes = kernels::attention_sizes(q, k, v);
+  const kernels::AttentionRule rule = kernels::attention_rule(call.attrs);
   check_settings(call, rule);
   check_extra(call, extra, sizes, rule);
   return sizes;
 }
 
-Tensor split_heads(const Tensor& x, const AttentionSizes& sizes) {
+Tensor split_heads(const Tensor& x, const kernels::AttentionSizes& sizes) {
   Shape shape = x.shape();
   shape[1] = sizes.kv_heads;
   shape.insert(2, sizes.kv_heads == 0 ? 1 : x.dim(1) / sizes.kv_heads);
   return reshape(x, shape);
 }
 
-void check_mask(const TensorType& mask, const AttentionSizes& sizes, DType q, std::string_view op) {
-  check(mask.dtype == DType::boolean || mask.dtype == q || mask.dtype == score_dtype(q), op,
-        ": the mask is ", mask.dtype, "; it must be bool (true: may be seen) or ", score_dtype(q),
-        " to add to the scores");
+void check_mask(const TensorType& mask, const kernels::AttentionSizes& sizes, DType q,
+                std::string_view op) {
+  check(mask.dtype == DType::boolean || mask.dtype == q || mask.dtype == kernels::score_dtype(q),
+        op, ": the mask is ", mask.dtype, "; it must be bool (true: may be seen) or ",
+        kernels::score_dtype(q), " to add to the scores");
   const Shape scores{sizes.batch, sizes.heads, sizes.queries, sizes.keys};
   const int missing = scores.size() - mask.shape.size();
   bool fits = missing >= 0;
@@ -118,7 +119,7 @@ VisibleSoftmax softmax_visible(const Tensor& scores) {
 }
 
 Tensor attention_scores(const Tensor& q, const Tensor& k, const Tensor& extra,
-                        const AttentionRule& rule, const Tensor& mask) {
+                        const kernels::AttentionRule& rule, const Tensor& mask) {
   Tensor scores = matmul(q, transpose(k)) * rule.scale;
   if (rule.soft_cap > 0) scores = tanh(scores * (1 / rule.soft_cap)) * rule.soft_cap;
   const bool is_rule = mask.defined() && mask.dtype() == DType::boolean;

@@ -39,8 +39,9 @@ TensorTypes infer_table(const InferCall& call) {
 Tensors table_compose(const ComposeCall& call) {
   const Tensor& positions = call.input(0);
   const int64_t pairs = call.attrs.integer("pairs");
-  const Tensor frequencies = to(
-      from_values(rope_frequencies(call.attrs.number("base"), pairs), {pairs}), positions.device());
+  const Tensor frequencies =
+      to(from_values(kernels::rope_frequencies(call.attrs.number("base"), pairs), {pairs}),
+         positions.device());
   const Tensor angle = unsqueeze(cast(positions, DType::f64), -1) * frequencies;
   return {cast(stack({cos(angle), sin(angle)}, -2), call.attrs.get<DType>("dtype"))};
 }
@@ -170,7 +171,7 @@ const OpDef rope_table_op{.name = "rope_table",
                           .flops_per_element = 20,
                           .infer = infer_table,
                           .compose = table_compose,
-                          .cpu = rope_table_cpu,
+                          .cpu = kernels::rope_table_cpu,
                           .samples = table_samples};
 
 const OpDef rope_op{.name = "rope",
@@ -181,7 +182,7 @@ const OpDef rope_op{.name = "rope",
                     .grad = rope_grad,
                     .grad_reads = {.inputs = 0b11},
                     .compose = rope_compose,
-                    .cpu = rope_cpu,
+                    .cpu = kernels::rope_cpu,
                     .samples = rope_samples};
 
 Tensor rope_table(const Tensor& positions, int64_t pairs, double base, DType dtype) {

@@ -24,7 +24,7 @@ void add_to(const Tensor& sum, const Tensor& part) {
 // Closes the body also where it throws.
 class OpenBody {
  public:
-  OpenBody(Tracer& tracer, const Tensor& count, std::span<const Tensor> sliced)
+  OpenBody(graph::Tracer& tracer, const Tensor& count, std::span<const Tensor> sliced)
       : tracer_(tracer), handles(tracer.begin_repeat(count, sliced)) {}
   ~OpenBody() {
     if (!ended_) tracer_.abandon_repeat();
@@ -39,14 +39,14 @@ class OpenBody {
   }
 
  private:
-  Tracer& tracer_;
+  graph::Tracer& tracer_;
   bool ended_ = false;
 
  public:
-  Tracer::RepeatHandles handles;
+  graph::Tracer::RepeatHandles handles;
 };
 
-std::vector<Tensor> trace_repeat(Tracer& tracer, const Tensor& count,
+std::vector<Tensor> trace_repeat(graph::Tracer& tracer, const Tensor& count,
                                  std::span<const Tensor> sliced, const RepeatBody& body) {
   OpenBody open(tracer, count, sliced);
   for (const Tensor& part : body(open.handles.index, open.handles.slices))
@@ -58,12 +58,14 @@ std::vector<Tensor> trace_repeat(Tracer& tracer, const Tensor& count,
 
 std::vector<Tensor> repeat(const Tensor& count, std::span<const Tensor> sliced,
                            const RepeatBody& body) {
-  if (Tracer* tracer = Tracer::current()) return trace_repeat(*tracer, count, sliced, body);
+  if (graph::Tracer* tracer = graph::Tracer::current())
+    return trace_repeat(*tracer, count, sliced, body);
   check(count.numel() == 1 && count.dtype() == DType::i64,
         "repeat: the count must be one i64, not ", describe(count));
   const int64_t times = count.item<int64_t>();
   std::vector<Tensor> sums;
-  for (const Tensor& x : sliced) check_repeat_count(times, {.most = x.rank() > 0 ? x.dim(0) : 0});
+  for (const Tensor& x : sliced)
+    graph::check_repeat_count(times, {.most = x.rank() > 0 ? x.dim(0) : 0});
   for (int64_t i = 0; i < times; ++i) {
     std::vector<Tensor> slices;
     for (const Tensor& x : sliced) slices.push_back(select(x, 0, i));

@@ -212,7 +212,7 @@ const OpDef max_pool2d_op{.name = "max_pool2d",
                           .grad = max_pool2d_grad,
                           .grad_reads = {.outputs = 0b10},
                           .reference = max_pool2d_reference,
-                          .cpu = max_pool2d_cpu,
+                          .cpu = kernels::max_pool2d_cpu,
                           .samples = max_pool_samples};
 
 const OpDef avg_pool2d_op{.name = "avg_pool2d",

@@ -67,7 +67,7 @@ const OpDef cast_op{.name = "cast",
                           return reference_by_element(call.input(0),
                                                       call.attrs.get<DType>("dtype"));
                         },
-                    .cpu = run_copy,
+                    .cpu = kernels::run_copy,
                     .samples = cast_samples};
 
 const OpDef copy_op{.name = "copy",
@@ -82,7 +82,7 @@ const OpDef copy_op{.name = "copy",
                         [](const ComposeCall& call) {
                           return reference_by_element(call.input(0), call.input(0).dtype());
                         },
-                    .cpu = run_copy,
+                    .cpu = kernels::run_copy,
                     .samples = samples_any};
 
 Tensor cast(const Tensor& x, DType dtype) {

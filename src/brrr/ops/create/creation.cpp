@@ -24,15 +24,16 @@ void generate(const KernelCall& call, Value value) {
   const int64_t count = output.count();
   const auto run_piece = [&](int64_t piece) {
     double buffer[kTileElements];
-    const int64_t end = std::min(count, (piece + 1) * kPieceElements);
-    for (int64_t tile = piece * kPieceElements; tile < end; tile += kTileElements) {
+    const int64_t end = std::min(count, (piece + 1) * kernels::kPieceElements);
+    for (int64_t tile = piece * kernels::kPieceElements; tile < end; tile += kTileElements) {
       const int64_t n = std::min(kTileElements, end - tile);
       for (int64_t i = 0; i < n; ++i) buffer[i] = value(tile + i);
-      store_elements(ComputeType::f64, buffer, output.dtype, output.base,
-                     output.layout->offset + tile, 1, n);
+      kernels::store_elements(ComputeType::f64, buffer, output.dtype, output.base,
+                              output.layout->offset + tile, 1, n);
     }
   };
-  call.pool.for_each_piece((count + kPieceElements - 1) / kPieceElements, run_piece);
+  call.pool.for_each_piece((count + kernels::kPieceElements - 1) / kernels::kPieceElements,
+                           run_piece);
 }
 
 Tensors full_reference(const ComposeCall& call) {
@@ -130,9 +131,9 @@ const OpDef number_op{
           const bool is_float = output.dtype == DType::f64;
           const double number = is_float ? call.attrs.number("value") : 0;
           const int64_t integer = is_float ? 0 : call.attrs.integer("value");
-          store_elements(is_float ? ComputeType::f64 : ComputeType::i64,
-                         is_float ? static_cast<const void*>(&number) : &integer, output.dtype,
-                         output.base, output.layout->offset, 1, 1);
+          kernels::store_elements(is_float ? ComputeType::f64 : ComputeType::i64,
+                                  is_float ? static_cast<const void*>(&number) : &integer,
+                                  output.dtype, output.base, output.layout->offset, 1, 1);
         },
     .samples = []() -> std::vector<Sample> {
       const auto number = [](DType dtype, AttrValue value) {

@@ -284,8 +284,9 @@ Contracted contract(const Term& first, const Term& second, LabelSet kept, const 
 
 // A recipe makes its views by itself, so nothing may have to be recorded.
 bool may_use_recipe(std::span<const Tensor> operands) {
-  return !Tracer::current() && std::none_of(operands.begin(), operands.end(),
-                                            [](const Tensor& x) { return x.requires_grad(); });
+  return !graph::Tracer::current() &&
+         std::none_of(operands.begin(), operands.end(),
+                      [](const Tensor& x) { return x.requires_grad(); });
 }
 
 void require_same_dtype(std::span<const Tensor> operands, std::string_view text) {

@@ -55,13 +55,13 @@ std::vector<Sample> pairs_of_one_shape() {
   return samples;
 }
 
-template <ActivationGrad kFunction>
+template <kernels::ActivationGrad kFunction>
 constexpr OpDef activation_backward(OpDef op) {
   op.kind = OpKind::elementwise;
   op.infer = infer_backward;
-  op.tiles = activation_backward_tiles<kFunction>;
-  op.cpu = run_elementwise;
-  op.expression = activation_backward_expression<kFunction>;
+  op.tiles = kernels::activation_backward_tiles<kFunction>;
+  op.cpu = kernels::run_elementwise;
+  op.expression = kernels::activation_backward_expression<kFunction>;
   op.function = {ScalarFunction::Family::activation_backward, static_cast<uint8_t>(kFunction)};
   op.samples = pairs_of_one_shape;
   return op;
@@ -69,7 +69,7 @@ constexpr OpDef activation_backward(OpDef op) {
 
 }  // namespace
 
-constinit const OpDef gelu_backward_op = activation_backward<ActivationGrad::gelu>(
+constinit const OpDef gelu_backward_op = activation_backward<kernels::ActivationGrad::gelu>(
     {.name = "gelu_backward",
      .formula = "dy (Phi(x) + x phi(x))",
      .flops_per_element = 9,
@@ -77,16 +77,18 @@ constinit const OpDef gelu_backward_op = activation_backward<ActivationGrad::gel
      // Two terms that cancel at x = -0.75, where gelu turns: each is right to 4 units of itself.
      .tolerance = 4});
 
-constinit const OpDef gelu_tanh_backward_op = activation_backward<ActivationGrad::gelu_tanh>(
-    {.name = "gelu_tanh_backward",
-     .formula = "dy (s + x s (1 - s) (2u)'), s = sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3)",
-     .flops_per_element = 14,
-     .compose = gelu_tanh_backward_compose});
+constinit const OpDef gelu_tanh_backward_op =
+    activation_backward<kernels::ActivationGrad::gelu_tanh>(
+        {.name = "gelu_tanh_backward",
+         .formula =
+             "dy (s + x s (1 - s) (2u)'), s = sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3)",
+         .flops_per_element = 14,
+         .compose = gelu_tanh_backward_compose});
 
-constinit const OpDef silu_backward_op =
-    activation_backward<ActivationGrad::silu>({.name = "silu_backward",
-                                               .formula = "dy (s + x s (1 - s)), s = sigmoid(x)",
-                                               .flops_per_element = 7,
-                                               .compose = silu_backward_compose});
+constinit const OpDef silu_backward_op = activation_backward<kernels::ActivationGrad::silu>(
+    {.name = "silu_backward",
+     .formula = "dy (s + x s (1 - s)), s = sigmoid(x)",
+     .flops_per_element = 7,
+     .compose = silu_backward_compose});
 
 }  // namespace brrr

@@ -7,7 +7,7 @@ namespace brrr {
 
 Tensor Arg::on(Device device) const {
   if (tensor_) return *tensor_;
-  if (Tracer::current() || device.is_accelerator()) {
+  if (graph::Tracer::current() || device.is_accelerator()) {
     Attrs attrs{{"dtype", dtype_}, {"device", device}};
     attrs.add({"value", dtype_ == DType::f64 ? AttrValue(float_value_) : AttrValue(int_value_)});
     return call_one(number_op, {}, attrs);

@@ -64,16 +64,17 @@ Tensors floor_divide_grad(const GradCall& call) {
 // Before anything is written: integers have no result for a divisor of 0.
 void require_no_zero(const KernelCall& call, const Operand& divisor) {
   const Layout* layout = divisor.layout;
-  const LoopNest nest = make_nest(divisor.shape(), {&layout, 1});
+  const kernels::LoopNest nest = kernels::make_nest(divisor.shape(), {&layout, 1});
   int64_t values[kTileElements];
   for (int64_t begin = 0; begin < divisor.count(); begin += kTileElements) {
     const int64_t count = std::min(kTileElements, divisor.count() - begin);
     int64_t* next = values;
-    for_each_run(nest, 0, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
-      load_elements(divisor.dtype, divisor.base, layout->offset + position, stride, run,
-                    ComputeType::i64, next);
-      next += run;
-    });
+    kernels::for_each_run(
+        nest, 0, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
+          kernels::load_elements(divisor.dtype, divisor.base, layout->offset + position, stride,
+                                 run, ComputeType::i64, next);
+          next += run;
+        });
     const int64_t* zero = std::find(values, values + count, 0);
     check(
         zero == values + count, call.op.name, ": element ", begin + (zero - values),
@@ -84,7 +85,7 @@ void require_no_zero(const KernelCall& call, const Operand& divisor) {
 void modulo_cpu(const KernelCall& call) {
   if (call.output(0).count() > 0 && !is_float(call.output(0).dtype))
     require_no_zero(call, call.input(1));
-  run_elementwise(call);
+  kernels::run_elementwise(call);
 }
 
 TensorTypes infer_where(const InferCall& call) {
@@ -163,7 +164,7 @@ std::vector<Sample> where_samples() {
   return samples;
 }
 
-template <Binary kFunction>
+template <kernels::Binary kFunction>
 constexpr OpDef modulo(OpDef op) {
   op.dtypes = kNumbers;
   op.grad = modulo_grad;
@@ -175,7 +176,7 @@ constexpr OpDef modulo(OpDef op) {
 
 }  // namespace
 
-constinit const OpDef add_op = pair_function<Binary::add>(
+constinit const OpDef add_op = pair_function<kernels::Binary::add>(
     {.name = "add",
      .formula = "a + b",
      .dtypes = kAnyDType,
@@ -188,20 +189,20 @@ constinit const OpDef add_op = pair_function<Binary::add>(
      .scalar = [](const double* x, const Attrs&) { return x[0] + x[1]; }});
 
 constinit const OpDef sub_op =
-    pair_function<Binary::sub>({.name = "sub",
-                                .formula = "a - b",
-                                .dtypes = kNumbers,
-                                .grad =
-                                    [](const GradCall& call) {
-                                      const Tensor& dy = call.output_grad(0);
-                                      return pair_grads(
-                                          call, [&] { return dy; }, [&] { return -dy; });
-                                    },
-                                .compose = [](const ComposeCall& call) -> Tensors {
-                                  return {call.input(0) + -call.input(1)};
-                                }});
+    pair_function<kernels::Binary::sub>({.name = "sub",
+                                         .formula = "a - b",
+                                         .dtypes = kNumbers,
+                                         .grad =
+                                             [](const GradCall& call) {
+                                               const Tensor& dy = call.output_grad(0);
+                                               return pair_grads(
+                                                   call, [&] { return dy; }, [&] { return -dy; });
+                                             },
+                                         .compose = [](const ComposeCall& call) -> Tensors {
+                                           return {call.input(0) + -call.input(1)};
+                                         }});
 
-constinit const OpDef mul_op = pair_function<Binary::mul>(
+constinit const OpDef mul_op = pair_function<kernels::Binary::mul>(
     {.name = "mul",
      .formula = "a * b",
      .dtypes = kAnyDType,
@@ -214,20 +215,21 @@ constinit const OpDef mul_op = pair_function<Binary::mul>(
      .grad_reads = kReadsBoth,
      .scalar = [](const double* x, const Attrs&) { return x[0] * x[1]; }});
 
-constinit const OpDef div_op = pair_function<Binary::div, infer_promoted_float, div_samples>(
-    {.name = "div",
-     .formula = "a / b",
-     .dtypes = kAnyDType,
-     .grad =
-         [](const GradCall& call) {
-           const Tensor &b = call.input(1), &dy = call.output_grad(0);
-           return pair_grads(
-               call, [&] { return dy / b; }, [&] { return -dy * call.output(0) / b; });
-         },
-     .grad_reads = {.inputs = 0b10, .outputs = 1},
-     .scalar = [](const double* x, const Attrs&) { return x[0] / x[1]; }});
+constinit const OpDef div_op =
+    pair_function<kernels::Binary::div, infer_promoted_float, div_samples>(
+        {.name = "div",
+         .formula = "a / b",
+         .dtypes = kAnyDType,
+         .grad =
+             [](const GradCall& call) {
+               const Tensor &b = call.input(1), &dy = call.output_grad(0);
+               return pair_grads(
+                   call, [&] { return dy / b; }, [&] { return -dy * call.output(0) / b; });
+             },
+         .grad_reads = {.inputs = 0b10, .outputs = 1},
+         .scalar = [](const double* x, const Attrs&) { return x[0] / x[1]; }});
 
-constinit const OpDef pow_op = pair_function<Binary::pow, infer_promoted, pow_samples>(
+constinit const OpDef pow_op = pair_function<kernels::Binary::pow, infer_promoted, pow_samples>(
     {.name = "pow",
      .formula = "a^b",
      .dtypes = kNumbers,
@@ -235,7 +237,7 @@ constinit const OpDef pow_op = pair_function<Binary::pow, infer_promoted, pow_sa
      .grad_reads = {.inputs = 0b11, .outputs = 1},
      .scalar = [](const double* x, const Attrs&) { return std::pow(x[0], x[1]); }});
 
-constinit const OpDef maximum_op = pair_function<Binary::maximum>(
+constinit const OpDef maximum_op = pair_function<kernels::Binary::maximum>(
     {.name = "maximum",
      .formula = "max(a, b)",
      .dtypes = kAnyDType,
@@ -246,7 +248,7 @@ constinit const OpDef maximum_op = pair_function<Binary::maximum>(
      .grad_reads = kReadsBoth,
      .scalar = [](const double* x, const Attrs&) { return std::max(x[0], x[1]); }});
 
-constinit const OpDef minimum_op = pair_function<Binary::minimum>(
+constinit const OpDef minimum_op = pair_function<kernels::Binary::minimum>(
     {.name = "minimum",
      .formula = "min(a, b)",
      .dtypes = kAnyDType,
@@ -257,12 +259,12 @@ constinit const OpDef minimum_op = pair_function<Binary::minimum>(
      .grad_reads = kReadsBoth,
      .scalar = [](const double* x, const Attrs&) { return std::min(x[0], x[1]); }});
 
-constinit const OpDef fmod_op = modulo<Binary::fmod>(
+constinit const OpDef fmod_op = modulo<kernels::Binary::fmod>(
     {.name = "fmod", .formula = "a - b trunc(a / b)", .scalar = [](const double* x, const Attrs&) {
        return std::fmod(x[0], x[1]);
      }});
 
-constinit const OpDef remainder_op = modulo<Binary::remainder>(
+constinit const OpDef remainder_op = modulo<kernels::Binary::remainder>(
     {.name = "remainder",
      .formula = "a - b floor(a / b)",
      .flops_per_element = 2,
@@ -272,7 +274,7 @@ constinit const OpDef remainder_op = modulo<Binary::remainder>(
      }});
 
 constinit const OpDef floor_divide_op = [] {
-  OpDef op = pair_function<Binary::floor_divide, infer_promoted, floor_divide_samples>(
+  OpDef op = pair_function<kernels::Binary::floor_divide, infer_promoted, floor_divide_samples>(
       {.name = "floor_divide",
        .formula = "floor(a / b)",
        .dtypes = kNumbers,
@@ -287,7 +289,7 @@ constinit const OpDef floor_divide_op = [] {
   return op;
 }();
 
-constinit const OpDef where_op = pair_function<Binary::where, infer_where, where_samples>(
+constinit const OpDef where_op = pair_function<kernels::Binary::where, infer_where, where_samples>(
     {.name = "where",
      .formula = "condition ? a : b",
      .dtypes = kAnyDType,

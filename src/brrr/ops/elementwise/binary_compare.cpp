@@ -20,13 +20,13 @@ std::vector<Sample> logical_samples() {
   return samples;
 }
 
-template <Binary kFunction>
+template <kernels::Binary kFunction>
 constexpr OpDef comparison(OpDef op) {
   op.dtypes = kAnyDType;
   return pair_function<kFunction, infer_comparison>(op);
 }
 
-template <Binary kFunction>
+template <kernels::Binary kFunction>
 constexpr OpDef logical(OpDef op) {
   op.dtypes = kAnyDType;
   return pair_function<kFunction, infer_comparison, logical_samples>(op);
@@ -34,49 +34,49 @@ constexpr OpDef logical(OpDef op) {
 
 }  // namespace
 
-constinit const OpDef logical_and_op = logical<Binary::logical_and>(
+constinit const OpDef logical_and_op = logical<kernels::Binary::logical_and>(
     {.name = "logical_and", .formula = "a and b", .scalar = [](const double* x, const Attrs&) {
        return x[0] != 0 && x[1] != 0 ? 1.0 : 0.0;
      }});
 
-constinit const OpDef logical_or_op = logical<Binary::logical_or>(
+constinit const OpDef logical_or_op = logical<kernels::Binary::logical_or>(
     {.name = "logical_or", .formula = "a or b", .scalar = [](const double* x, const Attrs&) {
        return x[0] != 0 || x[1] != 0 ? 1.0 : 0.0;
      }});
 
 constinit const OpDef logical_xor_op =
-    logical<Binary::logical_xor>({.name = "logical_xor",
-                                  .formula = "a or b, not both",
-                                  .scalar = [](const double* x, const Attrs&) {
-                                    return (x[0] != 0) != (x[1] != 0) ? 1.0 : 0.0;
-                                  }});
+    logical<kernels::Binary::logical_xor>({.name = "logical_xor",
+                                           .formula = "a or b, not both",
+                                           .scalar = [](const double* x, const Attrs&) {
+                                             return (x[0] != 0) != (x[1] != 0) ? 1.0 : 0.0;
+                                           }});
 
-constinit const OpDef equal_op = comparison<Binary::equal>(
+constinit const OpDef equal_op = comparison<kernels::Binary::equal>(
     {.name = "equal", .formula = "a == b", .scalar = [](const double* x, const Attrs&) {
        return x[0] == x[1] ? 1.0 : 0.0;
      }});
 
-constinit const OpDef not_equal_op = comparison<Binary::not_equal>(
+constinit const OpDef not_equal_op = comparison<kernels::Binary::not_equal>(
     {.name = "not_equal", .formula = "a != b", .scalar = [](const double* x, const Attrs&) {
        return x[0] != x[1] ? 1.0 : 0.0;
      }});
 
-constinit const OpDef less_op = comparison<Binary::less>(
+constinit const OpDef less_op = comparison<kernels::Binary::less>(
     {.name = "less", .formula = "a < b", .scalar = [](const double* x, const Attrs&) {
        return x[0] < x[1] ? 1.0 : 0.0;
      }});
 
-constinit const OpDef less_equal_op = comparison<Binary::less_equal>(
+constinit const OpDef less_equal_op = comparison<kernels::Binary::less_equal>(
     {.name = "less_equal", .formula = "a <= b", .scalar = [](const double* x, const Attrs&) {
        return x[0] <= x[1] ? 1.0 : 0.0;
      }});
 
-constinit const OpDef greater_op = comparison<Binary::greater>(
+constinit const OpDef greater_op = comparison<kernels::Binary::greater>(
     {.name = "greater", .formula = "a > b", .scalar = [](const double* x, const Attrs&) {
        return x[0] > x[1] ? 1.0 : 0.0;
      }});
 
-constinit const OpDef greater_equal_op = comparison<Binary::greater_equal>(
+constinit const OpDef greater_equal_op = comparison<kernels::Binary::greater_equal>(
     {.name = "greater_equal", .formula = "a >= b", .scalar = [](const double* x, const Attrs&) {
        return x[0] >= x[1] ? 1.0 : 0.0;
      }});

@@ -8,13 +8,13 @@
 
 namespace brrr {
 
-template <Binary kFunction, auto kInfer = infer_promoted, auto kSamples = samples_pairs>
+template <kernels::Binary kFunction, auto kInfer = infer_promoted, auto kSamples = samples_pairs>
 constexpr OpDef pair_function(OpDef op) {
   op.kind = OpKind::elementwise;
   op.infer = kInfer;
-  op.tiles = binary_tiles<kFunction>;
-  op.cpu = run_elementwise;
-  op.expression = binary_expression<kFunction>;
+  op.tiles = kernels::binary_tiles<kFunction>;
+  op.cpu = kernels::run_elementwise;
+  op.expression = kernels::binary_expression<kFunction>;
   op.function = {ScalarFunction::Family::binary, static_cast<uint8_t>(kFunction)};
   op.samples = kSamples;
   return op;

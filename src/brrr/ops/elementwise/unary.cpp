@@ -34,14 +34,14 @@ TensorTypes infer_leaky_relu(const InferCall& call) {
 
 }  // namespace
 
-constinit const OpDef neg_op = number_function<Unary::neg>(
+constinit const OpDef neg_op = number_function<kernels::Unary::neg>(
     {.name = "neg",
      .formula = "-x",
      .grad = [](const GradCall& call) -> Tensors { return {-dy_of(call)}; },
      .scalar = [](const double* x, const Attrs&) { return -x[0]; },
      .samples = samples_any});
 
-constinit const OpDef abs_op = number_function<Unary::abs>(
+constinit const OpDef abs_op = number_function<kernels::Unary::abs>(
     {.name = "abs",
      .formula = "|x|",
      .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * sign(x_of(call))}; },
@@ -49,7 +49,7 @@ constinit const OpDef abs_op = number_function<Unary::abs>(
      .scalar = [](const double* x, const Attrs&) { return std::fabs(x[0]); },
      .samples = samples_away_from_zero});
 
-constinit const OpDef sign_op = number_function<Unary::sign>(
+constinit const OpDef sign_op = number_function<kernels::Unary::sign>(
     {.name = "sign",
      .formula = "-1, 0 or 1",
      .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * 0.0}; },
@@ -57,7 +57,7 @@ constinit const OpDef sign_op = number_function<Unary::sign>(
                   const Attrs&) { return x[0] == 0 ? x[0] : std::copysign(1.0, x[0]); },
      .samples = samples_away_from_zero});
 
-constinit const OpDef square_op = number_function<Unary::square>(
+constinit const OpDef square_op = number_function<kernels::Unary::square>(
     {.name = "square",
      .formula = "x * x",
      .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * (2.0 * x_of(call))}; },
@@ -65,7 +65,7 @@ constinit const OpDef square_op = number_function<Unary::square>(
      .compose = [](const ComposeCall& call) -> Tensors { return {call.input(0) * call.input(0)}; },
      .samples = samples_any});
 
-constinit const OpDef relu_op = number_function<Unary::relu>(
+constinit const OpDef relu_op = number_function<kernels::Unary::relu>(
     {.name = "relu",
      .formula = "max(x, 0)",
      .grad = [](const GradCall& call) -> Tensors {
@@ -75,7 +75,7 @@ constinit const OpDef relu_op = number_function<Unary::relu>(
      .compose = [](const ComposeCall& call) -> Tensors { return {maximum(call.input(0), 0)}; },
      .samples = samples_away_from_zero});
 
-constinit const OpDef exp_op = float_function<Unary::exp>(
+constinit const OpDef exp_op = float_function<kernels::Unary::exp>(
     {.name = "exp",
      .formula = "e^x",
      .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * y_of(call)}; },
@@ -83,7 +83,7 @@ constinit const OpDef exp_op = float_function<Unary::exp>(
      .scalar = [](const double* x, const Attrs&) { return std::exp(x[0]); },
      .samples = samples_any});
 
-constinit const OpDef log_op = float_function<Unary::log>(
+constinit const OpDef log_op = float_function<kernels::Unary::log>(
     {.name = "log",
      .formula = "ln x",
      .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) / x_of(call)}; },
@@ -91,7 +91,7 @@ constinit const OpDef log_op = float_function<Unary::log>(
      .scalar = [](const double* x, const Attrs&) { return std::log(x[0]); },
      .samples = samples_positive});
 
-constinit const OpDef sqrt_op = float_function<Unary::sqrt>(
+constinit const OpDef sqrt_op = float_function<kernels::Unary::sqrt>(
     {.name = "sqrt",
      .formula = "x^(1/2)",
      .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * 0.5 / y_of(call)}; },
@@ -99,7 +99,7 @@ constinit const OpDef sqrt_op = float_function<Unary::sqrt>(
      .scalar = [](const double* x, const Attrs&) { return std::sqrt(x[0]); },
      .samples = samples_positive});
 
-constinit const OpDef rsqrt_op = float_function<Unary::rsqrt>(
+constinit const OpDef rsqrt_op = float_function<kernels::Unary::rsqrt>(
     {.name = "rsqrt",
      .formula = "x^(-1/2)",
      .grad = [](const GradCall& call) -> Tensors {
@@ -110,7 +110,7 @@ constinit const OpDef rsqrt_op = float_function<Unary::rsqrt>(
      .compose = [](const ComposeCall& call) -> Tensors { return {1.0 / sqrt(call.input(0))}; },
      .samples = samples_positive});
 
-constinit const OpDef reciprocal_op = float_function<Unary::reciprocal>(
+constinit const OpDef reciprocal_op = float_function<kernels::Unary::reciprocal>(
     {.name = "reciprocal",
      .formula = "1 / x",
      .grad = [](const GradCall& call) -> Tensors { return {-dy_of(call) * square(y_of(call))}; },
@@ -118,7 +118,7 @@ constinit const OpDef reciprocal_op = float_function<Unary::reciprocal>(
      .compose = [](const ComposeCall& call) -> Tensors { return {1.0 / call.input(0)}; },
      .samples = samples_away_from_zero});
 
-constinit const OpDef sin_op = float_function<Unary::sin>(
+constinit const OpDef sin_op = float_function<kernels::Unary::sin>(
     {.name = "sin",
      .formula = "sin x",
      .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * cos(x_of(call))}; },
@@ -126,7 +126,7 @@ constinit const OpDef sin_op = float_function<Unary::sin>(
      .scalar = [](const double* x, const Attrs&) { return std::sin(x[0]); },
      .samples = samples_any});
 
-constinit const OpDef cos_op = float_function<Unary::cos>(
+constinit const OpDef cos_op = float_function<kernels::Unary::cos>(
     {.name = "cos",
      .formula = "cos x",
      .grad = [](const GradCall& call) -> Tensors { return {-dy_of(call) * sin(x_of(call))}; },
@@ -134,7 +134,7 @@ constinit const OpDef cos_op = float_function<Unary::cos>(
      .scalar = [](const double* x, const Attrs&) { return std::cos(x[0]); },
      .samples = samples_any});
 
-constinit const OpDef tanh_op = float_function<Unary::tanh>(
+constinit const OpDef tanh_op = float_function<kernels::Unary::tanh>(
     {.name = "tanh",
      .formula = "tanh x",
      .grad = [](const GradCall& call) -> Tensors {
@@ -145,19 +145,19 @@ constinit const OpDef tanh_op = float_function<Unary::tanh>(
      .samples = samples_any});
 
 constinit const OpDef sigmoid_op =
-    float_function<Unary::sigmoid>({.name = "sigmoid",
-                                    .formula = "1 / (1 + exp(-x))",
-                                    .grad = [](const GradCall& call) -> Tensors {
-                                      const Tensor y = y_of(call);
-                                      return {dy_of(call) * (y * (1.0 - y))};
-                                    },
-                                    .grad_reads = kReadsOutput,
-                                    .compose = [](const ComposeCall& call) -> Tensors {
-                                      return {1.0 / (1.0 + exp(-call.input(0)))};
-                                    },
-                                    .samples = samples_any});
+    float_function<kernels::Unary::sigmoid>({.name = "sigmoid",
+                                             .formula = "1 / (1 + exp(-x))",
+                                             .grad = [](const GradCall& call) -> Tensors {
+                                               const Tensor y = y_of(call);
+                                               return {dy_of(call) * (y * (1.0 - y))};
+                                             },
+                                             .grad_reads = kReadsOutput,
+                                             .compose = [](const ComposeCall& call) -> Tensors {
+                                               return {1.0 / (1.0 + exp(-call.input(0)))};
+                                             },
+                                             .samples = samples_any});
 
-constinit const OpDef erf_op = float_function<Unary::erf>(
+constinit const OpDef erf_op = float_function<kernels::Unary::erf>(
     {.name = "erf",
      .formula = "erf x",
      .grad = [](const GradCall& call) -> Tensors {  // 2 / sqrt(pi) exp(-x^2)
@@ -167,7 +167,7 @@ constinit const OpDef erf_op = float_function<Unary::erf>(
      .scalar = [](const double* x, const Attrs&) { return std::erf(x[0]); },
      .samples = samples_any});
 
-constinit const OpDef gelu_op = float_function<Unary::gelu>(
+constinit const OpDef gelu_op = float_function<kernels::Unary::gelu>(
     {.name = "gelu",
      .formula = "x (1 + erf(x / sqrt 2)) / 2",
      .flops_per_element = 4,
@@ -180,17 +180,17 @@ constinit const OpDef gelu_op = float_function<Unary::gelu>(
      .samples = samples_any});
 
 constinit const OpDef silu_op =
-    float_function<Unary::silu>({.name = "silu",
-                                 .formula = "x / (1 + exp(-x))",
-                                 .flops_per_element = 4,
-                                 .grad = fused_grad<silu_backward_op>,
-                                 .grad_reads = kReadsInput,
-                                 .compose = [](const ComposeCall& call) -> Tensors {
-                                   return {call.input(0) * sigmoid(call.input(0))};
-                                 },
-                                 .samples = samples_any});
+    float_function<kernels::Unary::silu>({.name = "silu",
+                                          .formula = "x / (1 + exp(-x))",
+                                          .flops_per_element = 4,
+                                          .grad = fused_grad<silu_backward_op>,
+                                          .grad_reads = kReadsInput,
+                                          .compose = [](const ComposeCall& call) -> Tensors {
+                                            return {call.input(0) * sigmoid(call.input(0))};
+                                          },
+                                          .samples = samples_any});
 
-constinit const OpDef expm1_op = float_function<Unary::expm1>(
+constinit const OpDef expm1_op = float_function<kernels::Unary::expm1>(
     {.name = "expm1",
      .formula = "e^x - 1",
      .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) * (y_of(call) + 1.0)}; },
@@ -198,7 +198,7 @@ constinit const OpDef expm1_op = float_function<Unary::expm1>(
      .scalar = [](const double* x, const Attrs&) { return std::expm1(x[0]); },
      .samples = samples_any});
 
-constinit const OpDef log1p_op = float_function<Unary::log1p>(
+constinit const OpDef log1p_op = float_function<kernels::Unary::log1p>(
     {.name = "log1p",
      .formula = "ln(1 + x)",
      .grad = [](const GradCall& call) -> Tensors { return {dy_of(call) / (1.0 + x_of(call))}; },
@@ -206,7 +206,7 @@ constinit const OpDef log1p_op = float_function<Unary::log1p>(
      .scalar = [](const double* x, const Attrs&) { return std::log1p(x[0]); },
      .samples = [] { return unary_samples(-0.9, 4); }});
 
-constinit const OpDef tan_op = float_function<Unary::tan>(
+constinit const OpDef tan_op = float_function<kernels::Unary::tan>(
     {.name = "tan",
      .formula = "tan x",
      .grad = [](const GradCall& call) -> Tensors {
@@ -216,7 +216,7 @@ constinit const OpDef tan_op = float_function<Unary::tan>(
      .scalar = [](const double* x, const Attrs&) { return std::tan(x[0]); },
      .samples = [] { return unary_samples(-1.3, 1.3); }});  // away from the poles
 
-constinit const OpDef softplus_op = float_function<Unary::softplus>(
+constinit const OpDef softplus_op = float_function<kernels::Unary::softplus>(
     {.name = "softplus",
      .formula = "ln(1 + exp(x))",
      .flops_per_element = 3,
@@ -225,22 +225,21 @@ constinit const OpDef softplus_op = float_function<Unary::softplus>(
      .compose = [](const ComposeCall& call) -> Tensors { return {log1p(exp(call.input(0)))}; },
      .samples = samples_any});
 
-constinit const OpDef gelu_tanh_op =
-    float_function<Unary::gelu_tanh>({.name = "gelu_tanh",
-                                      .formula = "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2",
-                                      .flops_per_element = 8,
-                                      .grad = fused_grad<gelu_tanh_backward_op>,
-                                      .grad_reads = kReadsInput,
-                                      .compose = [](const ComposeCall& call) -> Tensors {
-                                        const Tensor& x = call.input(0);
-                                        const Tensor u =
-                                            kSqrt2OverPi * (x + kCubic * (x * square(x)));
-                                        return {0.5 * x * (1.0 + tanh(u))};
-                                      },
-                                      .samples = samples_any});
+constinit const OpDef gelu_tanh_op = float_function<kernels::Unary::gelu_tanh>(
+    {.name = "gelu_tanh",
+     .formula = "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2",
+     .flops_per_element = 8,
+     .grad = fused_grad<gelu_tanh_backward_op>,
+     .grad_reads = kReadsInput,
+     .compose = [](const ComposeCall& call) -> Tensors {
+       const Tensor& x = call.input(0);
+       const Tensor u = kSqrt2OverPi * (x + kCubic * (x * square(x)));
+       return {0.5 * x * (1.0 + tanh(u))};
+     },
+     .samples = samples_any});
 
 constinit const OpDef leaky_relu_op = [] {
-  OpDef op = number_function<Unary::leaky_relu>(
+  OpDef op = number_function<kernels::Unary::leaky_relu>(
       {.name = "leaky_relu",
        .formula = "x where x > 0, else slope * x",
        .grad = leaky_relu_grad,

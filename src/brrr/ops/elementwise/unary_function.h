@@ -18,19 +18,19 @@ inline constexpr GradReads kReadsOutput{.outputs = 1};
 
 // What functions of one operand have in common. Numbers keep their dtype; where the result is a float
 // by nature, integers and bools become f32.
-template <Unary kFunction>
+template <kernels::Unary kFunction>
 constexpr OpDef number_function(OpDef op) {
   op.kind = OpKind::elementwise;
   op.dtypes = kNumbers;
   op.infer = infer_same;
-  op.tiles = unary_tiles<kFunction>;
-  op.cpu = run_elementwise;
-  op.expression = unary_expression<kFunction>;
+  op.tiles = kernels::unary_tiles<kFunction>;
+  op.cpu = kernels::run_elementwise;
+  op.expression = kernels::unary_expression<kFunction>;
   op.function = {ScalarFunction::Family::unary, static_cast<uint8_t>(kFunction)};
   return op;
 }
 
-template <Unary kFunction>
+template <kernels::Unary kFunction>
 constexpr OpDef float_function(OpDef op) {
   op = number_function<kFunction>(op);
   op.dtypes = kAnyDType;

@@ -107,7 +107,7 @@ std::vector<Sample> clamp_samples() {
   return samples;
 }
 
-template <Unary kFunction>
+template <kernels::Unary kFunction>
 constexpr OpDef question(OpDef op) {
   op = number_function<kFunction>(op);
   op.dtypes = kAnyDType;
@@ -118,21 +118,21 @@ constexpr OpDef question(OpDef op) {
 
 }  // namespace
 
-constinit const OpDef floor_op = number_function<Unary::floor>(
+constinit const OpDef floor_op = number_function<kernels::Unary::floor>(
     {.name = "floor",
      .formula = "largest whole number <= x",
      .grad = zero_grad,
      .scalar = [](const double* x, const Attrs&) { return std::floor(x[0]); },
      .samples = samples_between_steps<0>});
 
-constinit const OpDef ceil_op = number_function<Unary::ceil>(
+constinit const OpDef ceil_op = number_function<kernels::Unary::ceil>(
     {.name = "ceil",
      .formula = "smallest whole number >= x",
      .grad = zero_grad,
      .scalar = [](const double* x, const Attrs&) { return std::ceil(x[0]); },
      .samples = samples_between_steps<0>});
 
-constinit const OpDef round_op = number_function<Unary::round>(
+constinit const OpDef round_op = number_function<kernels::Unary::round>(
     {.name = "round",
      .formula = "nearest whole number, halves to even",
      .grad = zero_grad,
@@ -140,33 +140,33 @@ constinit const OpDef round_op = number_function<Unary::round>(
      .samples = samples_between_steps<1>});
 
 constinit const OpDef clamp_op = [] {
-  OpDef op = number_function<Unary::clamp>({.name = "clamp",
-                                            .formula = "min(max(x, low), high)",
-                                            .flops_per_element = 2,
-                                            .grad = clamp_grad,
-                                            .grad_reads = kReadsInput,
-                                            .compose = clamp_compose,
-                                            .samples = clamp_samples});
+  OpDef op = number_function<kernels::Unary::clamp>({.name = "clamp",
+                                                     .formula = "min(max(x, low), high)",
+                                                     .flops_per_element = 2,
+                                                     .grad = clamp_grad,
+                                                     .grad_reads = kReadsInput,
+                                                     .compose = clamp_compose,
+                                                     .samples = clamp_samples});
   op.infer = infer_clamp;
   return op;
 }();
 
-constinit const OpDef isnan_op = question<Unary::isnan>(
+constinit const OpDef isnan_op = question<kernels::Unary::isnan>(
     {.name = "isnan", .formula = "x != x", .scalar = [](const double* x, const Attrs&) {
        return std::isnan(x[0]) ? 1.0 : 0.0;
      }});
 
-constinit const OpDef isinf_op = question<Unary::isinf>(
+constinit const OpDef isinf_op = question<kernels::Unary::isinf>(
     {.name = "isinf", .formula = "|x| == infinity", .scalar = [](const double* x, const Attrs&) {
        return std::isinf(x[0]) ? 1.0 : 0.0;
      }});
 
-constinit const OpDef isfinite_op = question<Unary::isfinite>(
+constinit const OpDef isfinite_op = question<kernels::Unary::isfinite>(
     {.name = "isfinite", .formula = "|x| < infinity", .scalar = [](const double* x, const Attrs&) {
        return std::isfinite(x[0]) ? 1.0 : 0.0;
      }});
 
-constinit const OpDef logical_not_op = question<Unary::logical_not>(
+constinit const OpDef logical_not_op = question<kernels::Unary::logical_not>(
     {.name = "logical_not", .formula = "x == 0", .scalar = [](const double* x, const Attrs&) {
        return x[0] == 0 ? 1.0 : 0.0;
      }});
@@ -175,12 +175,12 @@ constinit const OpDef logical_not_op = question<Unary::logical_not>(
 // the low 13 are dropped and not rounded. No gradient: passes put it in front of products after the
 // backward walk is traced, and a backend with such a mode takes the product and leaves it out.
 constinit const OpDef to_tf32_op = [] {
-  OpDef op =
-      number_function<Unary::to_tf32>({.name = "to_tf32",
-                                       .formula = "x with 10 mantissa bits, the rest dropped",
-                                       .flops_per_element = 0,
-                                       .scalar = to_tf32_scalar,
-                                       .samples = samples_with_specials});
+  OpDef op = number_function<kernels::Unary::to_tf32>(
+      {.name = "to_tf32",
+       .formula = "x with 10 mantissa bits, the rest dropped",
+       .flops_per_element = 0,
+       .scalar = to_tf32_scalar,
+       .samples = samples_with_specials});
   op.dtypes = dtype_set(DType::f32);
   return op;
 }();

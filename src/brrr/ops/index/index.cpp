@@ -232,7 +232,7 @@ const OpDef gather_op{.name = "gather",
                       .grad = gather_grad,
                       .grad_reads = {.inputs = 0b10},
                       .reference = gather_reference,
-                      .cpu = gather_cpu,
+                      .cpu = kernels::gather_cpu,
                       .samples = gather_samples};
 
 const OpDef scatter_add_op{.name = "scatter_add",
@@ -245,8 +245,8 @@ const OpDef scatter_add_op{.name = "scatter_add",
                            .grad = scatter_add_grad,
                            .grad_reads = {.inputs = 0b10},
                            .reference = scatter_add_reference,
-                           .cpu = scatter_add_cpu,
-                           .workspace = scatter_add_workspace,
+                           .cpu = kernels::scatter_add_cpu,
+                           .workspace = kernels::scatter_add_workspace,
                            .samples = scatter_samples};
 
 const OpDef embedding_op{
@@ -264,7 +264,7 @@ const OpDef embedding_op{
     },
     .grad_reads = {.inputs = 0b10},
     .compose = embedding_compose,
-    .cpu = embedding_cpu,
+    .cpu = kernels::embedding_cpu,
     .samples = embedding_samples};
 
 const OpDef embedding_grad_op{.name = "embedding_grad",
@@ -279,8 +279,8 @@ const OpDef embedding_grad_op{.name = "embedding_grad",
                               },
                               .grad_reads = {.inputs = 0b10},
                               .compose = embedding_grad_compose,
-                              .cpu = embedding_grad_cpu,
-                              .workspace = embedding_grad_workspace,
+                              .cpu = kernels::embedding_grad_cpu,
+                              .workspace = kernels::embedding_grad_workspace,
                               .samples = embedding_grad_samples};
 
 Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {

@@ -156,7 +156,7 @@ const OpDef index_select_op{.name = "index_select",
                             .grad = index_select_grad,
                             .grad_reads = {.inputs = 0b10},
                             .compose = index_select_compose,
-                            .cpu = index_select_cpu,
+                            .cpu = kernels::index_select_cpu,
                             .samples = index_select_samples};
 
 const OpDef index_add_op{.name = "index_add",
@@ -176,7 +176,7 @@ const OpDef one_hot_op{.name = "one_hot",
                        .flops_per_element = 0,
                        .infer = infer_one_hot,
                        .compose = one_hot_compose,
-                       .cpu = one_hot_cpu,
+                       .cpu = kernels::one_hot_cpu,
                        .samples = one_hot_samples};
 
 Tensor index_select(const Tensor& x, int64_t axis, const Tensor& ids) {

@@ -71,18 +71,19 @@ void scatter_cpu(const KernelCall& call) {
   const Operand &x = call.input(0), &index = call.input(1), &source = call.input(2);
   const Operand& output = call.output(0);
   const int axis = normalize_axis(call.attrs.integer("axis"), x.shape().size(), "scatter");
-  check_indices(call, index, x.shape(), axis);
-  run_copy({call.op, {&x, 1}, {&output, 1}, call.attrs, {}, call.pool});
+  kernels::check_indices(call, index, x.shape(), axis);
+  kernels::run_copy({call.op, {&x, 1}, {&output, 1}, call.attrs, {}, call.pool});
   Layout lane_starts{.shape = index.shape(), .strides = output.layout->strides};
   const int64_t step = lane_starts.strides[axis], count = index.count();
   lane_starts.strides[axis] = 0;  // the index moves along this axis
-  const LoopNest nest = nest_of(index.shape(), {index.layout, source.layout, &lane_starts});
+  const kernels::LoopNest nest =
+      kernels::nest_of(index.shape(), {index.layout, source.layout, &lane_starts});
   int64_t indices[kTileElements], from[kTileElements], to[kTileElements];
   for (int64_t begin = 0; begin < count; begin += kTileElements) {
     const int64_t n = std::min(kTileElements, count - begin);
-    load_tile(nest, 0, index, begin, n, ComputeType::i64, indices);
-    fill_positions(nest, 1, begin, n, from);
-    fill_positions(nest, 2, begin, n, to);
+    kernels::load_tile(nest, 0, index, begin, n, ComputeType::i64, indices);
+    kernels::fill_positions(nest, 1, begin, n, from);
+    kernels::fill_positions(nest, 2, begin, n, to);
     visit_dtype(x.dtype, [&]<typename T>() {
       const T* in = source.data<T>();
       T* out = output.data<T>();

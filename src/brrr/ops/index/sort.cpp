@@ -125,7 +125,7 @@ const OpDef sort_op{.name = "sort",
                     .grad = sort_grad,
                     .grad_reads = {.outputs = 0b10},
                     .reference = sort_reference,
-                    .cpu = sort_cpu,
+                    .cpu = kernels::sort_cpu,
                     .samples = sort_samples};
 
 const OpDef topk_op{.name = "topk",
@@ -137,7 +137,7 @@ const OpDef topk_op{.name = "topk",
                     .grad = sort_grad,
                     .grad_reads = {.outputs = 0b10},
                     .reference = sort_reference,
-                    .cpu = sort_cpu,
+                    .cpu = kernels::sort_cpu,
                     .samples = topk_samples};
 
 Sorted sort(const Tensor& x, int64_t axis, Order order) {

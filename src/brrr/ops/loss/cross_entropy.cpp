@@ -59,7 +59,8 @@ Tensors cross_entropy_grad(const GradCall& call) {
           Tensor()};
 }
 
-double loss_of(const LogitTotals& totals, const CrossEntropyOptions& options, int64_t classes) {
+double loss_of(const kernels::LogitTotals& totals, const CrossEntropyOptions& options,
+               int64_t classes) {
   double loss = totals.logsumexp - (1 - options.label_smoothing) * totals.target;
   if (options.label_smoothing != 0)
     loss -= options.label_smoothing * (totals.sum / static_cast<double>(classes));
@@ -67,29 +68,30 @@ double loss_of(const LogitTotals& totals, const CrossEntropyOptions& options, in
 }
 
 void cross_entropy_cpu(const KernelCall& call) {
-  const Rows logits(call.input(0));
+  const kernels::Rows logits(call.input(0));
   const CrossEntropyOptions options = options_of(call.attrs);
   const int64_t cols = logits.cols(), classes = class_count(options, cols);
   const std::vector<int64_t> targets = read_targets(call.input(1), classes, options);
   const ComputeType type = compute_type(call.output(0).dtype);
-  const CrossEntropyRows kernels = find_cross_entropy_rows(type);
+  const kernels::CrossEntropyRows kernels = kernels::find_cross_entropy_rows(type);
   const int buffers = logits.is_direct(type) ? 0 : 1;
-  for_each_row(call.pool, logits.rows(), cols, buffers, [&](int64_t row, double* buffer) {
+  kernels::for_each_row(call.pool, logits.rows(), cols, buffers, [&](int64_t row, double* buffer) {
     double results[] = {0, 0};
     const int64_t target = targets[static_cast<size_t>(row)];
     if (target >= 0) {
-      const LogitTotals totals = kernels.forward({.logits = logits.view(row, type, buffer),
-                                                  .count = classes,
-                                                  .target = target,
-                                                  .soft_cap = options.soft_cap,
-                                                  .wants_sum = options.label_smoothing != 0});
+      const kernels::LogitTotals totals =
+          kernels.forward({.logits = logits.view(row, type, buffer),
+                           .count = classes,
+                           .target = target,
+                           .soft_cap = options.soft_cap,
+                           .wants_sum = options.label_smoothing != 0});
       results[0] = loss_of(totals, options, classes);
       results[1] = totals.logsumexp;
     }
     for (int i : {0, 1}) {
       const Operand& output = call.output(i);
-      store_elements(ComputeType::f64, &results[i], output.dtype, output.base,
-                     output.layout->offset + row, 1, 1);
+      kernels::store_elements(ComputeType::f64, &results[i], output.dtype, output.base,
+                              output.layout->offset + row, 1, 1);
     }
   });
 }

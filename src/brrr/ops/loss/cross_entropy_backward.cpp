@@ -53,13 +53,14 @@ Tensors backward_compose(const ComposeCall& call) {
 
 std::vector<double> read_column(const Operand& operand) {
   std::vector<double> values(static_cast<size_t>(operand.count()));
-  load_elements(operand.dtype, operand.base, operand.layout->offset, operand.layout->strides[0],
-                operand.count(), ComputeType::f64, values.data());
+  kernels::load_elements(operand.dtype, operand.base, operand.layout->offset,
+                         operand.layout->strides[0], operand.count(), ComputeType::f64,
+                         values.data());
   return values;
 }
 
 void backward_cpu(const KernelCall& call) {
-  const Rows logits(call.input(0)), gradient(call.output(0));
+  const kernels::Rows logits(call.input(0)), gradient(call.output(0));
   const CrossEntropyOptions options = options_of(call.attrs);
   const int64_t cols = logits.cols(), classes = class_count(options, cols);
   const std::vector<int64_t> targets = read_targets(call.input(1), classes, options);
@@ -67,29 +68,31 @@ void backward_cpu(const KernelCall& call) {
   const std::vector<double> dtotal =
       call.inputs.size() > 4 ? read_column(call.input(4)) : std::vector<double>(dloss.size(), 0.0);
   const ComputeType type = compute_type(call.output(0).dtype);
-  const CrossEntropyRows kernels = find_cross_entropy_rows(type);
+  const kernels::CrossEntropyRows kernels = kernels::find_cross_entropy_rows(type);
   const bool in_place = logits.is_direct(type) && gradient.is_direct(type);
   const double s = options.label_smoothing;
-  for_each_row(call.pool, logits.rows(), cols, in_place ? 0 : 2, [&](int64_t row, double* buffer) {
-    const auto r = static_cast<size_t>(row);
-    void* out = gradient.target(row, type, buffer + cols);
-    const int64_t filled_from = targets[r] < 0 ? 0 : classes;
-    std::fill_n(static_cast<std::byte*>(out) + filled_from * compute_bytes(type),
-                (cols - filled_from) * compute_bytes(type), std::byte{0});
-    if (targets[r] >= 0) {
-      kernels.backward({.logits = logits.view(row, type, buffer),
-                        .gradient = out,
-                        .count = classes,
-                        .target = targets[r],
-                        .soft_cap = options.soft_cap,
-                        .logsumexp = totals[r],
-                        .probability = dloss[r] * (1 + 2 * options.z_loss * totals[r]) + dtotal[r],
-                        .share = dloss[r] * s / static_cast<double>(classes),
-                        .hit = dloss[r] * (1 - s),
-                        .store = gradient.store(type)});
-    }
-    gradient.deliver(row, type, out);
-  });
+  kernels::for_each_row(
+      call.pool, logits.rows(), cols, in_place ? 0 : 2, [&](int64_t row, double* buffer) {
+        const auto r = static_cast<size_t>(row);
+        void* out = gradient.target(row, type, buffer + cols);
+        const int64_t filled_from = targets[r] < 0 ? 0 : classes;
+        std::fill_n(static_cast<std::byte*>(out) + filled_from * compute_bytes(type),
+                    (cols - filled_from) * compute_bytes(type), std::byte{0});
+        if (targets[r] >= 0) {
+          kernels.backward(
+              {.logits = logits.view(row, type, buffer),
+               .gradient = out,
+               .count = classes,
+               .target = targets[r],
+               .soft_cap = options.soft_cap,
+               .logsumexp = totals[r],
+               .probability = dloss[r] * (1 + 2 * options.z_loss * totals[r]) + dtotal[r],
+               .share = dloss[r] * s / static_cast<double>(classes),
+               .hit = dloss[r] * (1 - s),
+               .store = gradient.store(type)});
+        }
+        gradient.deliver(row, type, out);
+      });
 }
 
 std::vector<Sample> backward_samples() {

@@ -37,8 +37,9 @@ void require_rows(const InferCall& call, int logits_input, int targets_input) {
 std::vector<int64_t> read_targets(const Operand& targets, int64_t classes,
                                   const CrossEntropyOptions& options) {
   std::vector<int64_t> values(static_cast<size_t>(targets.count()));
-  load_elements(targets.dtype, targets.base, targets.layout->offset, targets.layout->strides[0],
-                targets.count(), ComputeType::i64, values.data());
+  kernels::load_elements(targets.dtype, targets.base, targets.layout->offset,
+                         targets.layout->strides[0], targets.count(), ComputeType::i64,
+                         values.data());
   for (size_t row = 0; row < values.size(); ++row) {
     if (options.ignore_index && values[row] == *options.ignore_index) {
       values[row] = -1;

@@ -104,7 +104,7 @@ const OpDef nll_op{.name = "nll",
                    .grad = nll_grad,
                    .grad_reads = {.inputs = 0b10},
                    .compose = nll_compose,
-                   .cpu = nll_cpu,
+                   .cpu = kernels::nll_cpu,
                    .samples = nll_samples};
 
 Tensor mse(const Tensor& prediction, const Tensor& target) {

@@ -42,7 +42,7 @@ TensorTypes infer_quantize(const InferCall& call) {
   require_scale(call, 1);
   const Shape& x = call.shape(0);
   const DType dtype = call.attrs.get<DType>("dtype");
-  check(is_f8(dtype), "quantize: ", dtype, " has not 8 bits; use f8e4m3 or f8e5m2");
+  check(kernels::is_f8(dtype), "quantize: ", dtype, " has not 8 bits; use f8e4m3 or f8e5m2");
   check(!x.empty() && numel(x) > 0, "quantize: x of shape ", x, " must have an axis and elements");
   const int64_t columns = call.attrs.integer("columns");
   check(columns > 0 && numel(x) % columns == 0, "quantize: x of shape ", x, " has no rows of ",
@@ -107,8 +107,8 @@ TensorTypes infer_scaled(const InferCall& call) {
         " and ", b, " must be [..., k] and [k, n]");
   const DType first = call.dtype(0), second = call.dtype(1);
   require_dtype(call, first);
-  check(first == second || (is_f8(first) && is_f8(second)), call.op.name, ": operands are ", first,
-        " and ", second, "; cast one of them");
+  check(first == second || (kernels::is_f8(first) && kernels::is_f8(second)), call.op.name,
+        ": operands are ", first, " and ", second, "; cast one of them");
   require_scale(call, 2);
   require_scale(call, 3);
   const DType dtype = call.attrs.get<DType>("dtype");

@@ -189,8 +189,8 @@ const OpDef matmul_op{.name = "matmul",
                       .grad = matmul_grad,
                       .grad_reads = {.inputs = 0b11},
                       .reference = matmul_reference,
-                      .cpu = matmul_cpu,
-                      .workspace = matmul_workspace,
+                      .cpu = kernels::matmul_cpu,
+                      .workspace = kernels::matmul_workspace,
                       .streams = {.outputs = 1, .lands = true},
                       .samples = matmul_samples};
 
@@ -205,8 +205,8 @@ const OpDef linear_op{.name = "linear",
                       .grad = linear_grad,
                       .grad_reads = {.inputs = 0b011},
                       .compose = linear_compose,
-                      .cpu = linear_cpu,
-                      .workspace = matmul_workspace,
+                      .cpu = kernels::linear_cpu,
+                      .workspace = kernels::matmul_workspace,
                       .streams = {.outputs = 1, .lands = true},
                       .samples = linear_samples};
 

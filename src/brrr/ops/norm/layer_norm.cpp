@@ -23,17 +23,18 @@ TensorTypes infer_layer_norm(const InferCall& call) {
   for (int i : {1, 2}) {
     check(call.shape(i) == Shape{size}, "layer_norm: ", i == 1 ? "weight" : "bias", " of shape ",
           call.shape(i), " does not fit input of shape ", x, "; it must be [", size, "]");
-    check(is_norm_weight(call.dtype(i), call.dtype(0)), "layer_norm: input is ", call.dtype(0),
-          " and ", i == 1 ? "weight " : "bias ", call.dtype(i), "; cast one of them");
+    check(kernels::is_norm_weight(call.dtype(i), call.dtype(0)), "layer_norm: input is ",
+          call.dtype(0), " and ", i == 1 ? "weight " : "bias ", call.dtype(i),
+          "; cast one of them");
   }
   check(call.attrs.number("eps") >= 0, "layer_norm: eps ", call.attrs.number("eps"),
         " must not be negative");
-  const TensorType statistic = row_statistic_type(x, call.dtype(0));
+  const TensorType statistic = kernels::row_statistic_type(x, call.dtype(0));
   return {infer_same(call)[0], statistic, statistic};
 }
 
 Tensors layer_norm_compose(const ComposeCall& call) {
-  const DType wide = wide_dtype(call.input(0).dtype());
+  const DType wide = kernels::wide_dtype(call.input(0).dtype());
   const Tensor x = cast(call.input(0), wide), weight = cast(call.input(1), wide),
                bias = cast(call.input(2), wide);
   const Tensor center = mean(x, {-1}, KeepDims::yes), centered = x - center;
@@ -90,18 +91,19 @@ constexpr PrecisionRule kLayerNorm{
 
 }  // namespace
 
-const OpDef layer_norm_op{.name = "layer_norm",
-                          .formula = "(x - mean) / sqrt(var + eps) * weight + bias",
-                          .kind = OpKind::reduce,
-                          .precision = &kLayerNorm,
-                          .flops_per_element = 8,
-                          .infer = infer_layer_norm,
-                          .grad = layer_norm_grad,
-                          .grad_reads = {.inputs = 0b011, .outputs = 0b110},
-                          .compose = layer_norm_compose,
-                          .cpu = [](const KernelCall& call) { run_norm(call, Norm::layer); },
-                          .streams = {.inputs = 1, .outputs = 1},
-                          .samples = layer_norm_samples};
+const OpDef layer_norm_op{
+    .name = "layer_norm",
+    .formula = "(x - mean) / sqrt(var + eps) * weight + bias",
+    .kind = OpKind::reduce,
+    .precision = &kLayerNorm,
+    .flops_per_element = 8,
+    .infer = infer_layer_norm,
+    .grad = layer_norm_grad,
+    .grad_reads = {.inputs = 0b011, .outputs = 0b110},
+    .compose = layer_norm_compose,
+    .cpu = [](const KernelCall& call) { kernels::run_norm(call, kernels::Norm::layer); },
+    .streams = {.inputs = 1, .outputs = 1},
+    .samples = layer_norm_samples};
 
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   const Shape size{x.rank() == 0 ? 1 : x.dim(-1)};

@@ -35,18 +35,19 @@ Tensors log_softmax_grad(const GradCall& call) {
 }
 
 void log_softmax_cpu(const KernelCall& call) {
-  const Rows x(call.input(0)), y(call.output(0));
+  const kernels::Rows x(call.input(0)), y(call.output(0));
   const int64_t cols = x.cols();
   if (cols == 0) return;
   const ComputeType type = compute_type(call.output(0).dtype);
-  const SoftmaxRows kernels = find_softmax_rows(type);
+  const kernels::SoftmaxRows kernels = kernels::find_softmax_rows(type);
   const bool in_place = x.is_direct(type) && y.is_direct(type);
-  for_each_row(call.pool, x.rows(), cols, in_place ? 0 : 2, [&](int64_t row, double* buffer) {
-    const void* values = x.view(row, type, buffer);
-    void* result = y.target(row, type, buffer + cols);
-    kernels.log_softmax(values, result, cols, y.store(type));
-    y.deliver(row, type, result);
-  });
+  kernels::for_each_row(call.pool, x.rows(), cols, in_place ? 0 : 2,
+                        [&](int64_t row, double* buffer) {
+                          const void* values = x.view(row, type, buffer);
+                          void* result = y.target(row, type, buffer + cols);
+                          kernels.log_softmax(values, result, cols, y.store(type));
+                          y.deliver(row, type, result);
+                        });
 }
 
 std::vector<Sample> log_softmax_samples() {

@@ -21,7 +21,7 @@ void require_operands(const InferCall& call, int statistics) {
   const int dy = 2 + statistics;
   require_dtype(call, call.dtype(0));
   check(!x.empty(), call.op.name, ": a scalar has no axis to normalise over");
-  check(call.shape(1) == Shape{x.back()} && is_norm_weight(call.dtype(1), call.dtype(0)),
+  check(call.shape(1) == Shape{x.back()} && kernels::is_norm_weight(call.dtype(1), call.dtype(0)),
         call.op.name, ": weight ", call.dtype(1), call.shape(1), " does not fit input ",
         call.dtype(0), x, "; it must be ", call.dtype(0), Shape{x.back()});
   check(call.shape(dy) == x && call.dtype(dy) == call.dtype(0), call.op.name, ": the input is ",
@@ -31,7 +31,7 @@ void require_operands(const InferCall& call, int statistics) {
     check(call.shape(dy + 1) == x && call.dtype(dy + 1) == call.dtype(0), call.op.name,
           ": the input is ", call.dtype(0), x, " and what is added to its gradient ",
           call.dtype(dy + 1), call.shape(dy + 1), "; they must be alike");
-  const Shape rows = row_statistic_type(x, call.dtype(0)).shape;
+  const Shape rows = kernels::row_statistic_type(x, call.dtype(0)).shape;
   for (int i = 2; i < dy; ++i) {
     check(call.shape(i) == rows && is_float(call.dtype(i)), call.op.name, ": a statistic is ",
           call.dtype(i), call.shape(i), "; it must be a float for each row of ", x);
@@ -55,7 +55,7 @@ Tensor with_addend(const ComposeCall& call, const Tensor& dx, size_t inputs) {
 
 // dx = (g - mean(g) - x_hat * mean(g * x_hat)) / std     (means over the row, g = dy * weight)
 Tensors layer_norm_backward_compose(const ComposeCall& call) {
-  const DType dtype = call.input(0).dtype(), wide = wide_dtype(dtype);
+  const DType dtype = call.input(0).dtype(), wide = kernels::wide_dtype(dtype);
   const auto operand = [&](int i) { return cast(call.input(i), wide); };
   const Tensor inverse_std = unsqueeze(operand(3), -1), dy = operand(4);
   const Tensor x_hat = (operand(0) - unsqueeze(operand(2), -1)) * inverse_std;
@@ -68,7 +68,7 @@ Tensors layer_norm_backward_compose(const ComposeCall& call) {
 
 // dx = (g - x_hat * mean(g * x_hat)) / rms
 Tensors rms_norm_backward_compose(const ComposeCall& call) {
-  const DType dtype = call.input(0).dtype(), wide = wide_dtype(dtype);
+  const DType dtype = call.input(0).dtype(), wide = kernels::wide_dtype(dtype);
   const auto operand = [&](int i) { return cast(call.input(i), wide); };
   const Tensor inverse_rms = unsqueeze(operand(2), -1), dy = operand(3);
   const Tensor x_hat = operand(0) * inverse_rms, g = dy * operand(1);
@@ -125,8 +125,8 @@ const OpDef layer_norm_backward_op{
     .infer = infer_layer_norm_backward,
     .cost = backward_cost<14, kLayerNormInputs>,
     .compose = layer_norm_backward_compose,
-    .cpu = [](const KernelCall& call) { run_norm_backward(call, Norm::layer); },
-    .workspace = norm_backward_workspace,
+    .cpu = [](const KernelCall& call) { kernels::run_norm_backward(call, kernels::Norm::layer); },
+    .workspace = kernels::norm_backward_workspace,
     .streams = {.inputs = 0b10001, .outputs = 1},
     .addend = kLayerNormInputs,
     .samples = backward_samples<2>};
@@ -139,8 +139,8 @@ const OpDef rms_norm_backward_op{
     .infer = infer_rms_norm_backward,
     .cost = backward_cost<11, kRmsNormInputs>,
     .compose = rms_norm_backward_compose,
-    .cpu = [](const KernelCall& call) { run_norm_backward(call, Norm::rms); },
-    .workspace = norm_backward_workspace,
+    .cpu = [](const KernelCall& call) { kernels::run_norm_backward(call, kernels::Norm::rms); },
+    .workspace = kernels::norm_backward_workspace,
     .streams = {.inputs = 0b1001, .outputs = 1},
     .addend = kRmsNormInputs,
     .samples = backward_samples<1>};

@@ -22,15 +22,15 @@ TensorTypes infer_rms_norm(const InferCall& call) {
   const int64_t size = x.back();
   check(call.shape(1) == Shape{size}, "rms_norm: weight of shape ", call.shape(1),
         " does not fit input of shape ", x, "; it must be [", size, "]");
-  check(is_norm_weight(call.dtype(1), call.dtype(0)), "rms_norm: input is ", call.dtype(0),
+  check(kernels::is_norm_weight(call.dtype(1), call.dtype(0)), "rms_norm: input is ", call.dtype(0),
         " and weight ", call.dtype(1), "; cast one of them");
   check(call.attrs.number("eps") >= 0, "rms_norm: eps ", call.attrs.number("eps"),
         " must not be negative");
-  return {infer_same(call)[0], row_statistic_type(x, call.dtype(0))};
+  return {infer_same(call)[0], kernels::row_statistic_type(x, call.dtype(0))};
 }
 
 Tensors rms_norm_compose(const ComposeCall& call) {
-  const DType wide = wide_dtype(call.input(0).dtype());
+  const DType wide = kernels::wide_dtype(call.input(0).dtype());
   const Tensor x = cast(call.input(0), wide), weight = cast(call.input(1), wide);
   const Tensor inverse_rms = rsqrt(mean(square(x), {-1}, KeepDims::yes) + call.attrs.number("eps"));
   return {cast(x * inverse_rms * weight, call.input(0).dtype()), squeeze(inverse_rms, -1)};
@@ -73,18 +73,19 @@ constexpr PrecisionRule kRmsNorm{
 
 }  // namespace
 
-const OpDef rms_norm_op{.name = "rms_norm",
-                        .formula = "x / sqrt(mean(x^2) + eps) * weight",
-                        .kind = OpKind::reduce,
-                        .precision = &kRmsNorm,
-                        .flops_per_element = 4,
-                        .infer = infer_rms_norm,
-                        .grad = rms_norm_grad,
-                        .grad_reads = {.inputs = 0b11, .outputs = 0b10},
-                        .compose = rms_norm_compose,
-                        .cpu = [](const KernelCall& call) { run_norm(call, Norm::rms); },
-                        .streams = {.inputs = 1, .outputs = 1},
-                        .samples = rms_norm_samples};
+const OpDef rms_norm_op{
+    .name = "rms_norm",
+    .formula = "x / sqrt(mean(x^2) + eps) * weight",
+    .kind = OpKind::reduce,
+    .precision = &kRmsNorm,
+    .flops_per_element = 4,
+    .infer = infer_rms_norm,
+    .grad = rms_norm_grad,
+    .grad_reads = {.inputs = 0b11, .outputs = 0b10},
+    .compose = rms_norm_compose,
+    .cpu = [](const KernelCall& call) { kernels::run_norm(call, kernels::Norm::rms); },
+    .streams = {.inputs = 1, .outputs = 1},
+    .samples = rms_norm_samples};
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   const Shape size{x.rank() == 0 ? 1 : x.dim(-1)};

@@ -34,20 +34,22 @@ Tensors softmax_grad(const GradCall& call) {
 }
 
 void softmax_cpu(const KernelCall& call) {
-  const Rows x(call.input(0)), y(call.output(0));
+  const kernels::Rows x(call.input(0)), y(call.output(0));
   const int64_t cols = x.cols();
   if (cols == 0) return;
   const ComputeType type = compute_type(call.output(0).dtype);
-  const SoftmaxRows kernels = find_softmax_rows(type);
-  const RowStore store = y.store(type);
-  const bool in_place = x.is_direct(type) && y.is_direct(type) && store == RowStore::cached;
-  for_each_row(call.pool, x.rows(), cols, in_place ? 0 : 2, [&](int64_t row, double* buffer) {
-    const void* values = x.view(row, type, buffer);
-    void* result = y.target(row, type, buffer + cols);
-    void* work = store == RowStore::streamed ? buffer + cols : result;
-    kernels.softmax(values, work, result, cols, store);
-    y.deliver(row, type, result);
-  });
+  const kernels::SoftmaxRows kernels = kernels::find_softmax_rows(type);
+  const kernels::RowStore store = y.store(type);
+  const bool in_place =
+      x.is_direct(type) && y.is_direct(type) && store == kernels::RowStore::cached;
+  kernels::for_each_row(
+      call.pool, x.rows(), cols, in_place ? 0 : 2, [&](int64_t row, double* buffer) {
+        const void* values = x.view(row, type, buffer);
+        void* result = y.target(row, type, buffer + cols);
+        void* work = store == kernels::RowStore::streamed ? buffer + cols : result;
+        kernels.softmax(values, work, result, cols, store);
+        y.deliver(row, type, result);
+      });
 }
 
 std::vector<Sample> softmax_samples() {

@@ -36,23 +36,24 @@ Tensors log_softmax_backward_compose(const ComposeCall& call) {
   return {cast(dy - exp(y) * sum(dy, {-1}, KeepDims::yes), call.input(0).dtype())};
 }
 
-using BackwardRow = decltype(SoftmaxRows::softmax_backward);
+using BackwardRow = decltype(kernels::SoftmaxRows::softmax_backward);
 
-template <BackwardRow SoftmaxRows::*kKernel>
+template <BackwardRow kernels::SoftmaxRows::*kKernel>
 void backward_cpu(const KernelCall& call) {
-  const Rows y(call.input(0)), dy(call.input(1)), dx(call.output(0));
+  const kernels::Rows y(call.input(0)), dy(call.input(1)), dx(call.output(0));
   const int64_t cols = y.cols();
   if (cols == 0) return;
   const ComputeType type = compute_type(call.output(0).dtype);
-  const BackwardRow kernel = find_softmax_rows(type).*kKernel;
+  const BackwardRow kernel = kernels::find_softmax_rows(type).*kKernel;
   const bool in_place = y.is_direct(type) && dy.is_direct(type) && dx.is_direct(type);
-  for_each_row(call.pool, y.rows(), cols, in_place ? 0 : 3, [&](int64_t row, double* buffer) {
-    const void* result = y.view(row, type, buffer);
-    const void* gradient = dy.view(row, type, buffer + cols);
-    void* out = dx.target(row, type, buffer + 2 * cols);
-    kernel(result, gradient, out, cols, dx.store(type));
-    dx.deliver(row, type, out);
-  });
+  kernels::for_each_row(call.pool, y.rows(), cols, in_place ? 0 : 3,
+                        [&](int64_t row, double* buffer) {
+                          const void* result = y.view(row, type, buffer);
+                          const void* gradient = dy.view(row, type, buffer + cols);
+                          void* out = dx.target(row, type, buffer + 2 * cols);
+                          kernel(result, gradient, out, cols, dx.store(type));
+                          dx.deliver(row, type, out);
+                        });
 }
 
 template <uint32_t kSeed>
@@ -75,19 +76,20 @@ const OpDef softmax_backward_op{.name = "softmax_backward",
                                 .flops_per_element = 4,
                                 .infer = infer_backward,
                                 .compose = softmax_backward_compose,
-                                .cpu = backward_cpu<&SoftmaxRows::softmax_backward>,
+                                .cpu = backward_cpu<&kernels::SoftmaxRows::softmax_backward>,
                                 .streams = {.inputs = 0b11, .outputs = 1},
                                 .samples = backward_samples<150>};
 
-const OpDef log_softmax_backward_op{.name = "log_softmax_backward",
-                                    .formula = "dy - exp(y) sum(dy), over the last axis",
-                                    .kind = OpKind::reduce,
-                                    .precision = &kExactInEveryType,
-                                    .flops_per_element = 4,
-                                    .infer = infer_backward,
-                                    .compose = log_softmax_backward_compose,
-                                    .cpu = backward_cpu<&SoftmaxRows::log_softmax_backward>,
-                                    .streams = {.inputs = 0b11, .outputs = 1},
-                                    .samples = backward_samples<152>};
+const OpDef log_softmax_backward_op{
+    .name = "log_softmax_backward",
+    .formula = "dy - exp(y) sum(dy), over the last axis",
+    .kind = OpKind::reduce,
+    .precision = &kExactInEveryType,
+    .flops_per_element = 4,
+    .infer = infer_backward,
+    .compose = log_softmax_backward_compose,
+    .cpu = backward_cpu<&kernels::SoftmaxRows::log_softmax_backward>,
+    .streams = {.inputs = 0b11, .outputs = 1},
+    .samples = backward_samples<152>};
 
 }  // namespace brrr

@@ -38,35 +38,38 @@ void drop_tile(const T* x, const uint64_t* bits, int64_t count, uint64_t thresho
 void dropout_cpu(const KernelCall& call) {
   const Operand &x = call.input(0), &y = call.output(0);
   const Layout* layout = x.layout;
-  const LoopNest nest = make_nest(x.shape(), {&layout, 1});
-  const RandomKey key = read_key(call.input(1));
+  const kernels::LoopNest nest = kernels::make_nest(x.shape(), {&layout, 1});
+  const RandomKey key = kernels::read_key(call.input(1));
   const double p = call.attrs.number("p");
-  const uint64_t threshold = probability_threshold(p);
+  const uint64_t threshold = kernels::probability_threshold(p);
   const ComputeType type = compute_type(y.dtype);
   const auto run_tile = [&]<typename T>(int64_t begin, int64_t count) {
     uint64_t bits[kTileElements];
     T values[kTileElements];
-    fill_random_bits(key, begin, count, bits);
+    kernels::fill_random_bits(key, begin, count, bits);
     T* next = values;
-    for_each_run(nest, 0, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
-      load_elements(x.dtype, x.base, layout->offset + position, stride, run, type, next);
-      next += run;
-    });
+    kernels::for_each_run(nest, 0, begin, count,
+                          [&](int64_t position, int64_t run, int64_t stride) {
+                            kernels::load_elements(x.dtype, x.base, layout->offset + position,
+                                                   stride, run, type, next);
+                            next += run;
+                          });
     drop_tile(values, bits, count, threshold, static_cast<T>(1 / (1 - p)), values);
-    store_elements(type, values, y.dtype, y.base, y.layout->offset + begin, 1, count);
+    kernels::store_elements(type, values, y.dtype, y.base, y.layout->offset + begin, 1, count);
   };
   const int64_t elements = y.count();
-  call.pool.for_each_piece((elements + kPieceElements - 1) / kPieceElements, [&](int64_t piece) {
-    const int64_t end = std::min(elements, (piece + 1) * kPieceElements);
-    for (int64_t tile = piece * kPieceElements; tile < end; tile += kTileElements) {
-      const int64_t count = std::min(kTileElements, end - tile);
-      if (type == ComputeType::f64) {
-        run_tile.template operator()<double>(tile, count);
-      } else {
-        run_tile.template operator()<float>(tile, count);
-      }
-    }
-  });
+  call.pool.for_each_piece(
+      (elements + kernels::kPieceElements - 1) / kernels::kPieceElements, [&](int64_t piece) {
+        const int64_t end = std::min(elements, (piece + 1) * kernels::kPieceElements);
+        for (int64_t tile = piece * kernels::kPieceElements; tile < end; tile += kTileElements) {
+          const int64_t count = std::min(kTileElements, end - tile);
+          if (type == ComputeType::f64) {
+            run_tile.template operator()<double>(tile, count);
+          } else {
+            run_tile.template operator()<float>(tile, count);
+          }
+        }
+      });
 }
 
 std::vector<Sample> dropout_samples() {

@@ -24,7 +24,7 @@ TensorTypes infer_random(const InferCall& call) {
 }
 
 // low and high: finite, in order, within the dtype, with a value of the dtype between them.
-void require_bounds(const InferCall& call, Interval (*fit)(DType, Interval)) {
+void require_bounds(const InferCall& call, kernels::Interval (*fit)(DType, kernels::Interval)) {
   const std::string_view op = call.op.name;
   const double low = call.attrs.number("low"), high = call.attrs.number("high");
   const DType dtype = call.attrs.get<DType>("dtype");
@@ -35,7 +35,7 @@ void require_bounds(const InferCall& call, Interval (*fit)(DType, Interval)) {
   check(-largest <= low && high <= largest, op, ": bounds ", low, " and ", high, " do not fit ",
         dtype, ", whose largest value is ", largest, "; use a wider dtype");
   check(std::isfinite(high - low), op, ": from ", low, " to ", high, " is too wide for f64");
-  const Interval within = fit(dtype, {low, high});
+  const kernels::Interval within = fit(dtype, {low, high});
   check(within.low <= within.high, op, ": no ", dtype, " value lies between ", low, " and ", high,
         "; use a wider dtype");
 }
@@ -49,7 +49,7 @@ void require_gaussian(const InferCall& call) {
 
 TensorTypes infer_uniform(const InferCall& call) {
   const TensorTypes types = infer_random(call);
-  require_bounds(call, representable_below);
+  require_bounds(call, kernels::representable_below);
   return types;
 }
 
@@ -64,13 +64,13 @@ constexpr double kLeastMass = 1e-290;
 TensorTypes infer_truncated_normal(const InferCall& call) {
   const TensorTypes types = infer_random(call);
   require_gaussian(call);
-  require_bounds(call, representable_inside);
+  require_bounds(call, kernels::representable_inside);
   const double mean = call.attrs.number("mean"), sigma = call.attrs.number("std");
   const double low = call.attrs.number("low"), high = call.attrs.number("high");
   const double nearest = std::min(std::max(mean, low), high);
   const double sigmas = nearest == mean ? 0 : std::fabs(nearest - mean) / sigma;
-  check(normal_cdf(-sigmas) > kLeastMass, call.op.name, ": the bounds ", low, " and ", high,
-        " are ", sigmas, " sigmas or more away from the mean ", mean,
+  check(kernels::normal_cdf(-sigmas) > kLeastMass, call.op.name, ": the bounds ", low, " and ",
+        high, " are ", sigmas, " sigmas or more away from the mean ", mean,
         ", where a normal distribution never comes; move the mean or the bounds");
   return types;
 }
@@ -152,8 +152,8 @@ const OpDef uniform_op{.name = "uniform",
                        .kind = OpKind::random,
                        .dtypes = kFloats,
                        .infer = infer_uniform,
-                       .reference = uniform_reference,
-                       .cpu = uniform_cpu,
+                       .reference = kernels::uniform_reference,
+                       .cpu = kernels::uniform_cpu,
                        .samples = [] {
                          return random_samples(kSampleFloats, [](const Shape& shape, DType dtype) {
                            return uniform_attrs(shape, {-1.5, 2}, dtype);
@@ -166,8 +166,8 @@ const OpDef normal_op{.name = "normal",
                       .dtypes = kFloats,
                       .flops_per_element = 2,
                       .infer = infer_normal,
-                      .reference = normal_reference,
-                      .cpu = normal_cpu,
+                      .reference = kernels::normal_reference,
+                      .cpu = kernels::normal_cpu,
                       .samples = [] {
                         return random_samples(kSampleFloats, [](const Shape& shape, DType dtype) {
                           return normal_attrs(shape, {0.5, 2}, dtype);
@@ -181,8 +181,8 @@ const OpDef truncated_normal_op{
     .dtypes = kFloats,
     .flops_per_element = 2,
     .infer = infer_truncated_normal,
-    .reference = truncated_normal_reference,
-    .cpu = truncated_normal_cpu,
+    .reference = kernels::truncated_normal_reference,
+    .cpu = kernels::truncated_normal_cpu,
     .samples = [] {
       auto samples = random_samples(kSampleFloats, [](const Shape& shape, DType dtype) {
         return truncated_normal_attrs(shape, {.mean = 0.25, .std = 0.5}, dtype);
@@ -199,8 +199,8 @@ const OpDef randint_op{.name = "randint",
                        .kind = OpKind::random,
                        .dtypes = kIntegers,
                        .infer = infer_randint,
-                       .reference = randint_reference,
-                       .cpu = randint_cpu,
+                       .reference = kernels::randint_reference,
+                       .cpu = kernels::randint_cpu,
                        .samples = [] {
                          return random_samples({DType::i64, DType::i32, DType::u8, DType::i16},
                                                [](const Shape& shape, DType dtype) {
@@ -214,8 +214,8 @@ const OpDef bernoulli_op{
     .kind = OpKind::random,
     .dtypes = kFloats | dtype_set(DType::boolean),
     .infer = infer_bernoulli,
-    .reference = bernoulli_reference,
-    .cpu = bernoulli_cpu,
+    .reference = kernels::bernoulli_reference,
+    .cpu = kernels::bernoulli_cpu,
     .samples = [] {
       auto samples = random_samples(
           {DType::f32, DType::boolean, DType::bf16},
@@ -231,9 +231,9 @@ const OpDef permutation_op{.name = "permutation",
                            .dtypes = dtype_set(DType::i64),
                            .flops_per_element = 0,
                            .infer = infer_random,
-                           .reference = permutation_reference,
-                           .cpu = permutation_cpu,
-                           .workspace = permutation_workspace,
+                           .reference = kernels::permutation_reference,
+                           .cpu = kernels::permutation_cpu,
+                           .workspace = kernels::permutation_workspace,
                            .samples = [] {
                              std::vector<Sample> samples;
                              for (int64_t count : {0, 1, 2, 7, 1024, 20001})

@@ -7,14 +7,8 @@
 
 namespace brrr {
 
-void require_key(const InferCall& call, int i) {
-  check(call.shape(i) == Shape{3} && call.dtype(i) == DType::i64, call.op.name,
-        ": the key must be i64[3] ", "(seed, stream, draw), not ", call.dtype(i), call.shape(i),
-        "; make it with key_tensor()");
-}
-
 Tensor key_tensor(const RandomKey& key, Device device) {
-  check(!Tracer::current(),
+  check(!graph::Tracer::current(),
         "random: a key made inside a compiled function would give the same numbers at every call; ",
         "make it outside with key_tensor(stream.next()) and pass it as an input");
   CategoryScope scope(Category::data);

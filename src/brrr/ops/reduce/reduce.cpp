@@ -152,8 +152,8 @@ const OpDef sum_op{
           return Tensors{reference_fold(call, sum_dtype(call.input(0).dtype()), 0,
                                         [](double& total, double x) { total += x; })};
         },
-    .cpu = sum_cpu,
-    .workspace = reduce_workspace,
+    .cpu = kernels::sum_cpu,
+    .workspace = kernels::reduce_workspace,
     .streams = {.inputs = 1},
     .samples = [] { return reduce_samples_with({}, true); }};
 
@@ -169,8 +169,8 @@ const OpDef mean_op{
       const double count = static_cast<double>(reduced_length(call.input(0).shape(), call.attrs));
       return {sum(call.input(0), call.attrs.list("axes"), keep_of(call.attrs)) / count};
     },
-    .cpu = mean_cpu,
-    .workspace = reduce_workspace,
+    .cpu = kernels::mean_cpu,
+    .workspace = kernels::reduce_workspace,
     .streams = {.inputs = 1},
     .samples = [] { return reduce_samples_with({}, false); }};
 
@@ -190,8 +190,8 @@ const OpDef max_op{
           return Tensors{reference_fold(call, call.input(0).dtype(), -INFINITY,
                                         [](double& best, double x) { best = std::max(best, x); })};
         },
-    .cpu = max_cpu,
-    .workspace = reduce_workspace,
+    .cpu = kernels::max_cpu,
+    .workspace = kernels::reduce_workspace,
     .streams = {.inputs = 1},
     .samples = [] { return reduce_samples_with({}, false); }};
 
@@ -211,8 +211,8 @@ const OpDef min_op{
           return Tensors{reference_fold(call, call.input(0).dtype(), INFINITY,
                                         [](double& best, double x) { best = std::min(best, x); })};
         },
-    .cpu = min_cpu,
-    .workspace = reduce_workspace,
+    .cpu = kernels::min_cpu,
+    .workspace = kernels::reduce_workspace,
     .streams = {.inputs = 1},
     .samples = [] { return reduce_samples_with({}, false); }};
 
@@ -234,7 +234,7 @@ const OpDef argmax_op{
     .infer = infer_place,
     .cost = reduce_cost,
     .reference = [](const ComposeCall& call) { return place_reference(call, std::greater<>()); },
-    .cpu = argmax_cpu,
+    .cpu = kernels::argmax_cpu,
     .samples = argmax_samples};
 
 const OpDef argmin_op{
@@ -246,7 +246,7 @@ const OpDef argmin_op{
     .infer = infer_place,
     .cost = reduce_cost,
     .reference = [](const ComposeCall& call) { return place_reference(call, std::less<>()); },
-    .cpu = argmin_cpu,
+    .cpu = kernels::argmin_cpu,
     .samples = argmax_samples};
 
 const OpDef any_op{.name = "any",

@@ -29,11 +29,11 @@ void accumulate(T* values, int64_t count, bool from_end) {
 }
 
 void cumsum_cpu(const KernelCall& call) {
-  const Rows x(call.input(0)), y(call.output(0));
+  const kernels::Rows x(call.input(0)), y(call.output(0));
   const bool from_end = call.attrs.flag("from_end"), integral = !is_float(call.output(0).dtype);
   const ComputeType wide = integral ? ComputeType::i64 : ComputeType::f64;
   if (x.cols() == 0) return;
-  for_each_row(call.pool, x.rows(), x.cols(), 1, [&](int64_t row, void* values) {
+  kernels::for_each_row(call.pool, x.rows(), x.cols(), 1, [&](int64_t row, void* values) {
     x.read(row, wide, values);
     if (integral) {
       accumulate(static_cast<int64_t*>(values), x.cols(), from_end);

@@ -109,8 +109,8 @@ const OpDef prod_op{
       return {reference_fold(call, sum_dtype(call.input(0).dtype()), 1,
                              [](double& total, double x) { total *= x; })};
     },
-    .cpu = prod_cpu,
-    .workspace = reduce_workspace,
+    .cpu = kernels::prod_cpu,
+    .workspace = kernels::reduce_workspace,
     .streams = {.inputs = 1},
     .samples = prod_samples,
     .tolerance = 8};  // every factor rounds relatively: 40000 of them walk 200 half units

@@ -45,7 +45,7 @@ void concat_cpu(const KernelCall& call) {
     const int64_t stop = start + part.shape()[axis];
     const Layout place = slice_layout(*output.layout, axis, {start, stop});
     const Operand target{output.base, &place, output.dtype};
-    run_copy({call.op, {&part, 1}, {&target, 1}, call.attrs, call.workspace, call.pool});
+    kernels::run_copy({call.op, {&part, 1}, {&target, 1}, call.attrs, call.workspace, call.pool});
     start = stop;
   }
 }

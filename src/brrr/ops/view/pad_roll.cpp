@@ -53,7 +53,7 @@ void pad_cpu(const KernelCall& call) {
     const Layout same_value{.shape = slab.shape, .strides = Strides(slab.rank(), 0)};
     const Operand from{reinterpret_cast<std::byte*>(&value), &same_value, DType::f64};
     const Operand to{output.base, &slab, output.dtype};
-    run_copy({call.op, {&from, 1}, {&to, 1}, call.attrs, {}, call.pool});
+    kernels::run_copy({call.op, {&from, 1}, {&to, 1}, call.attrs, {}, call.pool});
   };
   const Axes &before = call.attrs.list("before"), &after = call.attrs.list("after");
   Layout inside = *output.layout;
@@ -64,7 +64,7 @@ void pad_cpu(const KernelCall& call) {
     inside = slice_layout(inside, axis, {before[axis], size - after[axis]});
   }
   const Operand target{output.base, &inside, output.dtype};
-  run_copy({call.op, call.inputs, {&target, 1}, call.attrs, {}, call.pool});
+  kernels::run_copy({call.op, call.inputs, {&target, 1}, call.attrs, {}, call.pool});
 }
 
 Tensors pad_grad(const GradCall& call) {
@@ -126,9 +126,9 @@ TensorTypes infer_flip(const InferCall& call) {
 void flip_cpu(const KernelCall& call) {
   const Operand& x = call.input(0);
   if (x.count() == 0) return;
-  const Layout backwards = flipped_layout(*x.layout, call.attrs);
+  const Layout backwards = kernels::flipped_layout(*x.layout, call.attrs);
   const Operand from{x.base, &backwards, x.dtype};
-  run_copy({call.op, {&from, 1}, call.outputs, call.attrs, {}, call.pool});
+  kernels::run_copy({call.op, {&from, 1}, call.outputs, call.attrs, {}, call.pool});
 }
 
 Tensors flip_reference(const ComposeCall& call) {

@@ -41,7 +41,7 @@ void place_slice_cpu(const KernelCall& call) {
   const Layout hole =
       slice_layout(*output.layout, call.attrs.integer("axis"), placed_range(call.attrs));
   const Operand target{output.base, &hole, output.dtype};
-  run_copy({call.op, call.inputs, {&target, 1}, call.attrs, call.workspace, call.pool});
+  kernels::run_copy({call.op, call.inputs, {&target, 1}, call.attrs, call.workspace, call.pool});
 }
 
 Tensors place_slice_reference(const ComposeCall& call) {
@@ -121,8 +121,8 @@ const OpDef fold_op{.name = "fold",
                                      call.input(0).shape().back(), call.attrs.integer("step"))};
                     },
                     .compose = fold_compose,
-                    .cpu = fold_cpu,
-                    .workspace = fold_workspace,
+                    .cpu = kernels::fold_cpu,
+                    .workspace = kernels::fold_workspace,
                     .samples = []() -> std::vector<Sample> {
                       const auto into = [](int64_t axis, int64_t step, const Shape& shape) {
                         return Attrs{{"axis", axis}, {"step", step}, {"shape", shape}};

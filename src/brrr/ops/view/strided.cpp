@@ -53,11 +53,11 @@ TensorTypes infer_update_view(const InferCall& call) {
 void update_view_cpu(const KernelCall& call) {
   const Operand &x = call.input(0), &output = call.output(0);
   if (x.base != output.base || *x.layout != *output.layout)
-    run_copy({call.op, call.inputs.first(1), call.outputs, call.attrs, {}, call.pool});
+    kernels::run_copy({call.op, call.inputs.first(1), call.outputs, call.attrs, {}, call.pool});
   Layout place = layout_of(call.attrs);
   place.offset += output.layout->offset;
   const Operand hole{output.base, &place, output.dtype};
-  run_copy({call.op, call.inputs.subspan(1, 1), {&hole, 1}, call.attrs, {}, call.pool});
+  kernels::run_copy({call.op, call.inputs.subspan(1, 1), {&hole, 1}, call.attrs, {}, call.pool});
 }
 
 Tensors update_view_reference(const ComposeCall& call) {

@@ -54,7 +54,7 @@ void triangle_cpu(const KernelCall& call) {
   const int64_t cols = y.shape().back(), rows = y.shape()[y.shape().size() - 2];
   const int64_t all_rows = y.count() / cols, diagonal = diagonal_of(call.attrs, y.shape());
   const int64_t from_step = x.layout->strides.back(), to_step = y.layout->strides.back();
-  const int64_t piece_rows = std::max<int64_t>(1, kPieceElements / cols);
+  const int64_t piece_rows = std::max<int64_t>(1, kernels::kPieceElements / cols);
   visit_dtype(y.dtype, [&]<typename T>() {
     const auto run_piece = [&](int64_t piece) {
       const int64_t end = std::min(all_rows, (piece + 1) * piece_rows);

@@ -45,7 +45,7 @@ void require_inside(int64_t position, const Shape& x, const Shape& source, int a
 void copy_part(const KernelCall& call, const Operand& from, const Layout& read,
                const Layout& write) {
   const Operand a{from.base, &read, from.dtype}, b{call.output(0).base, &write, from.dtype};
-  run_copy({call.op, {&a, 1}, {&b, 1}, call.attrs, {}, call.pool});
+  kernels::run_copy({call.op, {&a, 1}, {&b, 1}, call.attrs, {}, call.pool});
 }
 
 // What lies before, in and behind the hole is copied once each; where the output is x's own memory, the

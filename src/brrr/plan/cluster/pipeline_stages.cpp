@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace brrr {
+namespace brrr::plan {
 
 int64_t PipelineStage::layer_count() const {
   return std::accumulate(layers.begin(), layers.end(), int64_t{0});
@@ -45,4 +45,4 @@ double largest_stage_share(int64_t layers, const ParallelLayout& layout) {
   return static_cast<double>(most) / static_cast<double>(layers);
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -11,7 +11,7 @@
 
 #include "brrr/plan/cluster/run_question.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 // What one device has.
 struct PipelineStage {
@@ -28,4 +28,4 @@ std::vector<PipelineStage> pipeline_stages(const ModelCost& cost, const Parallel
 // The most layers that a device has over all layers; 1 / pp where stages are even.
 double largest_stage_share(int64_t layers, const ParallelLayout& layout);
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -4,7 +4,7 @@
 #include "brrr/ops/create/creation.h"
 #include "brrr/optim/registry.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 // Adafactor keeps a row and a column of a matrix in place of a second moment, and no first one: next to nothing.
@@ -40,4 +40,4 @@ double matrix_state_bytes(const PlannedOptimizer& optimizer) {
          static_cast<double>(matrix.tensor.numel());
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

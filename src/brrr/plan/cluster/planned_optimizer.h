@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace brrr {
+namespace brrr::plan {
 
 struct PlannedOptimizer {
   std::string_view name, rule;  // `rule`: the registered optimizer whose graph is its update
@@ -22,4 +22,4 @@ std::string planned_optimizer_names();
 // says of such a matrix on the null device, times the share.
 double matrix_state_bytes(const PlannedOptimizer& optimizer);
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -10,7 +10,7 @@
 #include "brrr/plan/cluster/run_question.h"
 #include "brrr/plan/model/model_limits.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr double kDaySeconds = 86400, kHourSeconds = 3600;
@@ -139,7 +139,7 @@ void add_flops(RunAnswer& a, const RunCost& cost) {
 
 // Searches ask for the same model again and again; tracing it is most of the time of an answer.
 const ModelCost& known_cost(const ModelConfig& config, const CostOptions& options,
-                            const Rates& rates) {
+                            const hardware::Rates& rates) {
   constexpr size_t kMostKnown = 256;
   thread_local std::map<std::string, ModelCost> known;
   const std::string key =
@@ -156,12 +156,14 @@ const ModelCost& known_cost(const ModelConfig& config, const CostOptions& option
 // to it (run_framework.cpp), and the head stays in bf16.
 ModelCost cost_of_low_products(const RunQuestion& q, const ModelConfig& config,
                                CostOptions options) {
-  const GpuSpec& gpu = find_gpu(q.gpu);
-  options.precision = Precision::bf16_mixed;
-  const Rates half = q.rates ? *q.rates : gpu_rates(gpu, options.precision, q.system.attention);
-  Rates low = q.rates ? *q.rates : gpu_rates(gpu, Precision::fp8_mixed, q.system.attention);
+  const hardware::GpuSpec& gpu = hardware::find_gpu(q.gpu);
+  options.precision = compiler::Precision::bf16_mixed;
+  const hardware::Rates half =
+      q.rates ? *q.rates : gpu_rates(gpu, options.precision, q.system.attention);
+  hardware::Rates low =
+      q.rates ? *q.rates : gpu_rates(gpu, compiler::Precision::fp8_mixed, q.system.attention);
   for (const char* family : {"matmul.nn", "matmul.nt", "matmul.tn", "scale.matmul"}) {
-    if (const RateGrid* grid = low.find(join_text(family, ".fp8")))
+    if (const hardware::RateGrid* grid = low.find(join_text(family, ".fp8")))
       low.grids[join_text(family, ".bf16")] = *grid;
   }
   low.source += ", products of 16 bits at the rate of 8";
@@ -197,7 +199,7 @@ std::string binding_of(const RunAnswer& a) {
   return std::max_element(std::begin(parts), std::end(parts), shorter)->second;
 }
 
-void add_time_and_cost(RunAnswer& a, const GpuSpec& gpu) {
+void add_time_and_cost(RunAnswer& a, const hardware::GpuSpec& gpu) {
   const RunQuestion& q = a.question;
   const double all_peak = a.peak_flops_per_second * static_cast<double>(q.count);
   if (q.mfu) a.step_seconds = a.flops_per_token * a.step_tokens / (all_peak * *q.mfu);
@@ -247,14 +249,14 @@ void add_graph_assumptions(RunAnswer& a) {
     a.assumptions.push_back(fmt::format(
         "a device has 1/{} of a layer's experts, and their tokens of all {}: as many as it sends",
         q.layout.ep, q.layout.ep));
-  if (q.precision == Precision::fp8_mixed && !casts_apart(q))
+  if (q.precision == compiler::Precision::fp8_mixed && !casts_apart(q))
     a.assumptions.push_back(join_text(
         "the forward part of every micro-batch scales and rounds weights from f32 to copies in 8 "
         "bits, 9 bytes of a parameter through memory",
-        q.recompute != RematPolicy::none ? ""
-        : q.layout.zero == 3             ? "; ZeRO-3 makes them again from what it gathers"
-                                         : "; the copies are kept for the backward part, a byte a "
-                                           "parameter, once for all micro-batches",
+        q.recompute != compiler::RematPolicy::none ? ""
+        : q.layout.zero == 3 ? "; ZeRO-3 makes them again from what it gathers"
+                             : "; the copies are kept for the backward part, a byte a "
+                               "parameter, once for all micro-batches",
         "; products lie in f32 until they are scaled, the head's too"));
 }
 
@@ -266,7 +268,7 @@ namespace {
 // run there. Other systems, and devices that no program can be compiled for (another vendor's, or one that the table
 // knows too little of), are priced by the CPU's lowering, which fuses elementwise neighbours and nothing more.
 std::string priced_target(const RunQuestion& q) {
-  const GpuSpec& gpu = find_gpu(q.gpu);
+  const hardware::GpuSpec& gpu = hardware::find_gpu(q.gpu);
   const bool is_known =
       gpu.compute_capability && gpu.multiprocessors > 0 && gpu.shared_per_block.value() > 0;
   const bool is_own = q.system.framework == Framework::brrr && q.system.fuse;
@@ -277,23 +279,24 @@ bool has_own_rates(const RunQuestion& q) {
 }
 
 // What matmuls run in. On tensor cores brrr multiplies f32 as tf32 unless a run asks for all bits.
-Arithmetic arithmetic_of_run(const RunQuestion& q) {
-  const bool is_tf32 = q.model && q.precision == Precision::f32 && priced_target(q) != "cpu" &&
-                       find_gpu(q.gpu).find(Arithmetic::tf32);
-  return is_tf32 ? Arithmetic::tf32 : arithmetic_of(q.precision);
+hardware::Arithmetic arithmetic_of_run(const RunQuestion& q) {
+  const bool is_tf32 = q.model && q.precision == compiler::Precision::f32 &&
+                       priced_target(q) != "cpu" &&
+                       hardware::find_gpu(q.gpu).find(hardware::Arithmetic::tf32);
+  return is_tf32 ? hardware::Arithmetic::tf32 : arithmetic_of(q.precision);
 }
 
 }  // namespace
 
-Rates run_rates(const RunQuestion& q) {
+hardware::Rates run_rates(const RunQuestion& q) {
   if (q.rates) return *q.rates;
-  const GpuSpec& gpu = find_gpu(q.gpu);
+  const hardware::GpuSpec& gpu = hardware::find_gpu(q.gpu);
   return has_own_rates(q) ? own_gpu_rates(gpu) : gpu_rates(gpu, q.precision, q.system.attention);
 }
 
 RunCost run_cost(const RunQuestion& q) {
   if (!q.model) fail("a number of parameters has no graph to price; give --model");
-  const Rates rates = run_rates(q);
+  const hardware::Rates rates = run_rates(q);
   const CostOptions options{.batch = q.micro_batch,
                             .seq = q.seq,
                             .precision = q.precision,
@@ -322,18 +325,18 @@ RunCost run_cost(const RunQuestion& q) {
 
 RunAnswer answer(const RunQuestion& question) {
   check_sizes(question);
-  if (question.model && question.recompute == RematPolicy::budget)
+  if (question.model && question.recompute == compiler::RematPolicy::budget)
     return answer_within_memory(question);
   RunAnswer a{.question = question};
   RunQuestion& q = a.question;
-  const GpuSpec& gpu = find_gpu(q.gpu);
+  const hardware::GpuSpec& gpu = hardware::find_gpu(q.gpu);
   q.gpu = gpu.name;
-  const PeakRate& peak = gpu.peak(arithmetic_of_run(q));
+  const hardware::PeakRate& peak = gpu.peak(arithmetic_of_run(q));
   check_peak(q, peak.dense.value());
   a.peak_flops_per_second = q.peak_tflops ? *q.peak_tflops * 1e12 : peak.dense.value();
   a.params = q.model ? static_cast<double>(parameter_count(*q.model)) : q.parameters;
   a.assumptions.push_back(
-      fmt::format("peak of {} in {}: {}, dense ({})", gpu.name, to_text(peak.arithmetic),
+      fmt::format("peak of {} in {}: {}, dense ({})", gpu.name, hardware::to_text(peak.arithmetic),
                   to_text(FlopsPerSecond(a.peak_flops_per_second)), peak.source));
   close_open_settings(a);
   RunCost cost;
@@ -377,4 +380,4 @@ RunAnswer answer(const RunQuestion& question) {
   return a;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -28,7 +28,7 @@
 
 #include "brrr/plan/cluster/run_question.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr double kOpSeconds = 8.6e-6;
@@ -40,14 +40,14 @@ constexpr double kNormForwardBytes = 36 - 4, kNormBackwardBytes = 68 - 6, kTurnB
 
 double loss_bytes(const RunQuestion& q) {
   // Nothing is cast in f32: the ops of 16 bits throughout, at twice the bytes.
-  if (q.precision == Precision::f32) return 2 * (kPlainLossBytes - kGraphLossBytes);
+  if (q.precision == compiler::Precision::f32) return 2 * (kPlainLossBytes - kGraphLossBytes);
   return (q.system.autocast ? kAutocastLossBytes : kPlainLossBytes) - kGraphLossBytes;
 }
 
 // Casts to fp8 of all layers, per micro-batch.
 double cast_bytes(const RunQuestion& q, const StepCost& layers) {
   if (!casts_apart(q)) return 0;
-  const double forwards = q.recompute == RematPolicy::full ? 2 : 1;
+  const double forwards = q.recompute == compiler::RematPolicy::full ? 2 : 1;
   return kLowCastBytes * (forwards * layers.product_operands + layers.product_results);
 }
 
@@ -57,7 +57,7 @@ double weight_bytes(const RunQuestion& q) {
   const bool gathers_f32 = q.system.gather_bytes == 4;
   const double gathered = gathers_f32 ? 4 : 2;
   double bytes = gathers_f32 ? 2 * kCastBytes : 0;
-  if (gathers_f32 && q.recompute == RematPolicy::full) bytes += kCastBytes;
+  if (gathers_f32 && q.recompute == compiler::RematPolicy::full) bytes += kCastBytes;
   if (q.system.flat_parameters) return bytes + 2 * gathered + (gathers_f32 ? kCastBytes : 0);
   return bytes + 2 * 2 * gathered + kCastBytes;
 }
@@ -71,7 +71,7 @@ double part_bytes(const RunQuestion& q) {
   const auto tokens = static_cast<double>(q.micro_batch * q.seq),
              tp = static_cast<double>(q.layout.tp), layers = static_cast<double>(shape.layers),
              width = static_cast<double>(shape.width);
-  const double forwards = q.recompute == RematPolicy::none ? 1 : 2;
+  const double forwards = q.recompute == compiler::RematPolicy::none ? 1 : 2;
   const double stream = tokens * width / (q.layout.sequence_parallel ? tp : 1);
   const double turned =
       tokens / tp * shape.pair_width *
@@ -97,22 +97,22 @@ Framework parse_framework(std::string_view name) {
 
 double framework_logit_bytes(const RunQuestion& q) {
   if (q.system.is_tuned()) return 0;
-  if (q.precision == Precision::f32) return kLossTensors * 4;
+  if (q.precision == compiler::Precision::f32) return kLossTensors * 4;
   return q.system.autocast ? 2 + (kLossTensors - 1) * 4 : kLossTensors * 2;
 }
 
 bool casts_apart(const RunQuestion& q) {
-  return q.precision == Precision::fp8_mixed && !q.system.fuses();
+  return q.precision == compiler::Precision::fp8_mixed && !q.system.fuses();
 }
 
 double low_copies(const RunQuestion& q, const StepCost& layer) {
   if (!casts_apart(q)) return layer.weight_copies;
-  return q.recompute == RematPolicy::full ? 0 : layer.matrices + layer.experts;
+  return q.recompute == compiler::RematPolicy::full ? 0 : layer.matrices + layer.experts;
 }
 
 FrameworkSeconds framework_seconds(const RunQuestion& q, const RunCost& cost) {
   if (!q.model) return {};
-  const double bandwidth = copy_rate(find_gpu(q.gpu));
+  const double bandwidth = copy_rate(hardware::find_gpu(q.gpu));
   const StepCost layers = cost.shard.all_layers();
   const double casts = cast_bytes(q, layers) / bandwidth;
   if (q.system.is_tuned()) return {.casts = casts};
@@ -154,4 +154,4 @@ std::vector<std::string> framework_assumptions(const RunQuestion& q) {
   return lines;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -3,7 +3,7 @@
 
 #include "brrr/plan/cluster/run_question.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 std::string to_json(const RunAnswer& a) {
   using Json = nlohmann::ordered_json;
@@ -53,4 +53,4 @@ std::string to_json(const RunAnswer& a) {
   return json.dump(1);
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

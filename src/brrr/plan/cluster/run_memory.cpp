@@ -6,7 +6,7 @@
 #include "brrr/plan/cluster/pipeline_stages.h"
 #include "brrr/plan/cluster/planned_optimizer.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr double kContextBytes = 1.0 * (1LL << 30);     // of the driver and its libraries
@@ -171,10 +171,11 @@ std::vector<Moment> moments_of(const ModelCost& shard, const PipelineStage& stag
 
 }  // namespace
 
-StateRecipe state_recipe(Precision precision, std::string_view optimizer, GradType grads) {
+StateRecipe state_recipe(compiler::Precision precision, std::string_view optimizer,
+                         GradType grads) {
   const PlannedOptimizer planned = planned_optimizer(optimizer);
   const double states = matrix_state_bytes(planned);
-  if (precision == Precision::f32)
+  if (precision == compiler::Precision::f32)
     return {.params = 4, .grads = 4, .master = 0, .optimizer = states};
   if (!planned.has_master) return {.params = 2, .grads = 2, .master = 0, .optimizer = states};
   return {
@@ -195,7 +196,7 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
   };
   // Recomputation of any kind drops scores, which then exist for one layer at a time.
   const double scores = score_bytes(question);
-  const bool keeps_scores = question.recompute == RematPolicy::none;
+  const bool keeps_scores = question.recompute == compiler::RematPolicy::none;
   const KeptBytes kept = kept_bytes(question, cost, keeps_scores ? scores : 0);
   ModelCost shard = cost.shard;
   for (ModelCost::Layers& kind : shard.layers) kind.beside += keeps_scores ? 0 : scores;
@@ -227,4 +228,4 @@ RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t d
   return worst;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

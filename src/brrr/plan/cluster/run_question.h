@@ -11,7 +11,7 @@
 #include "brrr/plan/gpu_rates.h"
 #include "brrr/plan/model/model_cost.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 // How a run is cut: count = tp * pp * cp * dp, and experts lie over ep of the dp * cp devices.
 struct ParallelLayout {
@@ -69,14 +69,15 @@ struct RunQuestion {
   int64_t count = 1;
   std::optional<double> mfu;          // none: predicted
   std::optional<double> peak_tflops;  // in place of the table's
-  std::optional<Rates> rates;  // measured on the target itself, in place of the table's shares
+  std::optional<hardware::Rates>
+      rates;  // measured on the target itself, in place of the table's shares
 
   int64_t seq = 0;           // 0: the model's context, 8192 at most
   int64_t global_batch = 0;  // sequences; 0: chosen
   int64_t micro_batch = 1;
-  Precision precision = Precision::bf16_mixed;
+  compiler::Precision precision = compiler::Precision::bf16_mixed;
   std::string optimizer = "adamw";
-  RematPolicy recompute = RematPolicy::none;
+  compiler::RematPolicy recompute = compiler::RematPolicy::none;
   SystemTraits system;
   GradType grads = GradType::as_parameter;
   ParallelLayout layout;
@@ -151,7 +152,7 @@ struct StateRecipe {
   double params = 4, grads = 4, master = 0, optimizer = 8;
   double total() const { return params + grads + master + optimizer; }
 };
-StateRecipe state_recipe(Precision precision, std::string_view optimizer, GradType grads);
+StateRecipe state_recipe(compiler::Precision precision, std::string_view optimizer, GradType grads);
 
 // Parts of `answer` that others use by themselves.
 // The model with the experts of one of ep devices, and the share of it that one of tp devices has.
@@ -163,7 +164,7 @@ struct RunCost {
 // Of a micro-batch of question.seq tokens.
 RunCost run_cost(const RunQuestion& question);
 // What kernels are priced by: rates measured on the target, those of brrr's own kernels, or of a tuned system.
-Rates run_rates(const RunQuestion& question);
+hardware::Rates run_rates(const RunQuestion& question);
 RunMemory run_memory(const RunQuestion& question, const RunCost& cost, int64_t dp,
                      int64_t micro_batches);
 RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t dp,
@@ -190,7 +191,7 @@ double low_copies(const RunQuestion& question, const StepCost& layer);
 // that an update of one parameter of a matrix moves.
 double update_seconds(const RunQuestion& question, const RunCost& cost, int64_t dp);
 std::string update_assumption(const RunQuestion& question, const RunCost& cost, int64_t dp);
-double update_bytes(Precision precision, std::string_view optimizer);
+double update_bytes(compiler::Precision precision, std::string_view optimizer);
 // What is behind it, for people; nothing for a tuned system.
 std::vector<std::string> framework_assumptions(const RunQuestion& question);
 // Fills the seconds of a step from its kernels and its traffic.
@@ -203,8 +204,8 @@ struct MicroBatchSeconds {
 MicroBatchSeconds micro_batch_seconds(const RunQuestion& question, const StepCost& whole,
                                       const StepCost& shard);
 // Seconds of one all-reduce over the devices of a node: 2 S (n - 1) / n over the link, and the hops.
-double node_reduce_seconds(const GpuSpec& gpu, int64_t devices, double bytes);
+double node_reduce_seconds(const hardware::GpuSpec& gpu, int64_t devices, double bytes);
 
 std::string to_json(const RunAnswer& answer);
 
-}  // namespace brrr
+}  // namespace brrr::plan

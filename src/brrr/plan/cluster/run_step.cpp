@@ -4,7 +4,7 @@
 
 #include "brrr/plan/cluster/pipeline_stages.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 // What tensor parallelism leaves whole: norms, residual sums, embeddings. Elementwise time of the whole model is
@@ -18,7 +18,7 @@ double whole_part(double whole, double share, double degree) {
 double copies_again(const RunQuestion& q, const StepCost& layer) {
   constexpr double kCopyBytes = 5;
   if (q.layout.zero < 3) return 0;
-  return low_copies(q, layer) * kCopyBytes / copy_rate(find_gpu(q.gpu));
+  return low_copies(q, layer) * kCopyBytes / copy_rate(hardware::find_gpu(q.gpu));
 }
 
 // Seconds of one micro-batch, what is sent left out: of all stages one after another, and of the stage that the others
@@ -63,8 +63,8 @@ MicroBatchSeconds micro_batch_seconds(const RunQuestion& q, const StepCost& whol
         saved * whole_part(whole.backward_other_seconds, shard.backward_other_seconds, t);
   }
   // Where scores lie in memory selective recomputation is there to drop them: attention runs again.
-  const bool drops_scores =
-      q.recompute == RematPolicy::selective && q.system.attention == AttentionMethod::unfused;
+  const bool drops_scores = q.recompute == compiler::RematPolicy::selective &&
+                            q.system.attention == AttentionMethod::unfused;
   if (drops_scores) seconds.backward += shard.forward_attention_seconds;
   seconds.backward += q.system.products_again * shard.forward_product_seconds;
   return seconds;
@@ -87,20 +87,20 @@ void predict_step(RunAnswer& a, const RunCost& cost) {
                             (m * framework.host + framework.host_update) *
                                 largest_stage_share(cost.shard.layer_count(), l));
   // Micro-batches and the update are bound by different things; each in its own proportions.
-  const auto sum = [](const double(&seconds)[kRegimes]) {
+  const auto sum = [](const double(&seconds)[cost::kRegimes]) {
     return std::max(seconds[0] + seconds[1] + seconds[2], 1e-30);
   };
   const double of_batch = m * mean / sum(total.in_regime),
                of_update = update / sum(total.update_in_regime);
-  const auto in_regime = [&](Regime regime) {
+  const auto in_regime = [&](cost::Regime regime) {
     const auto r = static_cast<size_t>(regime);
     return total.in_regime[r] * of_batch + total.update_in_regime[r] * of_update;
   };
-  a.compute_seconds = in_regime(Regime::compute);
-  a.bandwidth_seconds = in_regime(Regime::bandwidth);
-  a.overhead_seconds = in_regime(Regime::overhead);
+  a.compute_seconds = in_regime(cost::Regime::compute);
+  a.bandwidth_seconds = in_regime(cost::Regime::bandwidth);
+  a.overhead_seconds = in_regime(cost::Regime::overhead);
   a.update_seconds = update;
   a.is_predicted = true;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

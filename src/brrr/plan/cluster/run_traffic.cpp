@@ -30,7 +30,7 @@
 
 #include "brrr/plan/cluster/pipeline_stages.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr double kLinkShare = 370.0 / 450;     // of a link's rate that a ring reaches
@@ -40,25 +40,25 @@ constexpr double kFlagStartSeconds = 6.6e-6, kFlagHopSeconds = 0.6e-6;
 constexpr double kElementBytes = 2;  // activations travel in 16 bits
 constexpr double kCollectiveChannels = 24, kExpertChannels = 20;
 
-double network_rate(const RunQuestion& question, const GpuSpec& gpu) {
+double network_rate(const RunQuestion& question, const hardware::GpuSpec& gpu) {
   if (question.network_gb_s > 0) return question.network_gb_s * 1e9;
   // One adapter a device: 200 Gb/s with the A100, 400 Gb/s from the H100 on, whose links are NVLink4's.
   return gpu.link.one_way() >= BytesPerSecond(440e9) ? 50e9 : 25e9;
 }
 
-double fast_link(const GpuSpec& gpu) {
+double fast_link(const hardware::GpuSpec& gpu) {
   return std::max(1e9, gpu.link.one_way().value()) * kLinkShare;
 }
 
 // Bytes a second that one device of a ring sends when the ring leaves the node.
-double slow_link(const RunQuestion& question, const GpuSpec& gpu) {
+double slow_link(const RunQuestion& question, const hardware::GpuSpec& gpu) {
   const double adapter = network_rate(question, gpu) * kNetworkShare;
   if (!question.system.node_rings) return adapter;
   return std::min(fast_link(gpu), adapter * static_cast<double>(question.node_size));
 }
 
 // The part of a device that so many channels of a collective hold while they run beside arithmetic.
-double held_share(double channels, const GpuSpec& gpu) {
+double held_share(double channels, const hardware::GpuSpec& gpu) {
   if (gpu.multiprocessors <= 0) return 0;
   return std::min(1.0, channels / static_cast<double>(gpu.multiprocessors));
 }
@@ -131,8 +131,8 @@ void add_expert_traffic(const RunQuestion& question, const Links& links, double 
                         double passes, RunTraffic& traffic) {
   const auto top_k = static_cast<double>(shape_of(*question.model).top_k);
   const bool is_low =
-      question.precision == Precision::fp8_mixed && question.system.overlaps_experts();
-  const double ways = question.recompute == RematPolicy::full ? 3 : 2;  // there and back
+      question.precision == compiler::Precision::fp8_mixed && question.system.overlaps_experts();
+  const double ways = question.recompute == compiler::RematPolicy::full ? 3 : 2;  // there and back
   const double bytes = ways * ((is_low ? 1 : kElementBytes) + kElementBytes) * elements * passes;
   const ExpertCopies copies = expert_copies(question, top_k);
   traffic.expert = bytes * (copies.network + copies.link);
@@ -140,7 +140,7 @@ void add_expert_traffic(const RunQuestion& question, const Links& links, double 
 }
 
 // What of the way to experts the arithmetic waits for. The first micro-batch has none to travel beside.
-double seen_of_experts(const RunQuestion& question, const GpuSpec& gpu, double seconds,
+double seen_of_experts(const RunQuestion& question, const hardware::GpuSpec& gpu, double seconds,
                        double arithmetic, double micro_batches) {
   if (!question.system.overlaps_experts()) return seconds;
   const double seen = std::max(seconds / micro_batches, seconds - arithmetic);
@@ -149,12 +149,12 @@ double seen_of_experts(const RunQuestion& question, const GpuSpec& gpu, double s
 
 }  // namespace
 
-double node_reduce_seconds(const GpuSpec& gpu, int64_t devices, double bytes) {
+double node_reduce_seconds(const hardware::GpuSpec& gpu, int64_t devices, double bytes) {
   return reduce_seconds(bytes, devices, fast_link(gpu));
 }
 
 std::string traffic_assumption(const RunQuestion& question) {
-  const GpuSpec& gpu = find_gpu(question.gpu);
+  const hardware::GpuSpec& gpu = hardware::find_gpu(question.gpu);
   return fmt::format(
       "rings reach {:.0f} GB/s over {} within {} devices and {:.0f} GB/s of {} beyond, {:.1f} and "
       "{:.0f} us a hop",
@@ -165,7 +165,7 @@ std::string traffic_assumption(const RunQuestion& question) {
 
 RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t dp,
                        int64_t micro_batches) {
-  const GpuSpec& gpu = find_gpu(question.gpu);
+  const hardware::GpuSpec& gpu = hardware::find_gpu(question.gpu);
   const ParallelLayout& layout = question.layout;
   if (!question.model) fail("traffic is that of a model; a number of parameters has none");
   const ModelConfig& model = *question.model;
@@ -188,7 +188,7 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
                           total.experts * held * ring(ranks / layout.ep);
   add_data_traffic(question, links, crossing, ranks, layers * m, m, traffic);
 
-  const bool runs_again = question.recompute == RematPolicy::full;
+  const bool runs_again = question.recompute == compiler::RematPolicy::full;
   if (layout.tp > 1) {
     const double reduces = runs_again ? 6 : 4;
     traffic.tensor = reduces * 2 * stream * ring(layout.tp) * layers * m;
@@ -231,4 +231,4 @@ RunTraffic run_traffic(const RunQuestion& question, const RunCost& cost, int64_t
   return traffic;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

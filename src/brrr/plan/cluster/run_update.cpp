@@ -12,7 +12,7 @@
 #include "brrr/plan/cluster/pipeline_stages.h"
 #include "brrr/plan/cluster/planned_optimizer.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 // The share of all parameters that one device updates. ZeRO shares states out over the devices that have the same
@@ -27,7 +27,7 @@ double updated_share(const RunQuestion& q, const StepCost& total, int64_t dp) {
 
 }  // namespace
 
-double update_bytes(Precision precision, std::string_view optimizer) {
+double update_bytes(compiler::Precision precision, std::string_view optimizer) {
   constexpr double kGradBytes = 4;
   const StateRecipe r = state_recipe(precision, optimizer, GradType::as_parameter);
   const double parameter = r.master > 0 ? 2 * r.master + r.params : 2 * r.params;
@@ -56,4 +56,4 @@ std::string update_assumption(const RunQuestion& q, const RunCost& cost, int64_t
                       " of whole matrices, shared out among the devices that have them"));
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 enum class Use : uint8_t { transient, activation, logits, gradient };
@@ -12,23 +12,24 @@ constexpr int kOutside = -1;  // of all layers
 
 struct Lifetime {
   int first = -1, last = -1;  // kernels that touch it
-  Phase made = Phase::forward, read = Phase::forward;
+  graph::Phase made = graph::Phase::forward, read = graph::Phase::forward;
 };
 
 // Scratch of kernels is left out: it is that of the CPU's (f32 copies of low operands for one), and libraries of
 // other devices have a fixed amount, counted with their context.
-std::vector<Lifetime> lifetimes(const KernelList& list) {
+std::vector<Lifetime> lifetimes(const compiler::KernelList& list) {
   std::vector<Lifetime> lives(list.buffers.size());
-  const auto touch = [&](BufferId id, int kernel, Phase phase) {
+  const auto touch = [&](compiler::BufferId id, int kernel, graph::Phase phase) {
     Lifetime& life = lives[id.index()];
     if (life.first < 0) life.first = kernel, life.made = phase;
     life.last = kernel;
     life.read = phase;
   };
   for (size_t k = 0; k < list.kernels.size(); ++k) {
-    const Kernel& kernel = list.kernels[k];
+    const compiler::Kernel& kernel = list.kernels[k];
     for (const auto* refs : {&kernel.inputs, &kernel.outputs}) {
-      for (const OperandRef& ref : *refs) touch(ref.buffer, static_cast<int>(k), kernel.phase);
+      for (const compiler::OperandRef& ref : *refs)
+        touch(ref.buffer, static_cast<int>(k), kernel.phase);
     }
   }
   return lives;
@@ -37,13 +38,13 @@ std::vector<Lifetime> lifetimes(const KernelList& list) {
 // Layers are the outermost segments. Nodes of the backward part have the scope of the module alone.
 class LayerNames {
  public:
-  explicit LayerNames(const Graph& graph) : graph_(graph) {
-    for (const Segment& segment : graph.segments) {
+  explicit LayerNames(const graph::Graph& graph) : graph_(graph) {
+    for (const graph::Segment& segment : graph.segments) {
       if (!segment.parent.valid()) names_.push_back(segment.name);
     }
   }
   size_t count() const { return names_.size(); }
-  int layer_of(ValueId id) const {
+  int layer_of(graph::ValueId id) const {
     if (!id.valid() || !graph_.value(id).node.valid()) return kOutside;
     const std::string_view scope = graph_.node(graph_.value(id).node).scope;
     for (size_t i = 0; i < names_.size(); ++i) {
@@ -55,7 +56,7 @@ class LayerNames {
   }
 
  private:
-  int segment_layer(SegmentId segment) const {
+  int segment_layer(graph::SegmentId segment) const {
     if (!segment.valid()) return kOutside;
     while (graph_.segments[segment.index()].parent.valid())
       segment = graph_.segments[segment.index()].parent;
@@ -63,7 +64,7 @@ class LayerNames {
         std::find(names_.begin(), names_.end(), graph_.segments[segment.index()].name);
     return static_cast<int>(found - names_.begin());
   }
-  const Graph& graph_;
+  const graph::Graph& graph_;
   std::vector<std::string_view> names_;
 };
 
@@ -80,17 +81,17 @@ int64_t covered(std::vector<std::pair<int64_t, int64_t>>& intervals) {
 
 // Values that no input of the program reaches and a weight does: the same in every micro-batch. Not so what has no
 // operands, or only numbers, such as masks of dropout.
-std::vector<bool> values_of_weights(const Graph& graph) {
+std::vector<bool> values_of_weights(const graph::Graph& graph) {
   enum class From : uint8_t { nothing, weights, input };
   std::vector<From> from(graph.values.size(), From::nothing);
-  for (const GraphInput& input : graph.inputs) from[input.value.index()] = From::input;
-  for (const StateSlot& state : graph.states) {
+  for (const graph::GraphInput& input : graph.inputs) from[input.value.index()] = From::input;
+  for (const graph::StateSlot& state : graph.states) {
     if (graph.type(state.before).shape.size() >= 2) from[state.before.index()] = From::weights;
   }
-  for (const Node& node : graph.nodes) {
+  for (const graph::Node& node : graph.nodes) {
     From made = From::nothing;
-    for (const ValueId id : node.inputs) made = std::max(made, from[id.index()]);
-    for (const ValueId id : node.outputs) from[id.index()] = made;
+    for (const graph::ValueId id : node.inputs) made = std::max(made, from[id.index()]);
+    for (const graph::ValueId id : node.outputs) from[id.index()] = made;
   }
   std::vector<bool> of_weights(from.size());
   for (size_t i = 0; i < from.size(); ++i) of_weights[i] = from[i] == From::weights;
@@ -99,7 +100,7 @@ std::vector<bool> values_of_weights(const Graph& graph) {
 
 class Moments {
  public:
-  Moments(const PlannedProgram& program, int64_t vocab)
+  Moments(const runtime::PlannedProgram& program, int64_t vocab)
       : program_(program),
         list_(program.kernels),
         layers_(program.graph()),
@@ -118,7 +119,7 @@ class Moments {
     for (size_t b = 0; b < list_.buffers.size(); ++b) {
       if (uses_[b] != Use::activation) continue;
       memory.activations += list_.buffers[b].bytes;
-      const ValueId value = list_.buffers[b].value;
+      const graph::ValueId value = list_.buffers[b].value;
       if (value.valid() && of_weights[value.index()])
         memory.weight_copies += list_.buffers[b].bytes;
       const int layer = layers_.layer_of(list_.buffers[b].value);
@@ -128,7 +129,8 @@ class Moments {
     find_ends();
     for (int k = 0; k < static_cast<int>(list_.kernels.size()); ++k) {
       // Activations are gone by the updates, and what those make of one parameter is small beside a step's.
-      if (list_.kernels[static_cast<size_t>(k)].phase != Phase::update) add_instant(k, memory);
+      if (list_.kernels[static_cast<size_t>(k)].phase != graph::Phase::update)
+        add_instant(k, memory);
     }
     memory.at_loss = std::max<int64_t>(0, memory.at_loss - memory.activations - memory.logits);
     return memory;
@@ -136,11 +138,11 @@ class Moments {
 
  private:
   bool is_placed(size_t b) const {
-    return list_.buffers[b].place == Place::temporary && lives_[b].first >= 0 &&
+    return list_.buffers[b].place == compiler::Place::temporary && lives_[b].first >= 0 &&
            program_.plan.offsets[b] >= 0;
   }
 
-  bool is_vocab_wide(ValueId id, int64_t vocab) const {
+  bool is_vocab_wide(graph::ValueId id, int64_t vocab) const {
     if (!id.valid() || layers_.layer_of(id) != kOutside) return false;
     const Shape& shape = program_.graph().type(id).shape;
     return !shape.empty() && shape.back() == vocab;
@@ -149,9 +151,10 @@ class Moments {
   // A kernel that scales a gradient and adds up its squares belongs to the update, and runs in the backward part.
   Use use_of(size_t b, int64_t vocab) const {
     const Lifetime& life = lives_[b];
-    if (life.made == Phase::forward && life.read != Phase::forward)
+    if (life.made == graph::Phase::forward && life.read != graph::Phase::forward)
       return is_vocab_wide(list_.buffers[b].value, vocab) ? Use::logits : Use::activation;
-    if (life.made != Phase::forward && life.read == Phase::update) return Use::gradient;
+    if (life.made != graph::Phase::forward && life.read == graph::Phase::update)
+      return Use::gradient;
     return Use::transient;
   }
 
@@ -173,7 +176,7 @@ class Moments {
     }
   }
 
-  int layer_of(const Kernel& kernel) const {
+  int layer_of(const compiler::Kernel& kernel) const {
     if (kernel.outputs.empty()) return kOutside;
     return layers_.layer_of(list_.buffers[kernel.outputs[0].buffer.index()].value);
   }
@@ -181,10 +184,10 @@ class Moments {
   // Where the layers' kernels end in the forward part, begin in the backward part, and end there.
   void find_ends() {
     for (size_t k = 0; k < list_.kernels.size(); ++k) {
-      const Kernel& kernel = list_.kernels[k];
-      if (kernel.phase == Phase::update || layer_of(kernel) == kOutside) continue;
+      const compiler::Kernel& kernel = list_.kernels[k];
+      if (kernel.phase == graph::Phase::update || layer_of(kernel) == kOutside) continue;
       const auto at = static_cast<int>(k);
-      if (kernel.phase == Phase::forward) {
+      if (kernel.phase == graph::Phase::forward) {
         last_forward_ = at;
       } else {
         if (first_backward_ < 0) first_backward_ = at;
@@ -219,8 +222,8 @@ class Moments {
     }
   }
 
-  const PlannedProgram& program_;
-  const KernelList& list_;
+  const runtime::PlannedProgram& program_;
+  const compiler::KernelList& list_;
   const LayerNames layers_;
   const std::vector<Lifetime> lives_;
   std::vector<Use> uses_;               // by buffer
@@ -230,8 +233,8 @@ class Moments {
 
 }  // namespace
 
-StepMemory step_memory(const PlannedProgram& program, int64_t vocab) {
+StepMemory step_memory(const runtime::PlannedProgram& program, int64_t vocab) {
   return Moments(program, vocab).run();
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

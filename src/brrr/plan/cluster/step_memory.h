@@ -7,7 +7,7 @@
 
 #include "brrr/runtime/stages.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 struct StepMemory {
   int64_t activations = 0;  // kept for the backward part, inside layers and around them
@@ -20,6 +20,6 @@ struct StepMemory {
   int64_t at_end = 0;             // behind the first layer's backward part: all there is
   int64_t fullest = 0;            // at any instant: all there is
 };
-StepMemory step_memory(const PlannedProgram& program, int64_t vocab);
+StepMemory step_memory(const runtime::PlannedProgram& program, int64_t vocab);
 
-}  // namespace brrr
+}  // namespace brrr::plan

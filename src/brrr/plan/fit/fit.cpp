@@ -9,7 +9,7 @@
 #include "brrr/base/units.h"
 #include "brrr/plan/fit/fit_price.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr int64_t kMostFitLayers = 1024;
@@ -132,14 +132,14 @@ std::vector<int64_t> lengths_over(int64_t cp, int64_t longest, bool has_table) {
 
 double largest_model_by_states(const RunQuestion& question) {
   const StateRecipe recipe = state_recipe(question.precision, question.optimizer, question.grads);
-  return static_cast<double>(find_gpu(question.gpu).memory.value()) *
+  return static_cast<double>(hardware::find_gpu(question.gpu).memory.value()) *
          static_cast<double>(question.count) / recipe.total();
 }
 
 // Heads decide which tp there is and layers which pp, so a larger model may fit where a smaller one does not: from the
 // largest whose states alone would fit downwards, one by one.
 FitResult largest_model(const RunQuestion& question) {
-  const auto room = static_cast<double>(find_gpu(question.gpu).memory.value());
+  const auto room = static_cast<double>(hardware::find_gpu(question.gpu).memory.value());
   const auto with = [&](int64_t layers) {
     RunQuestion q = question;
     q.model = llama_of_layers(layers);
@@ -246,4 +246,4 @@ FitResult largest_batch(const RunQuestion& question) {
   return result;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -4,7 +4,7 @@
 
 #include "brrr/plan/cluster/run_question.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 struct FitPlan {
   double value =
@@ -36,4 +36,4 @@ FitResult fewest_devices(const RunQuestion& question, int64_t most = kMostFitDev
 // 1, 3, 5, 7, 9 or 15 times a power of two and leaves steps as long as a run chooses by itself.
 FitResult cheapest_plan(const RunQuestion& question, double days, int64_t most = kMostFitDevices);
 
-}  // namespace brrr
+}  // namespace brrr::plan

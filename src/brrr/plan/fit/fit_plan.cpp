@@ -8,7 +8,7 @@
 #include "brrr/plan/fit/fit.h"
 #include "brrr/plan/fit/fit_price.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr double kDaySeconds = 86400;
@@ -24,7 +24,7 @@ std::string text_of(const FitCandidate& plan) {
 // One way to share a cut out, for copies that grow: states shrink, so memory does not grow.
 struct Sharing {
   ParallelLayout layout;
-  RematPolicy recompute;
+  compiler::RematPolicy recompute;
 };
 
 // Ways to share out a cut of which more than one device has the same part.
@@ -33,7 +33,7 @@ std::vector<Sharing> sharings_of(const RunQuestion& question, const ParallelLayo
   std::vector<Sharing> sharings;
   for (const int64_t ep : divisors_of(std::max<int64_t>(1, experts))) {
     for (int zero = 1; zero <= 3; ++zero) {
-      for (const RematPolicy policy : kFitPolicies) {
+      for (const compiler::RematPolicy policy : kFitPolicies) {
         ParallelLayout layout = cut;
         layout.ep = ep, layout.zero = zero;
         sharings.push_back({layout, policy});
@@ -52,7 +52,7 @@ class FewestSearch {
     std::vector<int64_t> copies = possible_copies(pricer_.question(), cut, count_ - 1);
     std::erase_if(copies, [&](int64_t dp) { return devices_of(cut) * dp < least_; });
     if (!copies.empty() && copies.front() * cut.cp == 1) {
-      for (const RematPolicy policy : kFitPolicies) {
+      for (const compiler::RematPolicy policy : kFitPolicies) {
         if (fits(cut, 1, policy)) count_ = devices_of(cut);
       }
       copies.erase(copies.begin());
@@ -63,7 +63,7 @@ class FewestSearch {
   const std::optional<FitCandidate>& leanest() const { return leanest_; }
 
  private:
-  bool fits(const ParallelLayout& layout, int64_t dp, RematPolicy policy) {
+  bool fits(const ParallelLayout& layout, int64_t dp, compiler::RematPolicy policy) {
     const std::optional<FitCandidate> plan = pricer_.weigh(layout, dp, policy);
     if (!plan) return false;
     if (!leanest_ || plan->memory_bytes < leanest_->memory_bytes) leanest_ = plan;
@@ -215,4 +215,4 @@ FitResult cheapest_plan(const RunQuestion& question, double days, int64_t most) 
   return result;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

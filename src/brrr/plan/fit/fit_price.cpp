@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr int64_t kLongestDefaultSeq = 8192;
@@ -19,7 +19,7 @@ PlanPricer::PlanPricer(const RunQuestion& question) : given_(question) {
   const ModelConfig& model = fit_model(given_);
   if (given_.seq == 0) given_.seq = std::min(kLongestDefaultSeq, context_of(model));
   given_.layout = {};
-  const GpuSpec& gpu = find_gpu(given_.gpu);
+  const hardware::GpuSpec& gpu = hardware::find_gpu(given_.gpu);
   given_.gpu = gpu.name;
   room_bytes_ = static_cast<double>(gpu.memory.value());
   scratch_.question = given_;
@@ -44,7 +44,7 @@ const RunCost& PlanPricer::set(const FitCandidate& plan) {
 }
 
 std::optional<FitCandidate> PlanPricer::weigh(const ParallelLayout& layout, int64_t dp,
-                                              RematPolicy recompute) {
+                                              compiler::RematPolicy recompute) {
   FitCandidate plan{
       .layout = layout, .recompute = recompute, .dp = dp, .global_batch = batch_of(dp)};
   const int64_t unit = dp * given_.micro_batch;
@@ -85,7 +85,7 @@ void FitChoice::offer(const FitCandidate& plan, double (*value)(const FitCandida
 std::optional<FitCandidate> leanest_plan(PlanPricer& pricer, int64_t count, int64_t cp) {
   const RunQuestion& question = pricer.question();
   std::optional<FitCandidate> leanest;
-  const auto weigh_all = [&](RematPolicy policy) {
+  const auto weigh_all = [&](compiler::RematPolicy policy) {
     for (const ParallelLayout& cut : possible_cuts(question, count)) {
       const int64_t dp = copies_on(question, cut, count);
       if (dp == 0 || (cp > 0 && cut.cp != cp)) continue;
@@ -95,10 +95,10 @@ std::optional<FitCandidate> leanest_plan(PlanPricer& pricer, int64_t count, int6
       }
     }
   };
-  weigh_all(RematPolicy::full);
+  weigh_all(compiler::RematPolicy::full);
   if (!leanest || pricer.fits(*leanest) || leanest->memory_bytes > 1.1 * pricer.room_bytes())
     return leanest;
-  weigh_all(RematPolicy::selective), weigh_all(RematPolicy::none);
+  weigh_all(compiler::RematPolicy::selective), weigh_all(compiler::RematPolicy::none);
   return leanest;
 }
 
@@ -115,4 +115,4 @@ FitChoice quickest_plans(PlanPricer& pricer, int64_t count) {
   return choice;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -7,11 +7,11 @@
 
 #include "brrr/plan/fit/fit_space.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 struct FitCandidate {
   ParallelLayout layout;
-  RematPolicy recompute = RematPolicy::none;
+  compiler::RematPolicy recompute = compiler::RematPolicy::none;
   int64_t dp = 1, global_batch = 1;
   double memory_bytes = 0;
   double device_seconds = 0;  // of all devices together, for one token
@@ -37,7 +37,7 @@ class PlanPricer {
   // The memory of a plan; nothing where it does not divide the global batch, or would send gradients with every
   // micro-batch (ZeRO-2).
   std::optional<FitCandidate> weigh(const ParallelLayout& layout, int64_t dp,
-                                    RematPolicy recompute);
+                                    compiler::RematPolicy recompute);
   void time(FitCandidate& plan);
   RunAnswer confirm(const FitCandidate& plan) const;
   int64_t tried() const { return tried_; }
@@ -48,7 +48,7 @@ class PlanPricer {
   RunQuestion given_;
   RunAnswer scratch_;
   double room_bytes_ = 0;
-  std::map<std::tuple<int64_t, int64_t, RematPolicy>, RunCost> costs_;  // by tp, ep
+  std::map<std::tuple<int64_t, int64_t, compiler::RematPolicy>, RunCost> costs_;  // by tp, ep
   int64_t tried_ = 0;
 };
 
@@ -69,10 +69,11 @@ void each_fitting_plan(PlanPricer& pricer, const ParallelLayout& cut, int64_t dp
       if (layout.zero <= 1) first_stage_fits = false;
       if (layout.zero == 2 && first_stage_fits) continue;
       layout.interleave = interleave;
-      for (const RematPolicy policy : kFitPolicies) {
+      for (const compiler::RematPolicy policy : kFitPolicies) {
         std::optional<FitCandidate> plan = pricer.weigh(layout, dp, policy);
         if (!plan || !pricer.fits(*plan)) continue;
-        first_stage_fits = first_stage_fits || (layout.zero == 1 && policy == RematPolicy::none);
+        first_stage_fits =
+            first_stage_fits || (layout.zero == 1 && policy == compiler::RematPolicy::none);
         pricer.time(*plan);
         see(*plan);
         break;
@@ -88,4 +89,4 @@ std::optional<FitCandidate> leanest_plan(PlanPricer& pricer, int64_t count, int6
 // The quickest that fit.
 FitChoice quickest_plans(PlanPricer& pricer, int64_t count);
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace brrr {
+namespace brrr::plan {
 const ModelConfig& fit_model(const RunQuestion& question) {
   if (!question.model) fail("a search over layouts needs the shape of the model; give --model");
   return *question.model;
@@ -107,11 +107,11 @@ std::string_view fit_space_text() {
          "where a step is one micro-batch; recomputation none, selective and full; nodes whole";
 }
 
-std::string plan_text(const ParallelLayout& l, int64_t dp, RematPolicy recompute) {
+std::string plan_text(const ParallelLayout& l, int64_t dp, compiler::RematPolicy recompute) {
   const std::string virtual_stages =
       l.interleave > 1 ? fmt::format(" (interleave {})", l.interleave) : "";
   return fmt::format("tp {} pp {}{} cp {} ep {} dp {}, ZeRO {}, recompute {}", l.tp, l.pp,
-                     virtual_stages, l.cp, l.ep, dp, l.zero, policy_name(recompute));
+                     virtual_stages, l.cp, l.ep, dp, l.zero, compiler::policy_name(recompute));
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -12,10 +12,10 @@
 
 #include "brrr/plan/cluster/run_question.h"
 
-namespace brrr {
+namespace brrr::plan {
 
-constexpr RematPolicy kFitPolicies[] = {RematPolicy::none, RematPolicy::selective,
-                                        RematPolicy::full};
+constexpr compiler::RematPolicy kFitPolicies[] = {
+    compiler::RematPolicy::none, compiler::RematPolicy::selective, compiler::RematPolicy::full};
 constexpr int64_t kMostFitContext = 64;
 constexpr int64_t kLeastContextPart = 4096;  // tokens of a sequence on one of cp devices
 
@@ -44,6 +44,6 @@ std::vector<int64_t> possible_copies(const RunQuestion& question, const Parallel
 std::string_view fit_space_text();
 
 // "tp 8 pp 18 (interleave 7) cp 1 ep 1 dp 64, ZeRO 1, recompute selective"
-std::string plan_text(const ParallelLayout& layout, int64_t dp, RematPolicy recompute);
+std::string plan_text(const ParallelLayout& layout, int64_t dp, compiler::RematPolicy recompute);
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -19,7 +19,7 @@
 #include "brrr/plan/ladder/ladder_gpu.h"
 #include "brrr/plan/ladder/ladder_kernels.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 // Seconds of one a * b in a loop of the interpreter; 0 where there is none.
@@ -65,9 +65,9 @@ class Climber {
 
   // The best of many calls, as for the peak: other programs only ever make them slower.
   void add(Rung rung, double flops, const std::function<void()>& work) {
-    double seconds = time_median(work, 1).value(), spent = seconds;
+    double seconds = hardware::time_median(work, 1).value(), spent = seconds;
     for (int trial = 1; trial < kFewestTrials || spent < kTrialSeconds; ++trial) {
-      const double taken = time_median(work, 1).value();
+      const double taken = hardware::time_median(work, 1).value();
       seconds = std::min(seconds, taken);
       spent += taken;
     }
@@ -267,19 +267,20 @@ double Ladder::fastest() const {
 Ladder climb(const LadderOptions& options) {
   Climber climber(options);
   const double peak_before =
-      measure_peak(DType::f32).value();  // and after: one of them may be disturbed
+      hardware::measure_peak(DType::f32).value();  // and after: one of them may be disturbed
   climber.climb_interpreters();
   climber.climb_loops();
   climber.climb_libraries();
-  Ladder ladder{.machine = cpu_name(),
-                .gpu = {},
-                .threads = thread_pool().threads(),
-                .peak_flops_per_second = std::max(peak_before, measure_peak(DType::f32).value()),
-                .rungs = {}};
+  Ladder ladder{
+      .machine = hardware::cpu_name(),
+      .gpu = {},
+      .threads = thread_pool().threads(),
+      .peak_flops_per_second = std::max(peak_before, hardware::measure_peak(DType::f32).value()),
+      .rungs = {}};
   climber.climb_device(ladder);
   ladder.rungs = climber.take();
   ladder.raise_peaks();
   return ladder;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

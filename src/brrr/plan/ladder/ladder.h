@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace brrr {
+namespace brrr::plan {
 
 // What a step of the ladder takes away.
 enum class Cause : uint8_t {
@@ -77,4 +77,4 @@ struct LadderOptions {
 };
 Ladder climb(const LadderOptions& options = {});
 
-}  // namespace brrr
+}  // namespace brrr::plan

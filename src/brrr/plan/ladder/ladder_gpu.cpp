@@ -17,7 +17,7 @@
 #include "brrr/plan/ladder/ladder_kernels_cuda.h"
 #endif
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr int kDevice = 0;
@@ -48,8 +48,8 @@ GpuClimb missing_climb(std::string_view why) {
 double measured_peak() {
   double best = 0;
   for (const int64_t n : {4096, 6144, 8192, 12288}) {
-    const ProductSize size{n, n, n};
-    if (const auto seconds = time_product(kDevice, ProductKind::bf16, size))
+    const hardware::ProductSize size{n, n, n};
+    if (const auto seconds = hardware::time_product(kDevice, hardware::ProductKind::bf16, size))
       best = std::max(best, size.flops().value() / seconds->value());
   }
   return best;
@@ -71,9 +71,9 @@ GpuClimb measured_climb(int64_t n) {
   const auto seconds_of = [&](const std::function<void()>& enqueue) {
     const auto waited = [&] { enqueue(), cuda::wait(stream); };
     waited();
-    return time_median(waited, 5).value();
+    return hardware::time_median(waited, 5).value();
   };
-  const auto library = time_product(kDevice, ProductKind::bf16, {n, n, n});
+  const auto library = hardware::time_product(kDevice, hardware::ProductKind::bf16, {n, n, n});
   const double seconds[] = {seconds_of([&] { ladder::gpu_naive(wide, stream); }),
                             seconds_of([&] { ladder::gpu_shared(wide, stream); }),
                             seconds_of([&] { ladder::gpu_registers(wide, stream); }),
@@ -107,4 +107,4 @@ GpuClimb climb_gpu(int64_t n) {
 #endif
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -4,7 +4,7 @@
 
 #include "brrr/plan/ladder/ladder.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 struct GpuClimb {
   std::string name;                  // of the GPU; empty where there is none
@@ -15,4 +15,4 @@ struct GpuClimb {
 // Measured on the first GPU with matrices of n x n (a multiple of 128); where there is none each rung says why.
 GpuClimb climb_gpu(int64_t n);
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -17,7 +17,7 @@
 #define BRRR_SCALAR __attribute__((noinline))
 #endif
 
-namespace brrr::ladder {
+namespace brrr::plan::ladder {
 namespace {
 
 constexpr int64_t kDepth = 192;  // of k in one tile: panels of 4 and 16 columns fit the caches
@@ -220,4 +220,4 @@ void threaded(const Matrices& m) {
   });
 }
 
-}  // namespace brrr::ladder
+}  // namespace brrr::plan::ladder

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-namespace brrr::ladder {
+namespace brrr::plan::ladder {
 
 struct Matrices {
   const float *a, *b;
@@ -29,4 +29,4 @@ bool has_wide_simd();                    // AVX-512
 void wide_simd(const Matrices& m);       // vectors twice as wide, 8 x 48
 void threaded(const Matrices& m);        // the widest of both, rows dealt out to all threads
 
-}  // namespace brrr::ladder
+}  // namespace brrr::plan::ladder

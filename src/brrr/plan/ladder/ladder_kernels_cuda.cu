@@ -4,7 +4,7 @@
 
 #include "brrr/plan/ladder/ladder_kernels_cuda.h"
 
-namespace brrr::ladder {
+namespace brrr::plan::ladder {
 namespace {
 
 constexpr int kSide = 16;       // threads of a block along each axis, without sharing
@@ -210,4 +210,4 @@ void gpu_tensor_cores(const GpuMatrices<bf16>& m, cuda::Stream stream) {
   cuda::check_launch("ladder: tensor cores");
 }
 
-}  // namespace brrr::ladder
+}  // namespace brrr::plan::ladder

@@ -6,7 +6,7 @@
 #include "brrr/base/float_formats.h"
 #include "brrr/device/cuda/runtime.h"
 
-namespace brrr::ladder {
+namespace brrr::plan::ladder {
 
 template <typename T>
 struct GpuMatrices {
@@ -24,4 +24,4 @@ void gpu_tensor_cores(const GpuMatrices<bf16>& m, cuda::Stream stream);
 // The same units fed from shared memory, where the next tiles arrive during the product of these.
 void gpu_staged(const GpuMatrices<bf16>& m, cuda::Stream stream);
 
-}  // namespace brrr::ladder
+}  // namespace brrr::plan::ladder

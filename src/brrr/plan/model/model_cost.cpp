@@ -8,7 +8,7 @@
 #include "brrr/runtime/stages.h"
 #include "brrr/train/setup.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 // All numbers of a cost in one order, so that sums and differences are written once.
@@ -49,49 +49,49 @@ constexpr double StepCost::*kFields[] = {&StepCost::products,
                                          &StepCost::backward_other_seconds};
 
 // Biases add a FLOP an element to a linear op; by convention a product is 2 m n k.
-double product_flops(const Graph& graph, const Node& node) {
+double product_flops(const graph::Graph& graph, const graph::Node& node) {
   if (node.op->role == OpRole::linear) {
     const Shape& weight = graph.type(node.inputs[1]).shape;
     return 2.0 * static_cast<double>(numel(graph.type(node.outputs[0]).shape) * weight[1]);
   }
-  return static_cast<double>(cost_of(graph, node).flops);
+  return static_cast<double>(graph::cost_of(graph, node).flops);
 }
 
 // Scores and values over all pairs: 2 b a s_q s_k (d_q + d_v).
-double square_flops(const Graph& graph, const Node& node) {
+double square_flops(const graph::Graph& graph, const graph::Node& node) {
   const Shape &q = graph.type(node.inputs[0]).shape, &k = graph.type(node.inputs[1]).shape,
               &v = graph.type(node.inputs[2]).shape;
   return 2.0 * static_cast<double>(q[0] * q[1] * q[2] * k[2]) * static_cast<double>(q[3] + v[3]);
 }
 
 // Operands that several products read are one tensor.
-void add_product_tensors(const Graph& graph, StepCost& cost) {
-  std::set<ValueId> seen;
-  const auto add = [&](ValueId id, double& elements) {
+void add_product_tensors(const graph::Graph& graph, StepCost& cost) {
+  std::set<graph::ValueId> seen;
+  const auto add = [&](graph::ValueId id, double& elements) {
     if (!seen.insert(id).second) return;
     elements += static_cast<double>(numel(graph.type(id).shape));
     ++cost.product_tensors;
   };
-  for (const Node& node : graph.nodes) {
+  for (const graph::Node& node : graph.nodes) {
     const bool is_product =
         node.op->kind == OpKind::contraction && node.op->role != OpRole::attention;
-    if (!is_product || node.phase != Phase::forward) continue;
+    if (!is_product || node.phase != graph::Phase::forward) continue;
     add(node.inputs[0], cost.product_operands), add(node.inputs[1], cost.product_operands);
     add(node.outputs[0], cost.product_results);
   }
 }
 
-void add_flops(const Graph& graph, int64_t vocab, StepCost& cost) {
-  for (const Node& node : graph.nodes) {
+void add_flops(const graph::Graph& graph, int64_t vocab, StepCost& cost) {
+  for (const graph::Node& node : graph.nodes) {
     if (node.op->kind != OpKind::contraction) continue;
     const bool is_attention = node.op->role == OpRole::attention;
-    const double flops =
-        is_attention ? static_cast<double>(cost_of(graph, node).flops) : product_flops(graph, node);
-    if (node.phase == Phase::recompute) {
+    const double flops = is_attention ? static_cast<double>(graph::cost_of(graph, node).flops)
+                                      : product_flops(graph, node);
+    if (node.phase == graph::Phase::recompute) {
       cost.recomputed += flops;
       if (is_attention) cost.recomputed_attention += flops;
     }
-    if (node.phase != Phase::forward) continue;
+    if (node.phase != graph::Phase::forward) continue;
     if (is_attention) {
       cost.attention += flops;
       cost.attention_all += square_flops(graph, node);
@@ -134,25 +134,25 @@ void add_parameters(const Optimizer& optimizer, StepCost& cost) {
   cost.vector_states += counters;  // the number of the step, once a model
 }
 
-void add_seconds(const KernelList& list, const MemoryPlan& plan, const Rates& rates,
-                 StepCost& cost) {
-  const Prediction prediction = predict(list, plan, rates);
+void add_seconds(const compiler::KernelList& list, const compiler::MemoryPlan& plan,
+                 const hardware::Rates& rates, StepCost& cost) {
+  const cost::Prediction prediction = cost::predict(list, plan, rates);
   for (size_t k = 0; k < list.kernels.size(); ++k) {
-    const Kernel& kernel = list.kernels[k];
+    const compiler::Kernel& kernel = list.kernels[k];
     const double seconds = prediction.kernels[k].seconds();
     const auto bytes = static_cast<double>(kernel.cost.bytes_read + kernel.cost.bytes_written);
     const std::string& family = prediction.kernels[k].family;
     const bool is_product = family.starts_with("matmul"),
                is_attention = family.starts_with("attention");
     switch (kernel.phase) {
-      case Phase::forward:
+      case graph::Phase::forward:
         cost.forward_seconds += seconds;
         (is_product     ? cost.forward_product_seconds
          : is_attention ? cost.forward_attention_seconds
                         : cost.forward_other_seconds) += seconds;
         cost.forward_traffic += bytes;
         break;
-      case Phase::update:
+      case graph::Phase::update:
         cost.update_seconds += seconds;
         ++cost.update_kernels;
         break;
@@ -161,7 +161,7 @@ void add_seconds(const KernelList& list, const MemoryPlan& plan, const Rates& ra
         cost.backward_traffic += bytes;
         if (!is_product && !is_attention) cost.backward_other_seconds += seconds;
     }
-    const bool is_update = kernel.phase == Phase::update;
+    const bool is_update = kernel.phase == graph::Phase::update;
     auto& in_regime = is_update ? cost.update_in_regime : cost.in_regime;
     in_regime[static_cast<size_t>(prediction.kernels[k].regime())] += seconds;
   }
@@ -186,19 +186,20 @@ ModelConfig with_layers(ModelConfig config, int64_t dense, int64_t mixed) {
 constexpr int64_t kMostChunks = 128;
 
 struct HeadChunks {
-  ChunkHeadOptions options;
+  compiler::ChunkHeadOptions options;
   double logits_share = 1;  // rows of a usual chunk over rows of one here
 };
 
 HeadChunks head_chunks(const ModelConfig& config, const CostOptions& options) {
   const int64_t rows = options.batch * options.seq;
-  const int64_t row_bytes = vocab_of(config) * (options.precision == Precision::f32 ? 4 : 2);
+  const int64_t row_bytes =
+      vocab_of(config) * (options.precision == compiler::Precision::f32 ? 4 : 2);
   HeadChunks chunks;
-  const int64_t usual = chunk_rows(rows, row_bytes, chunks.options);
+  const int64_t usual = compiler::chunk_rows(rows, row_bytes, chunks.options);
   if (rows / usual <= kMostChunks) return chunks;
   chunks.options.min_rows = rows / kMostChunks;
-  chunks.logits_share =
-      static_cast<double>(usual) / static_cast<double>(chunk_rows(rows, row_bytes, chunks.options));
+  chunks.logits_share = static_cast<double>(usual) /
+                        static_cast<double>(compiler::chunk_rows(rows, row_bytes, chunks.options));
   return chunks;
 }
 
@@ -208,37 +209,40 @@ struct TracedStep {
 };
 
 // The step that `brrr train` has of this model, with what the options say of it.
-StepSpec step_of(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
-  StepSpec spec =
-      on_paper(default_step(config, options.batch, options.seq, parse_target(options.target)));
+train::StepSpec step_of(const ModelConfig& config, const CostOptions& options,
+                        const hardware::Rates& rates) {
+  train::StepSpec spec = train::on_paper(train::default_step(
+      config, options.batch, options.seq, compiler::parse_target(options.target)));
   spec.optimizer = options.optimizer;
   spec.expert_devices = options.expert_devices;
   spec.guard = spec.activations = options.monitored;
   if (!options.fuse) spec.pipeline.without.insert("fuse");
   spec.pipeline.precision.policy = options.precision;
   spec.pipeline.remat.policy = options.recompute;
-  spec.pipeline.remat.rates = remat_rates(rates);
+  spec.pipeline.remat.rates = runtime::remat_rates(rates);
   return spec;
 }
 
 // plan_program with the last graph alone: searches trace hundreds of steps, and copies of the graphs before it are a
 // tenth of their time.
-PlannedProgram plan_without_stages(Graph joint, const PipelineOptions& options) {
-  CompiledProgram made = run_pipeline(std::move(joint), options, thread_pool());
-  PlannedProgram program{
+runtime::PlannedProgram plan_without_stages(graph::Graph joint,
+                                            const compiler::PipelineOptions& options) {
+  compiler::CompiledProgram made = compiler::run_pipeline(std::move(joint), options, thread_pool());
+  runtime::PlannedProgram program{
       .graphs = {}, .kernels = std::move(made.kernels.list), .plan = std::move(made.kernels.plan)};
   program.graphs.push_back({"last", std::move(made.graph)});
   return program;
 }
 
-TracedStep traced(const ModelConfig& given, const CostOptions& options, const Rates& rates) {
+TracedStep traced(const ModelConfig& given, const CostOptions& options,
+                  const hardware::Rates& rates) {
   const ModelConfig config = with_even_experts(given, options);
-  StepSpec spec = step_of(config, options, rates);
+  train::StepSpec spec = step_of(config, options, rates);
   const HeadChunks chunks = head_chunks(config, options);
   spec.pipeline.head = chunks.options;
-  const TrainingParts parts = make_parts(spec);
-  const PlannedProgram program =
-      plan_without_stages(parts.step->trace(make_batch(spec)), pipeline_of(spec));
+  const train::TrainingParts parts = train::make_parts(spec);
+  const runtime::PlannedProgram program =
+      plan_without_stages(parts.step->trace(train::make_batch(spec)), train::pipeline_of(spec));
   TracedStep made{.cost = {}, .memory = step_memory(program, vocab_of(config))};
   add_flops(program.graph(), vocab_of(config), made.cost);
   add_product_tensors(program.graph(), made.cost);
@@ -262,7 +266,7 @@ void check_expert_devices(const ModelConfig& config, int64_t degree) {
 
 StepCost& StepCost::operator+=(const StepCost& other) {
   for (double StepCost::*field : kFields) this->*field += other.*field;
-  for (int i = 0; i < kRegimes; ++i) {
+  for (int i = 0; i < cost::kRegimes; ++i) {
     in_regime[i] += other.in_regime[i];
     update_in_regime[i] += other.update_in_regime[i];
   }
@@ -280,15 +284,17 @@ StepCost StepCost::operator-(const StepCost& other) const {
   return result += other * -1;
 }
 
-StepCost traced_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
+StepCost traced_cost(const ModelConfig& config, const CostOptions& options,
+                     const hardware::Rates& rates) {
   return traced(config, options, rates).cost;
 }
 StepMemory traced_memory(const ModelConfig& config, const CostOptions& options,
-                         const Rates& rates) {
+                         const hardware::Rates& rates) {
   return traced(config, options, rates).memory;
 }
 
-ModelCost model_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates) {
+ModelCost model_cost(const ModelConfig& config, const CostOptions& options,
+                     const hardware::Rates& rates) {
   check_micro_batch(config, options.batch, options.seq);
   check_expert_devices(config, options.expert_devices);
   const ModelShape shape = shape_of(config);
@@ -351,4 +357,4 @@ int64_t ModelCost::layer_count() const {
   return count;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -18,7 +18,7 @@
 #include "brrr/nn/models.h"
 #include "brrr/plan/cluster/step_memory.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 // Of one micro-batch on one device. A vector space: costs of layers are differences, of models sums.
 struct StepCost {
@@ -44,9 +44,9 @@ struct StepCost {
   double forward_seconds = 0, backward_seconds = 0, update_seconds = 0;
   double forward_product_seconds = 0, forward_attention_seconds = 0;  // of the forward part
   double forward_other_seconds = 0, backward_other_seconds = 0;  // neither products nor attention
-  double in_regime[kRegimes] = {},
-         update_in_regime[kRegimes] = {};  // of a micro-batch, of the update
-  double kernels = 0, update_kernels = 0;  // all of them, and those of the update
+  double in_regime[cost::kRegimes] = {},
+         update_in_regime[cost::kRegimes] = {};  // of a micro-batch, of the update
+  double kernels = 0, update_kernels = 0;        // all of them, and those of the update
 
   // Parameters, by how layouts share them out.
   double matrices = 0;    // of layers: split by tensor parallelism
@@ -73,8 +73,8 @@ struct StepCost {
 
 struct CostOptions {
   int64_t batch = 1, seq = 1024;
-  Precision precision = Precision::bf16_mixed;
-  RematPolicy recompute = RematPolicy::none;
+  compiler::Precision precision = compiler::Precision::bf16_mixed;
+  compiler::RematPolicy recompute = compiler::RematPolicy::none;
   std::string optimizer = "adamw";  // a registered one
   bool fuse = true;                 // false: a system that launches elementwise ops one by one
   std::string target = "cpu";       // whose kernels are priced (compiler/target.h)
@@ -101,11 +101,14 @@ struct ModelCost {
 };
 
 // Rates price the kernels; without any the seconds are 0.
-ModelCost model_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates);
+ModelCost model_cost(const ModelConfig& config, const CostOptions& options,
+                     const hardware::Rates& rates);
 
 // The whole model, layer by layer: what model_cost is held against.
-StepCost traced_cost(const ModelConfig& config, const CostOptions& options, const Rates& rates);
-StepMemory traced_memory(const ModelConfig& config, const CostOptions& options, const Rates& rates);
+StepCost traced_cost(const ModelConfig& config, const CostOptions& options,
+                     const hardware::Rates& rates);
+StepMemory traced_memory(const ModelConfig& config, const CostOptions& options,
+                         const hardware::Rates& rates);
 
 // The part of a model that one of `degree` tensor-parallel devices holds: heads, hidden units and vocabulary
 // divided, the residual stream whole. Throws Error where something does not divide.
@@ -113,4 +116,4 @@ ModelConfig tensor_shard(const ModelConfig& config, int64_t degree);
 // Whether tensor_shard takes the degree.
 bool splits_by(const ModelConfig& config, int64_t degree);
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -4,7 +4,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 // Of one layer and the head: counts of the backward part are up to 1.25 times that of the whole square of attention,
@@ -118,4 +118,4 @@ void check_positions(const ModelConfig& config, int64_t seq) {
         positions, " positions that the model has a table of; use fewer tokens");
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -5,7 +5,7 @@
 #include "brrr/nn/models.h"
 #include "brrr/run/config.h"  // kMostLayers
 
-namespace brrr {
+namespace brrr::plan {
 
 inline constexpr double kMostParameters = 1e16;        // of a model
 inline constexpr double kMostTokens = 1e9;             // of a micro-batch
@@ -24,4 +24,4 @@ void check_micro_batch(const ModelConfig& config, int64_t batch, int64_t seq);
 // A model with learned positions has a table of them. Throws Error where a sequence is longer.
 void check_positions(const ModelConfig& config, int64_t seq);
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -1,7 +1,7 @@
 // What of a model one tensor-parallel device has.
 #include "brrr/plan/model/model_cost.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 // Why tensor parallelism of a degree does not split a model; empty where it does.
@@ -51,4 +51,4 @@ ModelConfig tensor_shard(const ModelConfig& config, int64_t degree) {
   return shard;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

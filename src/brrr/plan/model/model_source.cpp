@@ -14,7 +14,7 @@
 #include "brrr/plan/model/model_limits.h"
 #include "brrr/train/setup.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 namespace fs = std::filesystem;
@@ -65,18 +65,18 @@ ModelConfig read_json(const fs::path& path) {
   const std::string text = text_of(path);
   const Json json = Json::parse(text, nullptr, false);
   const bool is_ours = json.is_object() && json.contains("family");
-  return is_ours ? model_from_json(text) : shape_from_huggingface(text);
+  return is_ours ? model_from_json(text) : infer::shape_from_huggingface(text);
 }
 
 // Classifiers of images have steps, but no tokens: 6 N D counts every weight once.
 [[noreturn]] void refuse_images(const std::string& model) {
-  const StepSpec spec = on_paper(named_step(model, {.batch = 1}));
-  const TrainingParts parts = make_parts(spec);
-  const Graph forward = parts.step->trace_forward(make_batch(spec));
+  const train::StepSpec spec = train::on_paper(train::named_step(model, {.batch = 1}));
+  const train::TrainingParts parts = train::make_parts(spec);
+  const graph::Graph forward = parts.step->trace_forward(train::make_batch(spec));
   double flops = 0;
-  for (const Node& node : forward.nodes) {
+  for (const graph::Node& node : forward.nodes) {
     if (node.op->kind == OpKind::contraction)
-      flops += static_cast<double>(cost_of(forward, node).flops);
+      flops += static_cast<double>(graph::cost_of(forward, node).flops);
   }
   const int64_t count = parts.trained().parameter_count();
   const auto parameters = static_cast<double>(count);
@@ -209,4 +209,4 @@ NamedModel find_model(const std::string& model, const ShapeOptions& shape) {
   return found;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

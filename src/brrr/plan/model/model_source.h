@@ -6,7 +6,7 @@
 
 #include "brrr/nn/models.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 // Sizes in place of the model's own, or a whole shape where `family` is given without a model.
 struct ShapeOptions {
@@ -28,4 +28,4 @@ struct NamedModel {
 // config.json of Hugging Face or its folder. Throws Error on anything else, with the nearest preset.
 NamedModel find_model(const std::string& model, const ShapeOptions& shape = {});
 
-}  // namespace brrr
+}  // namespace brrr::plan

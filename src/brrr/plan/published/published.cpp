@@ -6,7 +6,7 @@
 
 #include "brrr/base/join_names.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 namespace {
 constexpr std::array<std::string_view, 4> kNames = {"exact", "formula", "predicted", "bound"};
@@ -69,4 +69,4 @@ std::vector<PublishedCase> published_cases() {
   return all;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

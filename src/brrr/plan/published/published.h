@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace brrr {
+namespace brrr::plan {
 
 enum class CaseClass : uint8_t {
   exact,      // arithmetic: 1 %
@@ -69,4 +69,4 @@ std::vector<PublishedCase> tuned_cases();
 std::vector<PublishedCase> memory_cases();
 std::vector<PublishedCase> decoding_cases();
 
-}  // namespace brrr
+}  // namespace brrr::plan

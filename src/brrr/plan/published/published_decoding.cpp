@@ -2,7 +2,7 @@
 #include "brrr/plan/inference.h"
 #include "brrr/plan/published/published_toml.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 InferQuestion question(const char* model, const char* gpu, int64_t context, int64_t count) {
@@ -84,4 +84,4 @@ std::vector<PublishedCase> decoding_cases() {
   return cases;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

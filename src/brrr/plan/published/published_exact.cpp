@@ -7,12 +7,14 @@
 #include "brrr/plan/inference.h"
 #include "brrr/plan/published/published_toml.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr double kDay = 86400, kHour = 3600, kTera = 1e12, kMiB = 1048576, kGiB = 1073741824;
 
-double peak_of(std::string_view gpu) { return find_gpu(gpu).peak(Arithmetic::bf16).dense.value(); }
+double peak_of(std::string_view gpu) {
+  return hardware::find_gpu(gpu).peak(hardware::Arithmetic::bf16).dense.value();
+}
 
 Gpt2Config gpt(int64_t width, int64_t layers, int64_t heads, int64_t vocab = 51200,
                int64_t context = 2048) {
@@ -21,7 +23,8 @@ Gpt2Config gpt(int64_t width, int64_t layers, int64_t heads, int64_t vocab = 512
 
 // Of one token in sequences of `seq`, from the graph.
 FlopFacts facts_of(const ModelConfig& config, int64_t seq) {
-  const Rates any = gpu_rates(find_gpu("h100"), Precision::bf16_mixed);
+  const hardware::Rates any =
+      gpu_rates(hardware::find_gpu("h100"), compiler::Precision::bf16_mixed);
   return flop_facts(config, model_cost(config, {.seq = seq}, any).total(), seq);
 }
 
@@ -41,7 +44,7 @@ class Cases {
 void add_narayanan(Cases& cases) {
   const auto hardware = [](const FlopFacts& f) {
     return flops_per_token(Convention::megatron, f) +
-           recomputed_per_token(Convention::megatron, f, RematPolicy::full);
+           recomputed_per_token(Convention::megatron, f, compiler::RematPolicy::full);
   };
   const FlopFacts small = facts_of(gpt(2304, 24, 24), 2048);
   const double step = 512 * 2048 * hardware(small) / (32 * 137 * kTera);
@@ -101,8 +104,9 @@ void add_palm_and_mtnlg(Cases& cases) {
   const FlopFacts f = facts_of(gpt(20480, 105, 128), 2048);
   const double tokens = 1920 * 2048, per = tokens / 60.1 / 2240;
   const double model = flops_per_token(Convention::megatron, f);
-  cases.add("A13.rate", (model + recomputed_per_token(Convention::megatron, f, RematPolicy::full)) *
-                            per / kTera);
+  cases.add("A13.rate",
+            (model + recomputed_per_token(Convention::megatron, f, compiler::RematPolicy::full)) *
+                per / kTera);
   cases.add("A13.mfu_without_attention",
             100 * 6 * static_cast<double>(gpt(20480, 105, 128).parameter_count()) * per /
                 peak_of("a100"));
@@ -113,8 +117,9 @@ constexpr double kBloomHours = 1082990, kBloomTokens = 366e9, kBloomBatch = 2048
 
 double bloom_step_seconds() {
   const FlopFacts bloom = facts_of(gpt(14336, 70, 112, 250680), 2048);
-  const double hardware = flops_per_token(Convention::megatron, bloom) +
-                          recomputed_per_token(Convention::megatron, bloom, RematPolicy::full);
+  const double hardware =
+      flops_per_token(Convention::megatron, bloom) +
+      recomputed_per_token(Convention::megatron, bloom, compiler::RematPolicy::full);
   return kBloomBatch * hardware / (384 * 149.77 * kTera);
 }
 double bloom_step_hours() {
@@ -126,7 +131,7 @@ void add_llamas(Cases& cases) {
   cases.add("A14.hours", 1.4e12 / 380 / kHour);
   cases.add("A14.mfu", 100 * 6 * 65.286e9 * 380 / a100);
   const auto share = [](double n, double tokens, double hours, double peak) {
-    return 100 * training_flops(n, tokens).value() / (hours * kHour * peak);
+    return 100 * hardware::training_flops(n, tokens).value() / (hours * kHour * peak);
   };
   cases.add("A15.mfu_7b", share(llama_preset("llama2-7b").parameter_count(), 2e12, 184320, a100));
   cases.add("A15.mfu_70b",
@@ -143,7 +148,8 @@ void add_llamas(Cases& cases) {
   cases.add("A34.flops", 6 * 37e9 * 14.8e12 / 1e24);
   cases.add("A34.mfu_bf16", share(37e9, 14.8e12, 2.664e6, h100));
   cases.add("A34.mfu_fp8",
-            share(37e9, 14.8e12, 2.664e6, find_gpu("h100").peak(Arithmetic::fp8).dense.value()));
+            share(37e9, 14.8e12, 2.664e6,
+                  hardware::find_gpu("h100").peak(hardware::Arithmetic::fp8).dense.value()));
   cases.add("A34.active_parameters", 1e-9 * llama_preset("deepseek-v3").active_parameter_count());
   cases.add("A35.mfu", share(17e9, 40e12, 5e6, h100));
 }
@@ -235,4 +241,4 @@ std::vector<PublishedCase> exact_cases() {
   return cases.take();
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

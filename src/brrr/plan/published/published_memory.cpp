@@ -1,7 +1,7 @@
 // The memory of published runs: what a plan says must be there, beside what an allocator held.
 #include "brrr/plan/published/published_toml.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr double kGiB = 1073741824, kMiB = 1048576;
@@ -14,7 +14,7 @@ double planned_gib(bool fuse) {
   q.gpu = "h100-96", q.count = 8;
   q.seq = 8192, q.global_batch = 16, q.micro_batch = 2;
   q.layout.zero = 3;
-  q.recompute = RematPolicy::selective;
+  q.recompute = compiler::RematPolicy::selective;
   q.system.fuse = fuse;
   return answer(q).memory.total() / kGiB;
 }
@@ -99,4 +99,4 @@ std::vector<PublishedCase> memory_cases() {
   return cases;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -5,7 +5,7 @@
 #include "brrr/base/join_names.h"
 #include "brrr/plan/published/published_toml.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 constexpr double kTera = 1e12;
@@ -141,4 +141,4 @@ std::vector<PublishedCase> cases_of(const std::vector<PublishedRun>& runs) {
   return cases;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

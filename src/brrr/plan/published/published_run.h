@@ -6,7 +6,7 @@
 #include "brrr/plan/cluster/run_question.h"
 #include "brrr/plan/published/published.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 enum class Shown : uint8_t {
   seconds,  // of a step
@@ -33,10 +33,10 @@ struct PublishedRun {
   int64_t count = 1;
   int64_t seq = 0, global_batch = 0, micro_batch = 1;
   ParallelLayout layout = {};
-  RematPolicy recompute = RematPolicy::none;
+  compiler::RematPolicy recompute = compiler::RematPolicy::none;
   SystemTraits system = {};
   Claim claim = {};
-  Precision precision = Precision::bf16_mixed;
+  compiler::Precision precision = compiler::Precision::bf16_mixed;
   int64_t node_size = 8;
 };
 
@@ -67,4 +67,4 @@ double bloom_goodput();
 Gpt2Config gpt_shape(int64_t width, int64_t layers, int64_t heads, int64_t vocab = 51200,
                      int64_t context = 4096);
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -7,7 +7,7 @@
 
 #include "brrr/base/embedded_text.h"
 
-namespace brrr {
+namespace brrr::plan {
 namespace {
 
 std::string origin_of(std::string_view file) { return join_text("plan/published/", file, ".toml"); }
@@ -105,8 +105,8 @@ WrittenRun read_run(TomlEntry entry) {
   run.global_batch = static_cast<int64_t>(entry.required("global_batch"));
   run.micro_batch = static_cast<int64_t>(entry.required("micro_batch"));
   if (const auto layout = entry.entry("layout")) run.layout = read_layout(*layout);
-  run.recompute = parse_policy(entry.text_or("recompute", "none"));
-  run.precision = parse_precision(entry.text_or("precision", "bf16"));
+  run.recompute = compiler::parse_policy(entry.text_or("recompute", "none"));
+  run.precision = compiler::parse_precision(entry.text_or("precision", "bf16"));
   run.node_size = entry.integer_or("node_size", run.node_size);
   if (entry.contains("system")) run.system = published_system(entry.text("system"));
   const std::vector<std::string> again = entry.texts("matmuls_again"),
@@ -204,4 +204,4 @@ PublishedCase number_case(std::string_view file, std::string_view key, double pr
   return result;
 }
 
-}  // namespace brrr
+}  // namespace brrr::plan

@@ -8,7 +8,7 @@
 #include "brrr/base/toml_entry.h"
 #include "brrr/plan/published/published_run.h"
 
-namespace brrr {
+namespace brrr::plan {
 
 // A run as it is written. What it takes of others is still a name.
 struct WrittenRun {
@@ -24,4 +24,4 @@ PublishedCase number_case(std::string_view file, std::string_view key, double pr
 // A whole file, for tables of another form.
 const toml::table& published_file(std::string_view name);
 
-}  // namespace brrr
+}  // namespace brrr::plan

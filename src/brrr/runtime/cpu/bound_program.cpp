@@ -7,14 +7,14 @@
 
 #include "brrr/graph/count.h"
 
-namespace brrr {
+namespace brrr::runtime {
 namespace {
 
 constexpr int64_t kFillPieceBytes = 1 << 20;
 
 // An address that stands for a buffer until its real one is set. Kernels compare addresses when they are
 // bound, to see which operands share their bytes.
-std::byte* stand_in(BufferId id) {
+std::byte* stand_in(compiler::BufferId id) {
   return reinterpret_cast<std::byte*>((id.index() + 1) * size_t{64});  // NOLINT: never followed
 }
 
@@ -39,7 +39,7 @@ void start_state(const Operand& state, const Operand* initial, ThreadPool& pool)
 
 const OpDef kFused{.name = "fused", .formula = "", .kind = OpKind::elementwise};
 
-void count_kernel(const Kernel& kernel) {
+void count_kernel(const compiler::Kernel& kernel) {
   count_work(kernel.op ? *kernel.op : kFused, kernel.cost);
 }
 
@@ -47,42 +47,44 @@ void count_kernel(const Kernel& kernel) {
 
 // A body, with an arena inside that of the program around it.
 struct BoundProgram::Loop {
-  Loop(const Kernel& kernel, std::byte* arena)
-      : parts(repeat_node(kernel.attrs)), body(*kernel.body, arena) {}
-  RepeatNode parts;
+  Loop(const compiler::Kernel& kernel, std::byte* arena)
+      : parts(graph::repeat_node(kernel.attrs)), body(*kernel.body, arena) {}
+  graph::RepeatNode parts;
   BoundProgram body;
   int64_t index = 0;  // what the body reads as its first input
   int64_t count = 0;  // iterations of the last run
 };
 
-BoundProgram::BoundProgram(const KernelProgram& program, std::byte* arena) : program_(&program) {
+BoundProgram::BoundProgram(const compiler::KernelProgram& program, std::byte* arena)
+    : program_(&program) {
   size_t operands = 0;  // all of them, since programs keep their addresses
-  for (const Kernel& kernel : program.list.kernels) {
+  for (const compiler::Kernel& kernel : program.list.kernels) {
     operands += kernel.inputs.size() + kernel.core_inputs.size();
     operands += kernel.outputs.size() + kernel.core_outputs.size();
   }
   operands_.reserve(operands);
   steps_.reserve(program.list.kernels.size());
-  for (const Kernel& kernel : program.list.kernels) add_step(kernel, arena);
+  for (const compiler::Kernel& kernel : program.list.kernels) add_step(kernel, arena);
   find_shown();
 }
 
 BoundProgram::~BoundProgram() = default;
 
-std::byte* BoundProgram::address_of(BufferId id, std::byte* arena) const {
-  if (program_->list.buffers[id.index()].place != Place::temporary) return stand_in(id);
+std::byte* BoundProgram::address_of(compiler::BufferId id, std::byte* arena) const {
+  if (program_->list.buffers[id.index()].place != compiler::Place::temporary) return stand_in(id);
   const int64_t offset = program_->plan.offsets[id.index()];
   return offset >= 0 ? arena + offset : nullptr;
 }
 
-void BoundProgram::add_operand(const Layout& layout, DType dtype, BufferId id, std::byte* arena) {
+void BoundProgram::add_operand(const Layout& layout, DType dtype, compiler::BufferId id,
+                               std::byte* arena) {
   invariant(operands_.size() < operands_.capacity(), "an operand that nobody counted");
   operands_.push_back({id.valid() ? address_of(id, arena) : nullptr, &layout, dtype});
   buffers_.push_back(id);
 }
 
 // The operands of a step lie behind each other: those of its op or program, then those of each attachment.
-void BoundProgram::add_step(const Kernel& kernel, std::byte* arena) {
+void BoundProgram::add_step(const compiler::Kernel& kernel, std::byte* arena) {
   Step step{.kernel = &kernel,
             .first_operand = operands_.size(),
             .inputs = 0,
@@ -92,12 +94,13 @@ void BoundProgram::add_step(const Kernel& kernel, std::byte* arena) {
             .loop = nullptr,
             .streams = {},
             .first_pieces = {0}};
-  const auto add_core = [&](const std::vector<CoreOperand>& fused,
-                            const std::vector<OperandRef>& refs) {
-    cores_.push_back(core_operands(fused, refs));
-    for (const CoreOperand& operand : cores_.back()) {
-      const BufferId id =
-          operand.index < 0 ? BufferId() : refs[static_cast<size_t>(operand.index)].buffer;
+  const auto add_core = [&](const std::vector<compiler::CoreOperand>& fused,
+                            const std::vector<compiler::OperandRef>& refs) {
+    cores_.push_back(compiler::core_operands(fused, refs));
+    for (const compiler::CoreOperand& operand : cores_.back()) {
+      const compiler::BufferId id = operand.index < 0
+                                        ? compiler::BufferId()
+                                        : refs[static_cast<size_t>(operand.index)].buffer;
       add_operand(operand.layout, operand.dtype, id, arena);
     }
     return cores_.back().size();
@@ -117,15 +120,15 @@ void BoundProgram::add_step(const Kernel& kernel, std::byte* arena) {
 }
 
 void BoundProgram::add_streams(Step& step, std::byte* arena) {
-  const Kernel& kernel = *step.kernel;
-  for (const Attachment& attachment : kernel.attachments) {
+  const compiler::Kernel& kernel = *step.kernel;
+  for (const compiler::Attachment& attachment : kernel.attachments) {
     const size_t first = operands_.size();
     for (int i : attachment.inputs) {
-      const OperandRef& ref = kernel.inputs[static_cast<size_t>(i)];
+      const compiler::OperandRef& ref = kernel.inputs[static_cast<size_t>(i)];
       add_operand(ref.layout, ref.dtype, ref.buffer, arena);
     }
     for (int i : attachment.outputs) {
-      const OperandRef& ref = kernel.outputs[static_cast<size_t>(i)];
+      const compiler::OperandRef& ref = kernel.outputs[static_cast<size_t>(i)];
       add_operand(ref.layout, ref.dtype, ref.buffer, arena);
     }
     const std::span<const Operand> all(operands_);
@@ -150,15 +153,15 @@ void BoundProgram::find_shown() {
   const auto for_each_shown = [&](const auto& visit) {
     for (size_t operand = 0; operand < buffers_.size(); ++operand) {
       if (!buffers_[operand].valid()) continue;
-      const Buffer& buffer = program_->list.buffers[buffers_[operand].index()];
-      if (buffer.place != Place::temporary) visit(buffer, operand);
+      const compiler::Buffer& buffer = program_->list.buffers[buffers_[operand].index()];
+      if (buffer.place != compiler::Place::temporary) visit(buffer, operand);
     }
   };
-  for (const Buffer& buffer : program_->list.buffers) {
+  for (const compiler::Buffer& buffer : program_->list.buffers) {
     std::vector<Shown>& all = shown_in(buffer.place);
     all.resize(std::max(all.size(), static_cast<size_t>(buffer.index) + 1));
   }
-  for_each_shown([&](const Buffer& buffer, size_t) {
+  for_each_shown([&](const compiler::Buffer& buffer, size_t) {
     ++shown_in(buffer.place)[static_cast<size_t>(buffer.index)].count;
   });
   size_t first = 0;
@@ -169,13 +172,13 @@ void BoundProgram::find_shown() {
     }
   }
   shown_.resize(first);
-  for_each_shown([&](const Buffer& buffer, size_t operand) {
+  for_each_shown([&](const compiler::Buffer& buffer, size_t operand) {
     Shown& shown = shown_in(buffer.place)[static_cast<size_t>(buffer.index)];
     shown_[shown.first + shown.count++] = operand;
   });
 }
 
-void BoundProgram::set_address(Place place, int index, std::byte* address) {
+void BoundProgram::set_address(compiler::Place place, int index, std::byte* address) {
   const Shown& shown = shown_in(place)[static_cast<size_t>(index)];
   for (size_t i = 0; i < shown.count; ++i) operands_[shown_[shown.first + i]].base = address;
 }
@@ -184,21 +187,22 @@ void BoundProgram::run_loop(Step& step, ThreadPool& pool) {
   Loop& loop = *step.loop;
   const std::span<const Operand> inputs = inputs_of(step), outputs = outputs_of(step);
   loop.count = *inputs[0].data<int64_t>();
-  check_repeat_count(loop.count, loop.parts);
+  graph::check_repeat_count(loop.count, loop.parts);
   for (int s = 0; s < loop.parts.states(); ++s) {
     const int initial = loop.parts.initial_of(s);
     const Operand& state = outputs[static_cast<size_t>(s)];
     start_state(state, initial < 0 ? nullptr : &inputs[static_cast<size_t>(initial)], pool);
-    loop.body.set_address(Place::state, s, first_byte(state));
+    loop.body.set_address(compiler::Place::state, s, first_byte(state));
   }
-  loop.body.set_address(Place::input, 0, reinterpret_cast<std::byte*>(&loop.index));
+  loop.body.set_address(compiler::Place::input, 0, reinterpret_cast<std::byte*>(&loop.index));
   for (int i = loop.parts.first_captured(); i < loop.parts.first_initial(); ++i)
-    loop.body.set_address(Place::input, i, first_byte(inputs[static_cast<size_t>(i)]));
+    loop.body.set_address(compiler::Place::input, i, first_byte(inputs[static_cast<size_t>(i)]));
   for (loop.index = 0; loop.index < loop.count; ++loop.index) {
     for (int i = 1; i < loop.parts.first_captured(); ++i) {
       const Operand& sliced = inputs[static_cast<size_t>(i)];
       const int64_t slice_bytes = bytes_of(sliced) / loop.parts.most;
-      loop.body.set_address(Place::input, i, first_byte(sliced) + loop.index * slice_bytes);
+      loop.body.set_address(compiler::Place::input, i,
+                            first_byte(sliced) + loop.index * slice_bytes);
     }
     loop.body.run(pool);
   }
@@ -217,7 +221,7 @@ void BoundProgram::run_side_by_side(const Step& step, ThreadPool& pool) {
 void BoundProgram::run_step(Step& step, ThreadPool& pool) {
   if (step.tiles) return step.tiles->run(inputs_of(step), outputs_of(step), pool);
   if (step.loop) return run_loop(step, pool);
-  const Kernel& kernel = *step.kernel;
+  const compiler::Kernel& kernel = *step.kernel;
   if (!kernel.op) return run_side_by_side(step, pool);
   kernel.op->cpu(
       {*kernel.op, inputs_of(step), outputs_of(step), kernel.attrs, step.workspace, pool});
@@ -255,14 +259,15 @@ void BoundProgram::count_last_run() const {
   }
 }
 
-void count_run(const KernelList& list) {
-  for (const Kernel& kernel : list.kernels) {
+void count_run(const compiler::KernelList& list) {
+  for (const compiler::Kernel& kernel : list.kernels) {
     if (!kernel.body) {
       count_kernel(kernel);
       continue;
     }
-    for (int64_t i = 0; i < repeat_node(kernel.attrs).most; ++i) count_run(kernel.body->list);
+    for (int64_t i = 0; i < graph::repeat_node(kernel.attrs).most; ++i)
+      count_run(kernel.body->list);
   }
 }
 
-}  // namespace brrr
+}  // namespace brrr::runtime

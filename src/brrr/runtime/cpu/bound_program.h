@@ -10,7 +10,7 @@
 #include "brrr/graph/repeat.h"
 #include "brrr/runtime/cpu/tile_stream.h"
 
-namespace brrr {
+namespace brrr::runtime {
 
 // A copy between the host and a device.
 struct HostCopy {
@@ -33,13 +33,13 @@ struct KernelTimes {
 class BoundProgram {
  public:
   // `program` must outlive this object; `arena` has as many bytes as its plan asks for.
-  BoundProgram(const KernelProgram& program, std::byte* arena);
+  BoundProgram(const compiler::KernelProgram& program, std::byte* arena);
   ~BoundProgram();
   BoundProgram(const BoundProgram&) = delete;
   BoundProgram& operator=(const BoundProgram&) = delete;
 
   // Where the bytes of an input, state or output are from now on.
-  void set_address(Place place, int index, std::byte* address);
+  void set_address(compiler::Place place, int index, std::byte* address);
   void run(ThreadPool& pool);
   void run_timed(ThreadPool& pool, KernelTimes& times);
   // Tells the cost counters of this thread about the last run.
@@ -48,7 +48,7 @@ class BoundProgram {
  private:
   struct Loop;
   struct Step {
-    const Kernel* kernel;
+    const compiler::Kernel* kernel;
     size_t first_operand, inputs, outputs;
     std::span<std::byte> workspace;
     std::unique_ptr<TileKernel> tiles;                 // of a fused kernel
@@ -61,12 +61,14 @@ class BoundProgram {
     size_t first = 0, count = 0;
   };
 
-  void add_step(const Kernel& kernel, std::byte* arena);
-  void add_operand(const Layout& layout, DType dtype, BufferId id, std::byte* arena);
+  void add_step(const compiler::Kernel& kernel, std::byte* arena);
+  void add_operand(const Layout& layout, DType dtype, compiler::BufferId id, std::byte* arena);
   void add_streams(Step& step, std::byte* arena);
   void find_shown();
-  std::vector<Shown>& shown_in(Place place) { return places_[static_cast<size_t>(place)]; }
-  std::byte* address_of(BufferId id, std::byte* arena) const;
+  std::vector<Shown>& shown_in(compiler::Place place) {
+    return places_[static_cast<size_t>(place)];
+  }
+  std::byte* address_of(compiler::BufferId id, std::byte* arena) const;
   void run_step(Step& step, ThreadPool& pool);
   void run_loop(Step& step, ThreadPool& pool);
   static void run_side_by_side(const Step& step, ThreadPool& pool);
@@ -77,10 +79,10 @@ class BoundProgram {
     return std::span(operands_).subspan(step.first_operand + step.inputs, step.outputs);
   }
 
-  const KernelProgram* program_;
-  std::deque<std::vector<CoreOperand>> cores_;  // what operands point into
+  const compiler::KernelProgram* program_;
+  std::deque<std::vector<compiler::CoreOperand>> cores_;  // what operands point into
   std::vector<Operand> operands_;
-  std::vector<BufferId> buffers_;  // by operand; none where it is not in memory
+  std::vector<compiler::BufferId> buffers_;  // by operand; none where it is not in memory
   std::vector<Step> steps_;
   std::vector<size_t> shown_;  // positions in operands_
   std::vector<Shown> places_[4];
@@ -88,6 +90,6 @@ class BoundProgram {
 
 // The same for kernels that did not run, with as many iterations of a repeat as there can be: what a run is
 // on a device that stores nothing.
-void count_run(const KernelList& list);
+void count_run(const compiler::KernelList& list);
 
-}  // namespace brrr
+}  // namespace brrr::runtime

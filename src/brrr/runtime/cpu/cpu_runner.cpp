@@ -1,9 +1,9 @@
 #include "brrr/runtime/cpu/cpu_runner.h"
 
-namespace brrr {
+namespace brrr::runtime {
 namespace {
 
-Tensors make_results(const CompiledProgram& program, Device device) {
+Tensors make_results(const compiler::CompiledProgram& program, Device device) {
   Tensors results;
   for (const TensorType& type : program.kernels.list.outputs)
     results.push_back(empty(type.shape, type.dtype, device));
@@ -13,19 +13,19 @@ Tensors make_results(const CompiledProgram& program, Device device) {
 }  // namespace
 
 // Fixes every address that is known now: those in the arena and those of states.
-CpuRunner::CpuRunner(const CompiledProgram& program, std::byte* arena)
+CpuRunner::CpuRunner(const compiler::CompiledProgram& program, std::byte* arena)
     : program_(program), bound_(program.kernels, arena) {
-  const std::vector<StateSlot>& states = program.graph.states;
+  const std::vector<graph::StateSlot>& states = program.graph.states;
   for (size_t i = 0; i < states.size(); ++i)
-    bound_.set_address(Place::state, static_cast<int>(i), first_byte(states[i].tensor));
+    bound_.set_address(compiler::Place::state, static_cast<int>(i), first_byte(states[i].tensor));
 }
 
 Tensors CpuRunner::run(std::span<const Tensor> inputs, KernelTimes* times) {
   Tensors results = make_results(program_, Device::cpu());
   for (size_t i = 0; i < inputs.size(); ++i)
-    bound_.set_address(Place::input, static_cast<int>(i), first_byte(inputs[i]));
+    bound_.set_address(compiler::Place::input, static_cast<int>(i), first_byte(inputs[i]));
   for (int i = 0; i < results.size(); ++i)
-    bound_.set_address(Place::output, i, results[i].storage().data());
+    bound_.set_address(compiler::Place::output, i, results[i].storage().data());
   times ? bound_.run_timed(thread_pool(), *times) : bound_.run(thread_pool());
   return results;
 }
@@ -34,4 +34,4 @@ Tensors CountingRunner::run(std::span<const Tensor>, KernelTimes*) {
   return make_results(program_, Device::null());
 }
 
-}  // namespace brrr
+}  // namespace brrr::runtime

@@ -3,28 +3,28 @@
 
 #include "brrr/runtime/runner.h"
 
-namespace brrr {
+namespace brrr::runtime {
 
 class CpuRunner final : public Runner {
  public:
-  CpuRunner(const CompiledProgram& program, std::byte* arena);
+  CpuRunner(const compiler::CompiledProgram& program, std::byte* arena);
   Tensors run(std::span<const Tensor> inputs, KernelTimes* times) override;
   void count_last_run() const override { bound_.count_last_run(); }
 
  private:
-  const CompiledProgram& program_;
+  const compiler::CompiledProgram& program_;
   BoundProgram bound_;
 };
 
 // On the null device, whatever the program was compiled for: results have shapes alone.
 class CountingRunner final : public Runner {
  public:
-  explicit CountingRunner(const CompiledProgram& program) : program_(program) {}
+  explicit CountingRunner(const compiler::CompiledProgram& program) : program_(program) {}
   Tensors run(std::span<const Tensor> inputs, KernelTimes* times) override;
   void count_last_run() const override { count_run(program_.kernels.list); }
 
  private:
-  const CompiledProgram& program_;
+  const compiler::CompiledProgram& program_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::runtime

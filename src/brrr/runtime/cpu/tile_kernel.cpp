@@ -1,12 +1,12 @@
-// Running tile programs: threads over pieces, tiles through the steps.
+#include "brrr/runtime/cpu/tile_kernel.h"
+
 #include <algorithm>
 #include <tuple>
 
-#include "brrr/compiler/tiles/tile_program.h"
 #include "brrr/kernels/cpu/elementwise/convert_cpu.h"
 #include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 
-namespace brrr {
+namespace brrr::runtime {
 namespace {
 
 constexpr int64_t kBufferBytes = 40 << 10;  // of the 48 KiB of an L1 cache
@@ -18,15 +18,15 @@ constexpr int64_t kLineBytes = 64;
 constexpr int64_t kStaggerBytes = 3 * kLineBytes;
 constexpr int64_t kStackBytes = 2 * kBufferBytes;
 
-void run_through(const TileStep& step, const void* from, void* to, int64_t count) {
+void run_through(const compiler::TileStep& step, const void* from, void* to, int64_t count) {
   const ComputeType type = compute_type(step.dtype);
   if (step.dtype == natural_dtype(type)) {
-    store_elements(step.type, from, step.dtype, static_cast<std::byte*>(to), 0, 1, count);
+    kernels::store_elements(step.type, from, step.dtype, static_cast<std::byte*>(to), 0, 1, count);
     return;
   }
   alignas(64) std::byte held[kTileElements * sizeof(double)];
-  store_elements(step.type, from, step.dtype, held, 0, 1, count);
-  load_elements(step.dtype, held, 0, 1, count, type, to);
+  kernels::store_elements(step.type, from, step.dtype, held, 0, 1, count);
+  kernels::load_elements(step.dtype, held, 0, 1, count, type, to);
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ TileKernel::Path TileKernel::path_of(const Operand& operand, const Shape& shape,
                                      bool direct) {
   const Layout* layouts[] = {operand.layout};
   Path path{.kind = Path::Kind::gathered,
-            .nest = make_nest(shape, layouts),
+            .nest = kernels::make_nest(shape, layouts),
             .element_bytes = bit_size(operand.dtype) / 8};
   if (direct && operand.dtype == natural_dtype(type) && path.nest.is_flat(0)) {
     path.kind = Path::Kind::direct;
@@ -47,9 +47,9 @@ TileKernel::Path TileKernel::path_of(const Operand& operand, const Shape& shape,
 
 // True when the step that makes the stored slot is not followed by one that reads `slot`: both may then
 // be the same memory.
-bool TileKernel::can_write_directly(const TileTransfer& store, int slot) const {
+bool TileKernel::can_write_directly(const compiler::TileTransfer& store, int slot) const {
   bool is_made = false;
-  for (const TileStep& step : program_->steps_) {
+  for (const compiler::TileStep& step : program_->steps_) {
     const bool reads = std::find(step.inputs.begin(), step.inputs.end(), slot) != step.inputs.end();
     if (is_made && reads) return false;
     if (step.output == store.slot) is_made = true;
@@ -57,22 +57,22 @@ bool TileKernel::can_write_directly(const TileTransfer& store, int slot) const {
   return is_made;
 }
 
-TileKernel::TileKernel(const TileProgram& program, std::span<const Operand> inputs,
+TileKernel::TileKernel(const compiler::TileProgram& program, std::span<const Operand> inputs,
                        std::span<const Operand> outputs, int landing)
     : program_(&program), tile_(kTileElements) {
   invariant(inputs.size() <= kMaxOperands && outputs.size() <= kMaxOperands, "a tile program of ",
             inputs.size(), " inputs and ", outputs.size(), " outputs");
-  for (const TileTransfer& load : program.loads_) {
+  for (const compiler::TileTransfer& load : program.loads_) {
     const Operand& input = inputs[static_cast<size_t>(load.operand)];
     load_paths_.push_back(path_of(input, program.shape_, load.type, true));
   }
-  for (const TileTransfer& store : program.stores_) {
+  for (const compiler::TileTransfer& store : program.stores_) {
     const Operand& output = outputs[static_cast<size_t>(store.operand)];
-    const auto is_at_an_end = [&](const std::optional<TileTransfer>& end) {
+    const auto is_at_an_end = [&](const std::optional<compiler::TileTransfer>& end) {
       return end && end->slot == store.slot;  // which has an address of its own
     };
     bool direct = !is_at_an_end(program.captured_) && !is_at_an_end(program.given_);
-    for (const TileTransfer& load : program.loads_) {
+    for (const compiler::TileTransfer& load : program.loads_) {
       const Operand& input = inputs[static_cast<size_t>(load.operand)];
       const bool shared = input.base == output.base && input.base != nullptr;
       if (shared) direct = direct && can_write_directly(store, load.slot);
@@ -101,14 +101,15 @@ void TileKernel::place_slots() {
     if (store_paths_[i].kind == Path::Kind::direct)
       needs_none[static_cast<size_t>(program_->stores_[i].slot)] = true;
   }
-  for (const std::optional<TileTransfer>* end : {&program_->given_, &program_->captured_}) {
+  for (const std::optional<compiler::TileTransfer>* end :
+       {&program_->given_, &program_->captured_}) {
     if (*end) needs_none[static_cast<size_t>((*end)->slot)] = true;
   }
-  for (const TileStep& step : program_->steps_) {
+  for (const compiler::TileStep& step : program_->steps_) {
     uint64_t constants = 0;
     for (int i = 0; i < step.inputs.size(); ++i) {
       const auto slot = static_cast<size_t>(step.inputs[i]);
-      if (step.kind != TileStep::Kind::chain) is_spread_[slot] = is_constant[slot];
+      if (step.kind != compiler::TileStep::Kind::chain) is_spread_[slot] = is_constant[slot];
       if (is_constant[slot]) constants |= uint64_t{1} << i;
     }
     constants_.push_back(constants);
@@ -130,14 +131,15 @@ void TileKernel::place_slots() {
 }
 
 int64_t TileKernel::pieces() const {
-  return (numel(program_->shape_) + kPieceElements - 1) / kPieceElements;
+  return (numel(program_->shape_) + kernels::kPieceElements - 1) / kernels::kPieceElements;
 }
 
 void TileKernel::run_piece(std::span<const Operand> inputs, std::span<const Operand> outputs,
                            int64_t piece) const {
   const int64_t total = numel(program_->shape_);
-  run_range(inputs, outputs,
-            {piece * kPieceElements, std::min(total, (piece + 1) * kPieceElements)});
+  run_range(
+      inputs, outputs,
+      {piece * kernels::kPieceElements, std::min(total, (piece + 1) * kernels::kPieceElements)});
 }
 
 void TileKernel::run(std::span<const Operand> inputs, std::span<const Operand> outputs,
@@ -150,24 +152,24 @@ void TileKernel::fill_constants(std::span<const Operand> inputs, int64_t count,
                                 const Slots& own) const {
   for (size_t i = 0; i < load_paths_.size(); ++i) {
     if (load_paths_[i].kind != Path::Kind::constant) continue;
-    const TileTransfer& constant = program_->loads_[i];
+    const compiler::TileTransfer& constant = program_->loads_[i];
     const Operand& input = inputs[static_cast<size_t>(constant.operand)];
-    load_elements(input.dtype, input.base, input.layout->offset, 0,
-                  is_spread_[static_cast<size_t>(constant.slot)] ? count : 1, constant.type,
-                  own[constant.slot]);
+    kernels::load_elements(input.dtype, input.base, input.layout->offset, 0,
+                           is_spread_[static_cast<size_t>(constant.slot)] ? count : 1,
+                           constant.type, own[constant.slot]);
   }
 }
 
 void TileKernel::run_steps(const Slots& at, int64_t count) const {
   for (size_t s = 0; s < program_->steps_.size(); ++s) {
-    const TileStep& step = program_->steps_[s];
-    if (step.kind == TileStep::Kind::through) {
+    const compiler::TileStep& step = program_->steps_[s];
+    if (step.kind == compiler::TileStep::Kind::through) {
       run_through(step, at[step.inputs[0]], at[step.output], count);
-    } else if (step.kind == TileStep::Kind::chain) {
-      const float* inputs[kMaxChainInputs];
+    } else if (step.kind == compiler::TileStep::Kind::chain) {
+      const float* inputs[kernels::kMaxChainInputs];
       for (int i = 0; i < step.inputs.size(); ++i)
         inputs[i] = reinterpret_cast<const float*>(at[step.inputs[i]]);
-      run_chain(
+      kernels::run_chain(
           {step.chain, inputs, constants_[s], reinterpret_cast<float*>(at[step.output]), count});
     } else {
       TileCall call{.inputs = {}, .output = at[step.output], .count = count, .attrs = step.attrs};
@@ -189,7 +191,7 @@ void TileKernel::run_range(std::span<const Operand> inputs, std::span<const Oper
     const int64_t count = std::min(tile_, range.end - begin), done = begin - range.begin;
     load(inputs, begin, count, own, at);
     for (size_t i = 0; i < store_paths_.size(); ++i) {
-      const TileTransfer& result = program_->stores_[i];
+      const compiler::TileTransfer& result = program_->stores_[i];
       if (store_paths_[i].kind == Path::Kind::direct)
         at[result.slot] =
             store_paths_[i].address(outputs[static_cast<size_t>(result.operand)], begin);
@@ -208,18 +210,18 @@ void TileKernel::run_range(std::span<const Operand> inputs, std::span<const Oper
 void TileKernel::load(std::span<const Operand> inputs, int64_t begin, int64_t count,
                       const Slots& own, Slots& at) const {
   for (size_t i = 0; i < load_paths_.size(); ++i) {
-    const TileTransfer& transfer = program_->loads_[i];
+    const compiler::TileTransfer& transfer = program_->loads_[i];
     const Operand& input = inputs[static_cast<size_t>(transfer.operand)];
     if (load_paths_[i].kind == Path::Kind::direct) {
       at[transfer.slot] = load_paths_[i].address(input, begin);
     } else if (load_paths_[i].kind == Path::Kind::gathered) {
       std::byte* out = own[transfer.slot];
-      for_each_run(load_paths_[i].nest, 0, begin, count,
-                   [&](int64_t position, int64_t run, int64_t stride) {
-                     load_elements(input.dtype, input.base, input.layout->offset + position, stride,
+      kernels::for_each_run(
+          load_paths_[i].nest, 0, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
+            kernels::load_elements(input.dtype, input.base, input.layout->offset + position, stride,
                                    run, transfer.type, out);
-                     out += run * compute_bytes(transfer.type);
-                   });
+            out += run * compute_bytes(transfer.type);
+          });
     }
   }
 }
@@ -228,16 +230,16 @@ void TileKernel::store(std::span<const Operand> outputs, int64_t begin, int64_t 
                        const Slots& at) const {
   for (size_t i = 0; i < store_paths_.size(); ++i) {
     if (store_paths_[i].kind == Path::Kind::direct) continue;
-    const TileTransfer& transfer = program_->stores_[i];
+    const compiler::TileTransfer& transfer = program_->stores_[i];
     const Operand& output = outputs[static_cast<size_t>(transfer.operand)];
     const std::byte* values = at[transfer.slot];
-    for_each_run(store_paths_[i].nest, 0, begin, count,
-                 [&](int64_t position, int64_t run, int64_t stride) {
-                   store_elements(transfer.type, values, output.dtype, output.base,
+    kernels::for_each_run(
+        store_paths_[i].nest, 0, begin, count, [&](int64_t position, int64_t run, int64_t stride) {
+          kernels::store_elements(transfer.type, values, output.dtype, output.base,
                                   output.layout->offset + position, stride, run);
-                   values += run * compute_bytes(transfer.type);
-                 });
+          values += run * compute_bytes(transfer.type);
+        });
   }
 }
 
-}  // namespace brrr
+}  // namespace brrr::runtime

@@ -4,7 +4,7 @@
 
 #include "brrr/kernels/cpu/elementwise/convert_cpu.h"
 
-namespace brrr {
+namespace brrr::runtime {
 
 void TileStream::read(int64_t begin, int64_t count, ComputeType type, void* out) const {
   const ComputeType own = tiles_.captured_type();
@@ -13,8 +13,8 @@ void TileStream::read(int64_t begin, int64_t count, ComputeType type, void* out)
   for (int64_t done = 0; done < count; done += kTileElements) {
     const int64_t part = std::min(kTileElements, count - done);
     tiles_.run_range(inputs_, outputs_, {begin + done, begin + done + part, nullptr, tile});
-    load_elements(natural_dtype(own), tile, 0, 1, part, type,
-                  static_cast<std::byte*>(out) + done * compute_bytes(type));
+    kernels::load_elements(natural_dtype(own), tile, 0, 1, part, type,
+                           static_cast<std::byte*>(out) + done * compute_bytes(type));
   }
 }
 
@@ -24,4 +24,4 @@ void TileStream::write(int64_t begin, int64_t count, ComputeType type, const voi
   tiles_.run_range(inputs_, outputs_, {begin, begin + count, values, nullptr});
 }
 
-}  // namespace brrr
+}  // namespace brrr::runtime

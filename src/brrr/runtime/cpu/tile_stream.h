@@ -2,14 +2,14 @@
 // has computed, while the elements are in the L1 cache; or it is one of several that run side by side.
 #pragma once
 
-#include "brrr/compiler/tiles/tile_program.h"
+#include "brrr/runtime/cpu/tile_kernel.h"
 
-namespace brrr {
+namespace brrr::runtime {
 
 class TileStream final : public TileSource, public TileSink {
  public:
   // Operands are those of the program's memory; they are looked at again in every call.
-  TileStream(const TileProgram& program, std::span<const Operand> inputs,
+  TileStream(const compiler::TileProgram& program, std::span<const Operand> inputs,
              std::span<const Operand> outputs, int landing)
       : tiles_(program, inputs, outputs, landing), inputs_(inputs), outputs_(outputs) {}
 
@@ -23,4 +23,4 @@ class TileStream final : public TileSource, public TileSink {
   std::span<const Operand> inputs_, outputs_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::runtime

@@ -1,10 +1,10 @@
 #include "brrr/runtime/cuda/cuda_loop.h"
 
-namespace brrr {
+namespace brrr::runtime {
 namespace {
 
 // Of one iteration: the part of an operand that is dealt out among them.
-int64_t slice_bytes(const OperandRef& sliced, const RepeatNode& parts) {
+int64_t slice_bytes(const compiler::OperandRef& sliced, const graph::RepeatNode& parts) {
   return storage_bytes(sliced.dtype, numel(sliced.layout.shape)) / std::max<int64_t>(parts.most, 1);
 }
 
@@ -13,8 +13,8 @@ size_t bytes_of(const Operand& operand) {
 }
 
 // The number that a buffer holds in every run, where a program writes one there.
-std::optional<int64_t> constant_in(const KernelList& list, BufferId buffer) {
-  for (const Kernel& kernel : list.kernels) {
+std::optional<int64_t> constant_in(const compiler::KernelList& list, compiler::BufferId buffer) {
+  for (const compiler::Kernel& kernel : list.kernels) {
     if (kernel.outputs.empty() || kernel.outputs[0].buffer != buffer) continue;
     if (kernel.role() == OpRole::full) return static_cast<int64_t>(kernel.attrs.number("value"));
     if (kernel.role() == OpRole::number && kernel.outputs[0].dtype == DType::i64)
@@ -25,16 +25,17 @@ std::optional<int64_t> constant_in(const KernelList& list, BufferId buffer) {
 
 }  // namespace
 
-int64_t loop_bytes(const Kernel& kernel) {
-  const RepeatNode parts = repeat_node(kernel.attrs);
+int64_t loop_bytes(const compiler::Kernel& kernel) {
+  const graph::RepeatNode parts = graph::repeat_node(kernel.attrs);
   int64_t bytes = side_block(static_cast<int64_t>(sizeof(int64_t)));
   for (int i = 1; i < parts.first_captured(); ++i)
     bytes += side_block(slice_bytes(kernel.inputs[static_cast<size_t>(i)], parts));
   return bytes + side_bytes(kernel.body->list).value();
 }
 
-CudaProgram::Loop::Loop(const KernelList& list, const Kernel& kernel, std::byte* arena, int device)
-    : parts(repeat_node(kernel.attrs)),
+CudaProgram::Loop::Loop(const compiler::KernelList& list, const compiler::Kernel& kernel,
+                        std::byte* arena, int device)
+    : parts(graph::repeat_node(kernel.attrs)),
       body(*kernel.body, arena, device),
       constant(constant_in(list, kernel.inputs[0].buffer)) {
   slots.push_back(device_bytes(device, sizeof(int64_t)));
@@ -42,7 +43,7 @@ CudaProgram::Loop::Loop(const KernelList& list, const Kernel& kernel, std::byte*
     slots.push_back(
         device_bytes(device, slice_bytes(kernel.inputs[static_cast<size_t>(i)], parts)));
   for (size_t i = 0; i < slots.size(); ++i)
-    body.set_address(Place::input, static_cast<int>(i), slots[i]->data());
+    body.set_address(compiler::Place::input, static_cast<int>(i), slots[i]->data());
 }
 
 int64_t CudaProgram::count_of(const Step& step) {
@@ -53,7 +54,7 @@ int64_t CudaProgram::count_of(const Step& step) {
     cuda::copy_to_host(&loop.count, first_byte(inputs_of(step)[0]), sizeof(loop.count), stream_);
     cuda::wait(stream_);
   }
-  check_repeat_count(loop.count, loop.parts);
+  graph::check_repeat_count(loop.count, loop.parts);
   return loop.count;
 }
 
@@ -62,9 +63,9 @@ void CudaProgram::bind_loop(Step& step) {
   Loop& loop = *step.loop;
   const std::span<const Operand> inputs = inputs_of(step), outputs = outputs_of(step);
   for (int s = 0; s < loop.parts.states(); ++s)
-    loop.body.set_address(Place::state, s, first_byte(outputs[static_cast<size_t>(s)]));
+    loop.body.set_address(compiler::Place::state, s, first_byte(outputs[static_cast<size_t>(s)]));
   for (int i = loop.parts.first_captured(); i < loop.parts.first_initial(); ++i)
-    loop.body.set_address(Place::input, i, first_byte(inputs[static_cast<size_t>(i)]));
+    loop.body.set_address(compiler::Place::input, i, first_byte(inputs[static_cast<size_t>(i)]));
   loop.body.upload_tables();
 }
 
@@ -138,4 +139,4 @@ void CudaProgram::replay_loop(Section& section) {
   for (int64_t n = 1; n < count; ++n) launch_recorded(section.next, iterate);
 }
 
-}  // namespace brrr
+}  // namespace brrr::runtime

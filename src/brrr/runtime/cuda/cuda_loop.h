@@ -13,26 +13,27 @@
 #include "brrr/device/cuda/slices.h"
 #include "brrr/runtime/cuda/cuda_program.h"
 
-namespace brrr {
+namespace brrr::runtime {
 
 // Blocks besides the arena: what they take, and one of them.
 inline int64_t side_block(int64_t bytes) { return std::max<int64_t>(bytes, 16); }
 inline Ref<Storage> device_bytes(int device, int64_t bytes) {
   return Storage::allocate(Device::cuda(device), side_block(bytes), Category::workspace);
 }
-int64_t loop_bytes(const Kernel& kernel);
+int64_t loop_bytes(const compiler::Kernel& kernel);
 
 // The arena of the body lies inside that of the program around it.
 struct CudaProgram::Loop {
-  Loop(const KernelList& list, const Kernel& kernel, std::byte* arena, int device);
+  Loop(const compiler::KernelList& list, const compiler::Kernel& kernel, std::byte* arena,
+       int device);
 
   int64_t* counter() const { return reinterpret_cast<int64_t*>(slots[0]->data()); }
 
-  RepeatNode parts;
+  graph::RepeatNode parts;
   CudaProgram body;
   std::vector<Ref<Storage>> slots;  // of the counter and of every sliced operand
   std::optional<int64_t> constant;  // the count, where the program has it as a number
   int64_t count = 0;                // iterations of the last run
 };
 
-}  // namespace brrr
+}  // namespace brrr::runtime

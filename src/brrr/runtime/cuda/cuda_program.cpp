@@ -8,19 +8,19 @@
 #include "brrr/graph/cuda_launch.h"
 #include "brrr/runtime/cuda/cuda_loop.h"
 
-namespace brrr {
+namespace brrr::runtime {
 namespace {
 
-int64_t table_bytes(const GeneratedLaunch& launch) {
+int64_t table_bytes(const compiler::GeneratedLaunch& launch) {
   return static_cast<int64_t>(launch.pointers.size() * sizeof(void*));
 }
 
 // Compiles what is not in a cache yet on all threads. A failure is found again, and told, by the one who
 // needs the kernel.
-void compile_at_once(const KernelList& list, const std::string& architecture) {
+void compile_at_once(const compiler::KernelList& list, const std::string& architecture) {
   std::vector<const cuda::SourceText*> sources;
   std::set<std::string_view> seen;
-  for (const Kernel& kernel : list.kernels) {
+  for (const compiler::Kernel& kernel : list.kernels) {
     if (!kernel.generated || kernel.generated->launches.empty()) continue;
     const cuda::SourceText& source = kernel.generated->source;
     if (seen.insert(source.text).second) sources.push_back(&source);
@@ -51,42 +51,43 @@ const OpDef kFused{.name = "fused", .formula = "", .kind = OpKind::elementwise};
 
 }  // namespace
 
-Bytes side_bytes(const KernelList& list) {
+Bytes side_bytes(const compiler::KernelList& list) {
   int64_t bytes = 0;
-  for (const Kernel& kernel : list.kernels) {
+  for (const compiler::Kernel& kernel : list.kernels) {
     if (kernel.body) bytes += loop_bytes(kernel);
     if (!kernel.generated) continue;
-    for (const GeneratedLaunch& launch : kernel.generated->launches) {
+    for (const compiler::GeneratedLaunch& launch : kernel.generated->launches) {
       if (launch.is_table) bytes += side_block(table_bytes(launch));
     }
   }
   return Bytes(bytes);
 }
 
-CudaProgram::CudaProgram(const KernelProgram& program, std::byte* arena, int device)
+CudaProgram::CudaProgram(const compiler::KernelProgram& program, std::byte* arena, int device)
     : program_(&program), device_(device), stream_(cuda::stream(device)) {
   compile_at_once(program.list, cuda::architecture_of(device));
   size_t operands = 0;
-  for (const Kernel& kernel : program.list.kernels)
+  for (const compiler::Kernel& kernel : program.list.kernels)
     operands += kernel.inputs.size() + kernel.outputs.size();
   operands_.reserve(operands);
   steps_.reserve(program.list.kernels.size());
-  for (const Kernel& kernel : program.list.kernels) add_step(kernel, arena);
+  for (const compiler::Kernel& kernel : program.list.kernels) add_step(kernel, arena);
   add_sections();
 }
 
 CudaProgram::~CudaProgram() = default;
 
-std::byte* CudaProgram::arena_address(BufferId id, std::byte* arena) const {
-  if (!id.valid() || program_->list.buffers[id.index()].place != Place::temporary) return nullptr;
+std::byte* CudaProgram::arena_address(compiler::BufferId id, std::byte* arena) const {
+  if (!id.valid() || program_->list.buffers[id.index()].place != compiler::Place::temporary)
+    return nullptr;
   const int64_t offset = program_->plan.offsets[id.index()];
   return offset >= 0 ? arena + offset : nullptr;
 }
 
-void CudaProgram::add_step(const Kernel& kernel, std::byte* arena) {
+void CudaProgram::add_step(const compiler::Kernel& kernel, std::byte* arena) {
   Step step{.kernel = &kernel, .first_operand = operands_.size()};
-  for (const std::vector<OperandRef>* refs : {&kernel.inputs, &kernel.outputs}) {
-    for (const OperandRef& ref : *refs) {
+  for (const std::vector<compiler::OperandRef>* refs : {&kernel.inputs, &kernel.outputs}) {
+    for (const compiler::OperandRef& ref : *refs) {
       operands_.push_back({arena_address(ref.buffer, arena), &ref.layout, ref.dtype});
       buffers_.push_back(ref.buffer);
     }
@@ -97,7 +98,7 @@ void CudaProgram::add_step(const Kernel& kernel, std::byte* arena) {
   if (kernel.body) {
     step.loop = std::make_unique<Loop>(program_->list, kernel, step.workspace.data(), device_);
   } else if (kernel.generated) {
-    for (const GeneratedLaunch& launch : kernel.generated->launches) {
+    for (const compiler::GeneratedLaunch& launch : kernel.generated->launches) {
       step.code.push_back(&cuda::generated_kernel(kernel.generated->source, launch.entry, device_));
       step.tables.push_back(launch.is_table ? device_bytes(device_, table_bytes(launch))
                                             : Ref<Storage>());
@@ -129,13 +130,13 @@ std::span<const Operand> CudaProgram::outputs_of(const Step& step) const {
                                       step.kernel->outputs.size());
 }
 
-void CudaProgram::set_address(Place place, int index, std::byte* address) {
+void CudaProgram::set_address(compiler::Place place, int index, std::byte* address) {
   constexpr uintptr_t kAligned = 16;  // what packs of generated kernels rely on
   check(reinterpret_cast<uintptr_t>(address) % kAligned == 0,
         "compile: a tensor of a GPU program begins at an address that is no multiple of 16 bytes; ",
         "copy it first with clone(x)");
   for (size_t i = 0; i < operands_.size(); ++i) {
-    const Buffer& buffer = program_->list.buffers[buffers_[i].index()];
+    const compiler::Buffer& buffer = program_->list.buffers[buffers_[i].index()];
     if (buffer.place != place || buffer.index != index || operands_[i].base == address) continue;
     operands_[i].base = address;
     addresses_changed_ = true;
@@ -143,12 +144,12 @@ void CudaProgram::set_address(Place place, int index, std::byte* address) {
 }
 
 // ---- launches ------------------------------------------------------------------------------------
-void* CudaProgram::address_of(const Step& step, const KernelPointer& pointer) const {
+void* CudaProgram::address_of(const Step& step, const compiler::KernelPointer& pointer) const {
   const auto index = static_cast<size_t>(pointer.index);
   switch (pointer.from) {
-    case KernelPointer::From::input: return first_byte(inputs_of(step)[index]);
-    case KernelPointer::From::output: return first_byte(outputs_of(step)[index]);
-    case KernelPointer::From::workspace: return step.workspace.data() + index;
+    case compiler::KernelPointer::From::input: return first_byte(inputs_of(step)[index]);
+    case compiler::KernelPointer::From::output: return first_byte(outputs_of(step)[index]);
+    case compiler::KernelPointer::From::workspace: return step.workspace.data() + index;
   }
   return nullptr;
 }
@@ -159,7 +160,7 @@ void CudaProgram::upload_tables() {
     for (size_t l = 0; l < step.tables.size(); ++l) {
       if (!step.tables[l]) continue;
       std::vector<void*> pointers;
-      for (const KernelPointer& pointer : step.kernel->generated->launches[l].pointers)
+      for (const compiler::KernelPointer& pointer : step.kernel->generated->launches[l].pointers)
         pointers.push_back(address_of(step, pointer));
       cuda::copy_to_device(step.tables[l]->data(), static_cast<const void*>(pointers.data()),
                            pointers.size() * sizeof(void*), stream_);
@@ -168,32 +169,34 @@ void CudaProgram::upload_tables() {
   addresses_changed_ = false;
 }
 
-void CudaProgram::wait_for(const Kernel& kernel) const {
+void CudaProgram::wait_for(const compiler::Kernel& kernel) const {
   try {
     cuda::wait(stream_);
   } catch (const Error& error) {
     std::string operands;
-    for (const std::vector<OperandRef>* refs : {&kernel.inputs, &kernel.outputs}) {
+    for (const std::vector<compiler::OperandRef>* refs : {&kernel.inputs, &kernel.outputs}) {
       if (refs == &kernel.outputs) operands += " ->";
-      for (const OperandRef& ref : *refs) operands += join_text(" ", ref.dtype, ref.layout.shape);
+      for (const compiler::OperandRef& ref : *refs)
+        operands += join_text(" ", ref.dtype, ref.layout.shape);
     }
     fail(error.what(), "; it ran ", kernel.name, " of", operands);
   }
 }
 
 void CudaProgram::launch_generated(Step& step) {
-  const GeneratedKernel& kernel = *step.kernel->generated;
+  const compiler::GeneratedKernel& kernel = *step.kernel->generated;
   for (size_t l = 0; l < kernel.launches.size(); ++l) {
-    const GeneratedLaunch& launch = kernel.launches[l];
+    const compiler::GeneratedLaunch& launch = kernel.launches[l];
     std::vector<void*> pointers, more, arguments;
     if (launch.is_table) {
       pointers.push_back(step.tables[l]->data());
     } else {
-      for (const KernelPointer& pointer : launch.pointers)
+      for (const compiler::KernelPointer& pointer : launch.pointers)
         pointers.push_back(address_of(step, pointer));
     }
     if (pointers.empty()) pointers.push_back(nullptr);  // an empty struct is a parameter too
-    for (const KernelPointer& pointer : launch.more) more.push_back(address_of(step, pointer));
+    for (const compiler::KernelPointer& pointer : launch.more)
+      more.push_back(address_of(step, pointer));
     arguments.push_back(static_cast<void*>(pointers.data()));
     if (!more.empty()) arguments.push_back(static_cast<void*>(more.data()));
     step.code[l]->launch({.grid = {static_cast<unsigned>(launch.blocks)},
@@ -205,7 +208,7 @@ void CudaProgram::launch_generated(Step& step) {
 }
 
 void CudaProgram::launch_step(Step& step) {
-  const Kernel& kernel = *step.kernel;
+  const compiler::Kernel& kernel = *step.kernel;
   if (kernel.generated) return launch_generated(step);
   launch_cuda(*step.op_kernel, {*kernel.op, inputs_of(step), outputs_of(step), kernel.attrs,
                                 step.workspace, stream_, cuda::device_facts(device_)});
@@ -277,4 +280,4 @@ void CudaProgram::count_last_run() const {
   }
 }
 
-}  // namespace brrr
+}  // namespace brrr::runtime

@@ -18,21 +18,21 @@
 #include "brrr/runtime/cpu/bound_program.h"
 #include "brrr/tensor/storage.h"
 
-namespace brrr {
+namespace brrr::runtime {
 
 // Device memory that a program takes besides its arena: tables of pointers, slots and counters of loops.
-Bytes side_bytes(const KernelList& list);
+Bytes side_bytes(const compiler::KernelList& list);
 
 class CudaProgram {
  public:
   // `program` must outlive this object; `arena` has as many bytes as its plan asks for.
-  CudaProgram(const KernelProgram& program, std::byte* arena, int device);
+  CudaProgram(const compiler::KernelProgram& program, std::byte* arena, int device);
   ~CudaProgram();
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;
 
   // Where the bytes of an input, state or output are from now on.
-  void set_address(Place place, int index, std::byte* address);
+  void set_address(compiler::Place place, int index, std::byte* address);
 
   // Enqueues a run. The first goes kernel by kernel, which loads code and lets libraries choose; with
   // `replay` the second is captured, and that and all later ones are replayed.
@@ -46,7 +46,7 @@ class CudaProgram {
  private:
   struct Loop;
   struct Step {
-    const Kernel* kernel;
+    const compiler::Kernel* kernel;
     size_t first_operand;
     const CudaKernel* op_kernel = nullptr;  // where it runs by the kernel of its op
     std::span<std::byte> workspace;
@@ -62,16 +62,16 @@ class CudaProgram {
     cuda::Graph next = {};   // any other iteration
   };
 
-  void add_step(const Kernel& kernel, std::byte* arena);
+  void add_step(const compiler::Kernel& kernel, std::byte* arena);
   void add_sections();
-  std::byte* arena_address(BufferId id, std::byte* arena) const;
+  std::byte* arena_address(compiler::BufferId id, std::byte* arena) const;
   std::span<const Operand> inputs_of(const Step& step) const;
   std::span<const Operand> outputs_of(const Step& step) const;
-  void* address_of(const Step& step, const KernelPointer& pointer) const;
+  void* address_of(const Step& step, const compiler::KernelPointer& pointer) const;
   void upload_tables();
   void launch_step(Step& step);
   void launch_generated(Step& step);
-  void wait_for(const Kernel& kernel) const;
+  void wait_for(const compiler::Kernel& kernel) const;
   void launch_steps(const Section& section);
   // Records the work where the graph does not have it yet, and launches the graph.
   void launch_recorded(cuda::Graph& graph, const std::function<void()>& work);
@@ -85,15 +85,15 @@ class CudaProgram {
   void run_loop(Step& step);
   void replay_loop(Section& section);
 
-  const KernelProgram* program_;
+  const compiler::KernelProgram* program_;
   const int device_;
   const cuda::Stream stream_;
-  std::vector<Operand> operands_;  // of each step: inputs, then outputs
-  std::vector<BufferId> buffers_;  // by operand
+  std::vector<Operand> operands_;            // of each step: inputs, then outputs
+  std::vector<compiler::BufferId> buffers_;  // by operand
   std::vector<Step> steps_;
   std::vector<Section> sections_;
   bool addresses_changed_ = true;
   int64_t runs_ = 0, launches_ = 0;
 };
 
-}  // namespace brrr
+}  // namespace brrr::runtime

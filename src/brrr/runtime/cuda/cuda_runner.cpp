@@ -5,7 +5,7 @@
 
 #include "brrr/ops/create/copy.h"
 
-namespace brrr {
+namespace brrr::runtime {
 namespace {
 
 constexpr size_t kStaged = 3;  // inputs of so many runs may wait in pinned memory for the GPU
@@ -14,9 +14,9 @@ size_t bytes_of(const Tensor& x) {
   return static_cast<size_t>(storage_bytes(x.dtype(), x.numel()));
 }
 
-std::vector<TensorType> input_types(const Graph& graph) {
+std::vector<TensorType> input_types(const graph::Graph& graph) {
   std::vector<TensorType> types;
-  for (const GraphInput& input : graph.inputs) types.push_back(graph.type(input.value));
+  for (const graph::GraphInput& input : graph.inputs) types.push_back(graph.type(input.value));
   return types;
 }
 
@@ -26,23 +26,25 @@ void copy_with(CopyClock* clock, const HostCopy& copy, const std::function<void(
 
 }  // namespace
 
-CudaRunner::CudaRunner(const CompiledProgram& program, std::byte* arena, Device device)
+CudaRunner::CudaRunner(const compiler::CompiledProgram& program, std::byte* arena, Device device)
     : program_(program),
       device_(device),
       stream_(cuda::stream(device.index)),
       bound_(program.kernels, arena, device.index),
       inputs_(input_types(program.graph), device, Category::data),
       outputs_(program.kernels.list.outputs, device, Category::workspace) {
-  const Graph& graph = program.graph;
+  const graph::Graph& graph = program.graph;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    if (inputs_.has_slot(i)) bound_.set_address(Place::input, static_cast<int>(i), inputs_.slot(i));
+    if (inputs_.has_slot(i))
+      bound_.set_address(compiler::Place::input, static_cast<int>(i), inputs_.slot(i));
   }
   for (size_t i = 0; i < result_types().size(); ++i) {
     if (outputs_.has_slot(i))
-      bound_.set_address(Place::output, static_cast<int>(i), outputs_.slot(i));
+      bound_.set_address(compiler::Place::output, static_cast<int>(i), outputs_.slot(i));
   }
   for (size_t i = 0; i < graph.states.size(); ++i)
-    bound_.set_address(Place::state, static_cast<int>(i), first_byte(graph.states[i].tensor));
+    bound_.set_address(compiler::Place::state, static_cast<int>(i),
+                       first_byte(graph.states[i].tensor));
 }
 
 void CudaRunner::wait() const { cuda::wait(stream_); }
@@ -55,7 +57,7 @@ void CudaRunner::give_in_place(size_t i, const Tensor& x, CopyClock* clock) {
     copy_with(clock, {.bytes = static_cast<int64_t>(bytes_of(x))},
               [&] { held_.push_back(to(x.detach(), device_)); });
   }
-  bound_.set_address(Place::input, static_cast<int>(i), first_byte(held_.back()));
+  bound_.set_address(compiler::Place::input, static_cast<int>(i), first_byte(held_.back()));
 }
 
 // Those from the host go over together; those that are there already are then put beside them.
@@ -92,7 +94,7 @@ Tensors CudaRunner::results_with_memory(bool for_slots_too) {
     const bool has_memory = for_slots_too || !outputs_.has_slot(i);
     results.push_back(empty(type.shape, type.dtype, has_memory ? device_ : Device::null()));
     if (!outputs_.has_slot(i))
-      bound_.set_address(Place::output, static_cast<int>(i),
+      bound_.set_address(compiler::Place::output, static_cast<int>(i),
                          first_byte(results[static_cast<int>(i)]));
   }
   return results;
@@ -136,4 +138,4 @@ PendingResults CudaRunner::enqueue(std::span<const Tensor> inputs) {
   return {std::move(results), outputs_, fetch_results(nullptr)};
 }
 
-}  // namespace brrr
+}  // namespace brrr::runtime

@@ -7,11 +7,11 @@
 #include "brrr/runtime/cuda/cuda_slots.h"
 #include "brrr/runtime/runner.h"
 
-namespace brrr {
+namespace brrr::runtime {
 
 class CudaRunner final : public Runner {
  public:
-  CudaRunner(const CompiledProgram& program, std::byte* arena, Device device);
+  CudaRunner(const compiler::CompiledProgram& program, std::byte* arena, Device device);
 
   // Inputs have the types of the program; they live on its device or on the cpu. `times` may be null.
   Tensors run(std::span<const Tensor> inputs, KernelTimes* times) override;
@@ -30,7 +30,7 @@ class CudaRunner final : public Runner {
   Tensors results_with_memory(bool for_slots_too);
   const std::vector<TensorType>& result_types() const { return program_.kernels.list.outputs; }
 
-  const CompiledProgram& program_;
+  const compiler::CompiledProgram& program_;
   const Device device_;
   const cuda::Stream stream_;
   CudaProgram bound_;
@@ -39,4 +39,4 @@ class CudaRunner final : public Runner {
   std::vector<Tensor> held_;    // inputs that the last run reads in place
 };
 
-}  // namespace brrr
+}  // namespace brrr::runtime

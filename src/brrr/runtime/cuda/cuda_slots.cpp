@@ -5,7 +5,7 @@
 
 #include "brrr/ops/create/copy.h"
 
-namespace brrr {
+namespace brrr::runtime {
 namespace {
 
 constexpr int64_t kLargestSlot =
@@ -105,4 +105,4 @@ Tensors PendingResults::take() {
   return taken;
 }
 
-}  // namespace brrr
+}  // namespace brrr::runtime

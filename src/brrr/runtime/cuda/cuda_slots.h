@@ -12,7 +12,7 @@
 #include "brrr/runtime/cpu/bound_program.h"
 #include "brrr/tensor/tensor.h"
 
-namespace brrr {
+namespace brrr::runtime {
 
 class SlotBlock {
  public:
@@ -88,4 +88,4 @@ class PendingResults {
   std::shared_ptr<HostSlot> slot_;
 };
 
-}  // namespace brrr
+}  // namespace brrr::runtime

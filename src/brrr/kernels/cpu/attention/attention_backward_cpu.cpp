@@ -8,7 +8,7 @@
 #include "brrr/kernels/cpu/attention/attention_tiles.h"
 #include "brrr/kernels/cpu/elementwise/convert_cpu.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 constexpr int64_t kEnoughUnits = 16;  // parts beyond this cost memory and save little time
@@ -194,4 +194,4 @@ void attention_backward_cpu(const KernelCall& call) {
   call.output(0).dtype == DType::f64 ? run<double>(call) : run<float>(call);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -8,7 +8,7 @@
 #include "brrr/kernels/cpu/attention/attention_tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE::attention_tiles {
+namespace brrr::kernels::HWY_NAMESPACE::attention_tiles {
 
 // What a block keeps in scratch.
 template <typename T>
@@ -187,9 +187,9 @@ void backward_block(const AttentionBackward<T>& call) {
   }
 }
 
-}  // namespace brrr::HWY_NAMESPACE::attention_tiles
+}  // namespace brrr::kernels::HWY_NAMESPACE::attention_tiles
 
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 
 template <typename T>
 AttentionKernel<AttentionBackward<T>> backward_kernel() {
@@ -199,11 +199,11 @@ AttentionKernel<AttentionBackward<T>> backward_kernel() {
 AttentionKernel<AttentionBackward<float>> backward_f32() { return backward_kernel<float>(); }
 AttentionKernel<AttentionBackward<double>> backward_f64() { return backward_kernel<double>(); }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 HWY_EXPORT(backward_f32);
 HWY_EXPORT(backward_f64);
 AttentionKernel<AttentionBackward<float>> attention_backward_f32() {
@@ -212,5 +212,5 @@ AttentionKernel<AttentionBackward<float>> attention_backward_f32() {
 AttentionKernel<AttentionBackward<double>> attention_backward_f64() {
   return HWY_DYNAMIC_DISPATCH(backward_f64)();
 }
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

@@ -6,7 +6,7 @@
 #include "brrr/kernels/cpu/attention/attention_operands.h"
 #include "brrr/kernels/cpu/attention/attention_tiles.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 template <typename T>
@@ -110,4 +110,4 @@ void attention_cpu(const KernelCall& call) {
   call.output(0).dtype == DType::f64 ? run<double>(call) : run<float>(call);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -3,7 +3,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 int64_t attention_workspace(const KernelCall& call);
 void attention_cpu(const KernelCall& call);
@@ -11,4 +11,4 @@ void attention_cpu(const KernelCall& call);
 int64_t attention_backward_workspace(const KernelCall& call);
 void attention_backward_cpu(const KernelCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

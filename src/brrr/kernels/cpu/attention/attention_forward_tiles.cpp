@@ -9,7 +9,7 @@
 #include "brrr/kernels/cpu/attention/attention_tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE::attention_tiles {
+namespace brrr::kernels::HWY_NAMESPACE::attention_tiles {
 
 template <typename T>
 struct Softmax {
@@ -135,9 +135,9 @@ void forward_block(const AttentionForward<T>& call) {
   write_block(call, state, sums);
 }
 
-}  // namespace brrr::HWY_NAMESPACE::attention_tiles
+}  // namespace brrr::kernels::HWY_NAMESPACE::attention_tiles
 
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 
 template <typename T>
 AttentionKernel<AttentionForward<T>> forward_kernel() {
@@ -147,11 +147,11 @@ AttentionKernel<AttentionForward<T>> forward_kernel() {
 AttentionKernel<AttentionForward<float>> forward_f32() { return forward_kernel<float>(); }
 AttentionKernel<AttentionForward<double>> forward_f64() { return forward_kernel<double>(); }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 HWY_EXPORT(forward_f32);
 HWY_EXPORT(forward_f64);
 AttentionKernel<AttentionForward<float>> attention_forward_f32() {
@@ -160,5 +160,5 @@ AttentionKernel<AttentionForward<float>> attention_forward_f32() {
 AttentionKernel<AttentionForward<double>> attention_forward_f64() {
   return HWY_DYNAMIC_DISPATCH(forward_f64)();
 }
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

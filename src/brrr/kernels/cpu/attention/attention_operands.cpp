@@ -3,7 +3,7 @@
 #include "brrr/kernels/cpu/elementwise/convert_cpu.h"
 #include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 constexpr double kPieceFlops = 4e6;  // about 25 us: worth waking a thread
@@ -110,4 +110,4 @@ WorkPieces cut_work(int64_t units, double flops) {
                                      std::max<int64_t>(1, units))};
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -7,7 +7,7 @@
 
 #include "brrr/kernels/calls/attention_rule.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // Rows [batch, heads, rows] of `columns` elements.
 template <typename T>
@@ -98,4 +98,4 @@ struct WorkPieces {
 };
 WorkPieces cut_work(int64_t units, double flops);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -11,7 +11,7 @@
 #include "brrr/kernels/cpu/attention/attention_tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE::attention_tiles {
+namespace brrr::kernels::HWY_NAMESPACE::attention_tiles {
 
 // scores[i] = scale q . k[i], four keys at a time: their sums do not wait for each other.
 template <typename T>
@@ -134,7 +134,7 @@ void attend_one(const AttentionForward<T>& call, int64_t query) {
   call.logsumexp[query] = m + math::log(l);  // -inf where nothing was seen
 }
 
-}  // namespace brrr::HWY_NAMESPACE::attention_tiles
+}  // namespace brrr::kernels::HWY_NAMESPACE::attention_tiles
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -14,7 +14,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE::attention_tiles {
+namespace brrr::kernels::HWY_NAMESPACE::attention_tiles {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -314,7 +314,7 @@ HWY_INLINE T exp_flushed(T x) {
   return x < smallest ? T(0) : y;
 }
 
-}  // namespace brrr::HWY_NAMESPACE::attention_tiles
+}  // namespace brrr::kernels::HWY_NAMESPACE::attention_tiles
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "brrr/kernels/calls/attention_rule.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 inline constexpr int64_t kKeyTile = 64;  // its scores for a block of queries stay in the L1 cache
 
@@ -74,4 +74,4 @@ int64_t scratch_elements(const AttentionKernel<AttentionBackward<T>>& kernel, in
                          kernel.padded(value_dim) + 3 * kKeyTile);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

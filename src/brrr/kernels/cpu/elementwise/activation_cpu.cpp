@@ -5,7 +5,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 using namespace functors;
 
 template <typename F, typename T>
@@ -25,14 +25,14 @@ TileKernels activation_table(ActivationGrad function) {
   return kTiles[static_cast<size_t>(function)];
 }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 HWY_EXPORT(activation_table);
 TileKernels find_activation_backward_tiles(ActivationGrad function) {
   return HWY_DYNAMIC_DISPATCH(activation_table)(function);
 }
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

@@ -4,7 +4,7 @@
 #include "brrr/graph/op_def.h"
 #include "brrr/kernels/scalar/activation_functors.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 #define BRRR_ROW(name, functor, chain) name,
 enum class ActivationGrad : uint8_t { BRRR_ACTIVATION_GRADS(BRRR_ROW) };
@@ -32,4 +32,4 @@ std::string activation_backward_expression(const Attrs& attrs, ComputeType type)
   return activation_backward_text(kFunction, attrs, type);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

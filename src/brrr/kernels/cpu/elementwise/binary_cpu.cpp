@@ -7,7 +7,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 using namespace functors;
 
 template <typename F, typename T>
@@ -51,14 +51,14 @@ TileKernels binary_table(Binary function) {
   return kTiles[static_cast<size_t>(function)];
 }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 HWY_EXPORT(binary_table);
 TileKernels find_binary_tiles(Binary function) {
   return HWY_DYNAMIC_DISPATCH(binary_table)(function);
 }
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

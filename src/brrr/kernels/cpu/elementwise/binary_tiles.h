@@ -4,7 +4,7 @@
 #include "brrr/graph/op_def.h"
 #include "brrr/kernels/scalar/binary_functors.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 #define BRRR_ROW(name, functor, chain) name,
 enum class Binary : uint8_t { BRRR_BINARY_FUNCTIONS(BRRR_ROW) };
@@ -31,4 +31,4 @@ std::string binary_expression(const Attrs& attrs, ComputeType type) {
   return binary_text(kFunction, attrs, type);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

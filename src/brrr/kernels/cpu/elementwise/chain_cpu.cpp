@@ -9,7 +9,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<float>;
@@ -148,12 +148,12 @@ void run_chain_here(const ChainCall& call) {
   if (begin < call.count) run_rest(call, begin);
 }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 HWY_EXPORT(run_chain_here);
 void run_chain(const ChainCall& call) { HWY_DYNAMIC_DISPATCH(run_chain_here)(call); }
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

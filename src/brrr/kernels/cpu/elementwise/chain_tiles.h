@@ -4,7 +4,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 struct ChainOp {
   ChainCode code = ChainCode::none;
@@ -24,4 +24,4 @@ struct ChainCall {
 };
 void run_chain(const ChainCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -8,7 +8,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 
 using LoadFn = void (*)(const std::byte* base, int64_t first, int64_t stride, int64_t count,
                         void* out);
@@ -52,11 +52,11 @@ StoreFn find_store(ComputeType type, DType dtype) {
   });
 }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 HWY_EXPORT(find_load);
@@ -110,5 +110,5 @@ void store_elements(ComputeType type, const void* values, DType dtype, std::byte
   });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

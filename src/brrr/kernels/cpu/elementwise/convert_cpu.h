@@ -3,7 +3,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // out[i] = element `first + i * stride` of the storage at `base`, converted.
 void load_elements(DType dtype, const std::byte* base, int64_t first, int64_t stride, int64_t count,
@@ -12,4 +12,4 @@ void load_elements(DType dtype, const std::byte* base, int64_t first, int64_t st
 void store_elements(ComputeType type, const void* values, DType dtype, std::byte* base,
                     int64_t first, int64_t stride, int64_t count);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -4,7 +4,7 @@
 #include "brrr/kernels/cpu/elementwise/loop_nest.h"
 #include "brrr/kernels/cpu/elementwise/stream_cpu.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // How a tile of an operand comes to lie contiguous in the compute type.
@@ -189,4 +189,4 @@ void run_copy(const KernelCall& call) {
   run_plan(call, make_plan(call, compute_type(call.input(0).dtype), nullptr));
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -4,7 +4,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // Elements that one thread takes at a time. Fixed, so that results do not depend on thread counts.
 inline constexpr int64_t kPieceElements = 16 * kTileElements;
@@ -15,4 +15,4 @@ void run_elementwise(const KernelCall& call);
 // Copies with conversion, straight from the input's dtype to the output's: one rounding.
 void run_copy(const KernelCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

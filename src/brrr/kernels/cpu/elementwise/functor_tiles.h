@@ -12,7 +12,7 @@
 #include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 #include "brrr/kernels/scalar/functor_traits.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // The output may be one of the inputs: element i is read before it is written.
 template <typename F, typename T>
@@ -44,4 +44,4 @@ TileKernels tiles_of() {
           functor_tile<F, uint64_t>()};
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

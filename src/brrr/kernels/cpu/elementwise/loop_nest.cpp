@@ -1,6 +1,6 @@
 #include "brrr/kernels/cpu/elementwise/loop_nest.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // Stride of `layout` along axis `axis` of the broadcast shape of rank `rank`; 0 where it broadcasts.
@@ -51,4 +51,4 @@ bool LoopNest::is_constant(int o) const {
   return std::all_of(own.begin(), own.begin() + rank, [](int64_t stride) { return stride == 0; });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -9,7 +9,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 inline constexpr int kMaxNestOperands = kMaxTileInputs + 1;
 
@@ -63,4 +63,4 @@ void for_each_run(const LoopNest& nest, int o, int64_t begin, int64_t count, Vis
   }
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

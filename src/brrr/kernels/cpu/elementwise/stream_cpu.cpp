@@ -10,7 +10,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Streaming stores need aligned vectors; what lies before and behind them is copied as usual.
@@ -25,11 +25,11 @@ void stream_bytes(uint8_t* HWY_RESTRICT to, const uint8_t* HWY_RESTRICT from, in
   std::memcpy(to + i, from + i, static_cast<size_t>(bytes - i));
 }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 
 HWY_EXPORT(stream_bytes);
 
@@ -40,5 +40,5 @@ void stream_copy(void* to, const void* from, int64_t bytes) {
 
 void finish_stream() { hwy::FlushStream(); }
 
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

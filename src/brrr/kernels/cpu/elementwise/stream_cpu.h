@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace brrr {
+namespace brrr::kernels {
 
 // From this size on a result is streamed. Below, the next op is likely to find it in a cache.
 inline constexpr int64_t kStreamBytes = int64_t{32} << 20;
@@ -22,4 +22,4 @@ inline void prefetch_bytes(const std::byte* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, /*write=*/0, /*locality=*/2);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

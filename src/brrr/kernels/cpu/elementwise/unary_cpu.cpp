@@ -11,7 +11,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 using namespace functors;
 
 template <typename F, typename T>
@@ -79,12 +79,12 @@ TileKernels unary_table(Unary function) {
   return kTiles[static_cast<size_t>(function)];
 }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 HWY_EXPORT(unary_table);
 TileKernels find_unary_tiles(Unary function) { return HWY_DYNAMIC_DISPATCH(unary_table)(function); }
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

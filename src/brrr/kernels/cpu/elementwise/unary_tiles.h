@@ -4,7 +4,7 @@
 #include "brrr/graph/op_def.h"
 #include "brrr/kernels/scalar/unary_functors.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 #define BRRR_ROW(name, functor, chain) name,
 enum class Unary : uint8_t { BRRR_UNARY_FUNCTIONS(BRRR_ROW) };
@@ -31,4 +31,4 @@ std::string unary_expression(const Attrs& attrs, ComputeType type) {
   return unary_text(kFunction, attrs, type);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -9,7 +9,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -341,14 +341,14 @@ void multiply(const GemmCall<T>& call, const GemmPiece& piece) {
 GemmKernels<float> kernels_f32() { return {kRows, panel_columns<float>(), &multiply<float>}; }
 GemmKernels<double> kernels_f64() { return {kRows, panel_columns<double>(), &multiply<double>}; }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 HWY_EXPORT(kernels_f32);
 HWY_EXPORT(kernels_f64);
 GemmKernels<float> gemm_kernels_f32() { return HWY_DYNAMIC_DISPATCH(kernels_f32)(); }
 GemmKernels<double> gemm_kernels_f64() { return HWY_DYNAMIC_DISPATCH(kernels_f64)(); }
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace brrr {
+namespace brrr::kernels {
 
 // One problem in elements of T; strides count elements.
 template <typename T>
@@ -44,4 +44,4 @@ inline constexpr int64_t kMaxPiecePanels = 8;  // a block of them, 576 KiB, stay
 GemmKernels<float> gemm_kernels_f32();
 GemmKernels<double> gemm_kernels_f64();
 
-}  // namespace brrr
+}  // namespace brrr::kernels

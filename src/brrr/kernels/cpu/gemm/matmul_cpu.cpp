@@ -10,7 +10,7 @@
 #include "brrr/kernels/cpu/gemm/gemm_cpu.h"
 #include "brrr/kernels/scalar/wrap.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 constexpr int64_t kPieceRows = 1024;  // enough to pay for packing its panels of B
@@ -306,4 +306,4 @@ void linear_cpu(const KernelCall& call) {
   matmul_cpu({call.op, inputs, {&result, 1}, call.attrs, call.workspace, call.pool});
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -3,10 +3,10 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void matmul_cpu(const KernelCall& call);  // a third operand is a bias over the columns
 void linear_cpu(const KernelCall& call);
 int64_t matmul_workspace(const KernelCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

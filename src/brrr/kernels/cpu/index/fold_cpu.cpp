@@ -6,7 +6,7 @@
 #include "brrr/kernels/cpu/elementwise/loop_nest.h"
 #include "brrr/kernels/scalar/wrap.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // Sums can grow in the result itself where it holds the compute type.
@@ -93,4 +93,4 @@ void fold_cpu(const KernelCall& call) {
   if (!in_place) run_copy({call.op, {&total, 1}, {&output, 1}, call.attrs, {}, call.pool});
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -3,9 +3,9 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void fold_cpu(const KernelCall& call);
 int64_t fold_workspace(const KernelCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -5,7 +5,7 @@
 #include "brrr/kernels/cpu/index/index_tiles.h"
 #include "brrr/kernels/scalar/wrap.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // Sums can grow in the result itself where it holds the compute type without gaps.
@@ -186,4 +186,4 @@ void embedding_grad_cpu(const KernelCall& call) {
   });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -3,7 +3,7 @@
 
 #include "brrr/kernels/cpu/index/index_tiles.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 template <typename T>
@@ -163,4 +163,4 @@ void nll_cpu(const KernelCall& call) {
   });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -3,7 +3,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void gather_cpu(const KernelCall& call);
 void scatter_add_cpu(const KernelCall& call);
@@ -16,4 +16,4 @@ void nll_cpu(const KernelCall& call);
 int64_t scatter_add_workspace(const KernelCall& call);
 int64_t embedding_grad_workspace(const KernelCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -2,7 +2,7 @@
 
 #include "brrr/kernels/cpu/elementwise/convert_cpu.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 Shape place_in(const Shape& shape, int64_t flat) {
@@ -49,4 +49,4 @@ void check_indices(const KernelCall& call, const Operand& index, const Shape& sh
   });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

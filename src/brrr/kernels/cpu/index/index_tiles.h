@@ -8,7 +8,7 @@
 #include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 #include "brrr/kernels/cpu/elementwise/loop_nest.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -37,4 +37,4 @@ void fill_positions(const LoopNest& nest, int o, int64_t begin, int64_t count, i
 void check_indices(const KernelCall& call, const Operand& index, const Shape& shape, int axis,
                    std::string_view noun = "index");
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -6,7 +6,7 @@
 #include "brrr/kernels/cpu/elementwise/elementwise_cpu.h"
 #include "brrr/kernels/cpu/elementwise/loop_nest.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // The elements [begin, end) of an axis that window `i` sees; padding is left out.
@@ -84,4 +84,4 @@ void max_pool2d_cpu(const KernelCall& call) {
   });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

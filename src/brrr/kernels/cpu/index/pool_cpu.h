@@ -3,8 +3,8 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void max_pool2d_cpu(const KernelCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

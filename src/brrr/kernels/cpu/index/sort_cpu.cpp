@@ -7,7 +7,7 @@
 
 #include "brrr/kernels/cpu/rows/rows_cpu.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 struct Entry {
@@ -93,4 +93,4 @@ void sort_cpu(const KernelCall& call) {
   });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

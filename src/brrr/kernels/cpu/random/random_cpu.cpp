@@ -16,7 +16,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 
 // bits[2b], bits[2b + 1] = block first_block + b of philox4x32. The rounds are the outer loop and
 // the blocks of a group lie side by side, which is the order that g++ can vectorise.
@@ -76,7 +76,7 @@ void fill_truncated(const uint64_t* bits, int64_t count, const TruncatedMass& pa
   }
 }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
@@ -87,7 +87,7 @@ HWY_AFTER_NAMESPACE();
 #include "brrr/kernels/cpu/elementwise/loop_nest.h"
 #include "brrr/tensor/element.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 HWY_EXPORT(fill_bits);
@@ -276,5 +276,5 @@ int64_t permutation_workspace(const KernelCall& call) {
   return call.output(0).count() * static_cast<int64_t>(sizeof(Draw));
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

@@ -4,7 +4,7 @@
 #include "brrr/graph/op_def.h"
 #include "brrr/kernels/scalar/random_key.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void uniform_cpu(const KernelCall& call);
 void normal_cpu(const KernelCall& call);
@@ -14,8 +14,6 @@ void bernoulli_cpu(const KernelCall& call);
 void permutation_cpu(const KernelCall& call);
 int64_t permutation_workspace(const KernelCall& call);
 
-// Throws Error unless input `i` is a key, i64[3].
-void require_key(const InferCall& call, int i);
 RandomKey read_key(const Operand& operand);
 // The 64 bits of each of the elements [first, first + count) of a random tensor; `first` is even. Room
 // for one more is needed where `count` is odd.
@@ -42,4 +40,4 @@ Interval representable_inside(DType dtype, Interval interval);
 // The same for [low, high).
 Interval representable_below(DType dtype, Interval interval);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

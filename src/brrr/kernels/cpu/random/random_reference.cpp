@@ -8,7 +8,7 @@
 #include "brrr/base/philox.h"
 #include "brrr/kernels/cpu/random/random_cpu.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // The 64 bits of element i, with nothing shared between elements.
@@ -103,4 +103,4 @@ Tensors permutation_reference(const ComposeCall& call) {
   return {y};
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

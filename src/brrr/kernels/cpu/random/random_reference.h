@@ -4,7 +4,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 Tensors uniform_reference(const ComposeCall& call);
 Tensors normal_reference(const ComposeCall& call);
@@ -13,4 +13,4 @@ Tensors randint_reference(const ComposeCall& call);
 Tensors bernoulli_reference(const ComposeCall& call);
 Tensors permutation_reference(const ComposeCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

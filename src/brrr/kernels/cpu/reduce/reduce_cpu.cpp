@@ -11,7 +11,7 @@
 #include "brrr/kernels/cpu/elementwise/loop_nest.h"
 #include "brrr/kernels/cpu/reduce/reduce_tiles.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 constexpr int64_t kCachedBytes = 2 << 20;  // an operand of this size is in the L2 cache
@@ -269,4 +269,4 @@ int64_t reduce_workspace(const KernelCall& call) {
   return call.output(0).count() * tiles_of(length) * 8;
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -3,7 +3,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void sum_cpu(const KernelCall& call);
 void mean_cpu(const KernelCall& call);
@@ -16,4 +16,4 @@ void prod_cpu(const KernelCall& call);
 // Scratch for the sums of tiles, one wide value for each tile of each output.
 int64_t reduce_workspace(const KernelCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

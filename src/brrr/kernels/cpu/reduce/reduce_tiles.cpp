@@ -10,7 +10,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 
 struct Sum {
   template <typename T>
@@ -157,14 +157,14 @@ ReduceKernels reduce_table(Reduction reduction, ComputeType type) {
   return {};
 }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 HWY_EXPORT(reduce_table);
 ReduceKernels find_reduce_kernels(Reduction reduction, ComputeType type) {
   return HWY_DYNAMIC_DISPATCH(reduce_table)(reduction, type);
 }
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

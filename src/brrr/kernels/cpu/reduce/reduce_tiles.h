@@ -8,7 +8,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 inline constexpr int kReduceLanes = 32;
 
@@ -32,4 +32,4 @@ struct ReduceKernels {
 
 ReduceKernels find_reduce_kernels(Reduction reduction, ComputeType type);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

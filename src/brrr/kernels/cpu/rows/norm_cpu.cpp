@@ -6,7 +6,7 @@
 #include "brrr/kernels/cpu/rows/norm_rows.h"
 #include "brrr/kernels/cpu/rows/rows_cpu.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // A vector of weights in the compute type: the storage itself, or a copy.
@@ -191,4 +191,4 @@ void run_norm_backward(const KernelCall& call, Norm norm) {
   }
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

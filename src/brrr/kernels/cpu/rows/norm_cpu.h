@@ -3,7 +3,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 enum class Norm : uint8_t { layer, rms };
 
@@ -31,4 +31,4 @@ void run_norm(const KernelCall& call, Norm norm);
 void run_norm_backward(const KernelCall& call, Norm norm);
 int64_t norm_backward_workspace(const KernelCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

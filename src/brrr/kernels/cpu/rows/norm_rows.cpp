@@ -9,7 +9,7 @@
 #include "brrr/kernels/cpu/rows/row_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 
 template <typename T>
 double scale_around(const T* x, int64_t count, T center, double eps) {
@@ -102,12 +102,12 @@ NormRows norm_table(ComputeType type) {
   return type == ComputeType::f64 ? norm_rows_of<double>() : norm_rows_of<float>();
 }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 HWY_EXPORT(norm_table);
 NormRows find_norm_rows(ComputeType type) { return HWY_DYNAMIC_DISPATCH(norm_table)(type); }
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

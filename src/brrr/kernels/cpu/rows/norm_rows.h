@@ -4,7 +4,7 @@
 #include "brrr/graph/op_def.h"
 #include "brrr/kernels/cpu/rows/row_store.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // Rows are `count` elements of the compute type.
 struct NormForward {
@@ -41,4 +41,4 @@ struct NormRows {
 };
 NormRows find_norm_rows(ComputeType type);  // f32 or f64
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -10,7 +10,7 @@
 #include "brrr/kernels/cpu/elementwise/loop_nest.h"
 #include "brrr/kernels/cpu/rows/rope_tiles.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 template <typename T>
@@ -137,4 +137,4 @@ void rope_cpu(const KernelCall& call) {
   call.input(0).dtype == DType::f64 ? run<double>(call) : run<float>(call);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -9,7 +9,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -107,14 +107,14 @@ void turn_rows(const RopeRows<T>& rows) {
 RopeKernels<float> rope_f32() { return {&fill_rope_table<float>, &turn_rows<float>}; }
 RopeKernels<double> rope_f64() { return {&fill_rope_table<double>, &turn_rows<double>}; }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 HWY_EXPORT(rope_f32);
 HWY_EXPORT(rope_f64);
 RopeKernels<float> rope_kernels_f32() { return HWY_DYNAMIC_DISPATCH(rope_f32)(); }
 RopeKernels<double> rope_kernels_f64() { return HWY_DYNAMIC_DISPATCH(rope_f64)(); }
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

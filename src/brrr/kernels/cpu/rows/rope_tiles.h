@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace brrr {
+namespace brrr::kernels {
 
 // Rows of one head, one position after another, and their rows of the table.
 template <typename T>
@@ -27,4 +27,4 @@ struct RopeKernels {
 RopeKernels<float> rope_kernels_f32();
 RopeKernels<double> rope_kernels_f64();
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -21,7 +21,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 
 inline constexpr int kRowLanes = kReduceLanes;
 
@@ -93,7 +93,7 @@ HWY_INLINE void write_row(T* y, int64_t count, RowStore store, const Value& valu
   });
 }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

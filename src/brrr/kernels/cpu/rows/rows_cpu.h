@@ -10,7 +10,7 @@
 #include "brrr/kernels/cpu/elementwise/stream_cpu.h"
 #include "brrr/kernels/cpu/rows/row_store.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // The rows of an operand: reads and writes one in a compute type.
 class Rows {
@@ -95,4 +95,4 @@ void for_each_row(ThreadPool& pool, int64_t rows, int64_t cols, int buffers, con
   });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -10,7 +10,7 @@
 #include "brrr/kernels/cpu/rows/row_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace brrr::HWY_NAMESPACE {
+namespace brrr::kernels::HWY_NAMESPACE {
 
 template <typename T>
 void softmax_row(const void* input, void* scratch, void* output, int64_t count, RowStore store) {
@@ -168,11 +168,11 @@ CrossEntropyRows cross_entropy_table(ComputeType type) {
   return {&cross_entropy_row<float>, &cross_entropy_backward_row<float>};
 }
 
-}  // namespace brrr::HWY_NAMESPACE
+}  // namespace brrr::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace brrr {
+namespace brrr::kernels {
 HWY_EXPORT(softmax_table);
 HWY_EXPORT(cross_entropy_table);
 SoftmaxRows find_softmax_rows(ComputeType type) {
@@ -181,5 +181,5 @@ SoftmaxRows find_softmax_rows(ComputeType type) {
 CrossEntropyRows find_cross_entropy_rows(ComputeType type) {
   return HWY_DYNAMIC_DISPATCH(cross_entropy_table)(type);
 }
-}  // namespace brrr
+}  // namespace brrr::kernels
 #endif

@@ -4,7 +4,7 @@
 #include "brrr/graph/op_def.h"
 #include "brrr/kernels/cpu/rows/row_store.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // Rows are `count` elements of the compute type. A row is read once from memory: later passes find it
 // in the cache, or tile by tile in registers.
@@ -51,4 +51,4 @@ struct CrossEntropyRows {
 };
 CrossEntropyRows find_cross_entropy_rows(ComputeType type);  // f32 or f64
 
-}  // namespace brrr
+}  // namespace brrr::kernels

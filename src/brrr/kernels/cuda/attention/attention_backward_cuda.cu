@@ -2,7 +2,7 @@
 //   dS = P (dO V^T - delta) f' scale,   dQ = dS K,   dK = dS^T Q,   dV = P^T dO
 #include "brrr/kernels/cuda/attention/attention_plain.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 using namespace plain_attention;
@@ -192,4 +192,4 @@ void attention_backward_cuda(const CudaCall& call) {
   });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -1,7 +1,7 @@
 // Attention forward in plain arithmetic, and what kernels are told about a call.
 #include "brrr/kernels/cuda/attention/attention_plain.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 using namespace plain_attention;
@@ -127,4 +127,4 @@ void attention_cuda(const CudaCall& call) {
   });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

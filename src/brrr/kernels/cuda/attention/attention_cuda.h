@@ -6,7 +6,7 @@
 #include "brrr/graph/cuda_call.h"
 #include "brrr/kernels/calls/attention_rule.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void attention_cuda(const CudaCall& call);
 void attention_backward_cuda(const CudaCall& call);
@@ -38,4 +38,4 @@ void attention_mma_cuda(const CudaCall& call);
 // Workspace: part sums of dQ, then two sums per row, f32 [batch, heads, queries] each.
 void attention_mma_backward_cuda(const CudaCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -9,7 +9,7 @@
 #include "brrr/kernels/cuda/device/mma.cuh"
 #include "brrr/kernels/cuda/device/wgmma.cuh"
 
-namespace brrr::mma {
+namespace brrr::kernels::mma {
 
 // mma.sync: a warp works for itself on 16 rows.
 struct WarpEngine {
@@ -152,4 +152,4 @@ struct WarpgroupEngine {
 #endif
 };
 
-}  // namespace brrr::mma
+}  // namespace brrr::kernels::mma

@@ -4,7 +4,7 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr::fused_grad {
+namespace brrr::kernels::fused_grad {
 
 inline constexpr int kDim = 64, kQueries = 64;  // of a head, and of a tile
 // Steps of one head must not be too few for the GPU's SMs, nor part sums too large for its cache.
@@ -15,4 +15,4 @@ int64_t workspace_bytes(const CudaCall& call);
 // Blocks that are on the GPU at once: one per SM, each with whole (batch, kv head) units.
 int64_t grid_blocks(int64_t units, const Chip& chip);
 
-}  // namespace brrr::fused_grad
+}  // namespace brrr::kernels::fused_grad

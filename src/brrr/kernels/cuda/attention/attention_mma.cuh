@@ -19,7 +19,7 @@
 #include "brrr/kernels/cuda/attention/attention_visible.cuh"
 #include "brrr/kernels/cuda/attention/attention_widths.cuh"
 
-namespace brrr::mma {
+namespace brrr::kernels::mma {
 
 inline constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
 inline constexpr float kHidden = -std::numeric_limits<float>::infinity();
@@ -255,4 +255,4 @@ void run_key_grads(const CudaCall& call, const AttentionShape& shape, const Quer
 void run_fused_grad(const CudaCall& call, const AttentionShape& shape, const QueryFacts& facts,
                     void* parts);
 
-}  // namespace brrr::mma
+}  // namespace brrr::kernels::mma

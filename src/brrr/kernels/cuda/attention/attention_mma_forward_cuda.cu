@@ -1,7 +1,7 @@
 // Attention forward on tensor cores, and which calls they take.
 #include "brrr/kernels/cuda/attention/attention_mma.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 using namespace mma;
@@ -134,4 +134,4 @@ void attention_mma_cuda(const CudaCall& call) {
   });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -11,7 +11,7 @@
 #include "brrr/kernels/cuda/attention/attention_mma.cuh"
 #include "brrr/kernels/cuda/attention/attention_steps.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 using namespace mma;
@@ -263,4 +263,4 @@ void mma::run_fused_grad(const CudaCall& call, const AttentionShape& shape, cons
                                      : with_type.template operator()<f16>();
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

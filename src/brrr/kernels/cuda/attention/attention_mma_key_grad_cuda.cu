@@ -2,7 +2,7 @@
 // group of heads in order.
 #include "brrr/kernels/cuda/attention/attention_mma.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 using namespace mma;
@@ -136,4 +136,4 @@ void mma::run_key_grads(const CudaCall& call, const AttentionShape& shape,
   });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -2,7 +2,7 @@
 #include "brrr/kernels/cuda/attention/attention_fused_grad.h"
 #include "brrr/kernels/cuda/attention/attention_mma.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 using namespace mma;
@@ -157,4 +157,4 @@ void attention_mma_backward_cuda(const CudaCall& call) {
   if (!is_fused) run_key_grads(call, shape, facts);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

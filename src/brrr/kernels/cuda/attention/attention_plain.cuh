@@ -8,7 +8,7 @@
 #include "brrr/kernels/cuda/attention/attention_cuda.h"
 #include "brrr/kernels/cuda/attention/attention_visible.cuh"
 
-namespace brrr::plain_attention {
+namespace brrr::kernels::plain_attention {
 
 inline constexpr int kWarps = 4, kRowsPerWarp = 4, kRows = kWarps * kRowsPerWarp, kTile = 32;
 inline constexpr int kMaxHead = 256;
@@ -136,4 +136,4 @@ void launch(const CudaCall& call, Kernel* kernel, int64_t blocks, int64_t shared
 
 inline int64_t row_blocks(int rows) { return (rows + kRows - 1) / kRows; }
 
-}  // namespace brrr::plain_attention
+}  // namespace brrr::kernels::plain_attention

@@ -4,7 +4,7 @@
 
 #include "brrr/kernels/cuda/attention/attention_mma.cuh"
 
-namespace brrr::mma {
+namespace brrr::kernels::mma {
 
 inline constexpr int kStepQueries = 64;                                    // of a tile
 inline constexpr int kBlockRows = 128, kThreads = threads_of(kBlockRows);  // keys of a block
@@ -79,4 +79,4 @@ struct StepWalk {
   }
 };
 
-}  // namespace brrr::mma
+}  // namespace brrr::kernels::mma

@@ -4,7 +4,7 @@
 #include "brrr/kernels/cuda/attention/attention_cuda.h"
 #include "brrr/kernels/cuda/device/elements.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 
 struct DeviceVisible {
   int length;  // valid keys
@@ -47,4 +47,4 @@ struct DeviceVisible {
   }
 };
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -12,7 +12,7 @@
 #include "brrr/kernels/cuda/attention/attention_engines.cuh"
 #include "brrr/kernels/cuda/device/elements.cuh"
 
-namespace brrr::mma {
+namespace brrr::kernels::mma {
 
 // A warp has 16 rows.
 constexpr int threads_of(int rows) { return rows / 16 * 32; }
@@ -123,4 +123,4 @@ void launch(const CudaCall& call, Kernel* kernel, int rows, int heads, int batch
   cuda::check_launch(call.op.name);
 }
 
-}  // namespace brrr::mma
+}  // namespace brrr::kernels::mma

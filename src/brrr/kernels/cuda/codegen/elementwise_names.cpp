@@ -9,7 +9,7 @@
 #include "brrr/kernels/scalar/unary_settings.h"
 #include "brrr/tensor/element.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 using namespace functors;
@@ -60,4 +60,4 @@ std::string activation_backward_text(ActivationGrad function, const Attrs& attrs
   return kActivationGrads[static_cast<size_t>(function)].call(attrs, type);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -8,7 +8,7 @@
 
 #include "brrr/kernels/cuda/codegen/text_access.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 constexpr int kMaxPack = 8;  // more elements a thread cost more registers than they save accesses
@@ -329,4 +329,4 @@ std::string block_text(const ElementwiseText& program, const std::string& name, 
                             together, alone("first"), alone("second"));
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

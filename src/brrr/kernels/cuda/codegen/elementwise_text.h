@@ -8,7 +8,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 std::string element_type_text(DType dtype);               // "float", "bf16", ...
 std::string compute_type_text(ComputeType type);          // "float", "double", "int64_t"
@@ -71,4 +71,4 @@ int64_t blocks_of(const ElementwiseText& program, int pack);
 std::string block_text(const ElementwiseText& program, const std::string& name, int pack,
                        const std::string& block, const std::string& args);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

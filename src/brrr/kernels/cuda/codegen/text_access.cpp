@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // Elements further in than the axis that an operand is placed along.
@@ -90,4 +90,4 @@ std::string position_text(const LoopNest& nest, const std::string& index) {
   return text.empty() ? "0" : text;
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -7,7 +7,7 @@
 #include "brrr/kernels/cpu/elementwise/loop_nest.h"
 #include "brrr/kernels/cuda/codegen/elementwise_text.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 inline constexpr int64_t kAccessBytes = 16;  // the widest that a thread has
 
@@ -34,4 +34,4 @@ std::string position_text(const LoopNest& nest, const std::string& index);
 // Whether an index of a placed operand is one of those in memory, as an expression.
 std::string inside_text(const TextOperand& operand, const std::string& index);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -14,7 +14,7 @@
 #include "brrr/kernels/scalar/wrap.h"
 #include "brrr/tensor/element.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // convert_element by the instructions that a GPU has for it. The same values; a NaN may lose its payload.
 template <typename To, typename From>
@@ -237,4 +237,4 @@ inline cuda::FaultNote fault_note(const CudaCall& call) {
           static_cast<int64_t>(call.op.name.size())};
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -13,7 +13,7 @@
 
 #include "brrr/base/float_formats.h"
 
-namespace brrr::mma {
+namespace brrr::kernels::mma {
 
 // ---- Tiles [rows][D] of 16-bit elements. A row is cut into chunks of 8 elements (16 bytes), and chunks are
 // permuted by the row, so that the 8 rows that an ldmatrix reads at once lie in different banks.
@@ -145,4 +145,4 @@ __device__ inline float exp2_fast(float x) {
   return y;
 }
 
-}  // namespace brrr::mma
+}  // namespace brrr::kernels::mma

@@ -10,7 +10,7 @@
 #include "brrr/device/cuda/check.h"
 #include "brrr/kernels/cuda/device/thread_groups.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 
 template <typename T>
 inline constexpr int kChunk = 16 / static_cast<int>(sizeof(T));  // elements of 16 bytes
@@ -181,4 +181,4 @@ unsigned resident_blocks(Kernel* kernel, const RowLaunch& launch, size_t shared_
       std::clamp<int64_t>((teams + launch.teams - 1) / launch.teams, 1, resident));
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

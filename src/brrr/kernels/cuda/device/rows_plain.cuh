@@ -4,7 +4,7 @@
 
 #include "brrr/kernels/cuda/device/thread_groups.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // An operand as rows.
 struct RowsOf {
@@ -51,4 +51,4 @@ void visit_plain(DType dtype, const Body& body) {
   dtype == DType::f64 ? body.template operator()<double>() : body.template operator()<float>();
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

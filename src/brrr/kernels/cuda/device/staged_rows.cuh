@@ -5,7 +5,7 @@
 #include "brrr/kernels/cuda/device/mma.cuh"
 #include "brrr/kernels/cuda/rows/softmax_rows.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // How much of a row a block may keep in shared memory: all of a block's, but for what teams and the driver take.
 inline int64_t most_staged_bytes() {
@@ -39,4 +39,4 @@ struct CopyGroups {
   static __device__ void keep_order() { asm volatile("" ::: "memory"); }
 };
 
-}  // namespace brrr
+}  // namespace brrr::kernels

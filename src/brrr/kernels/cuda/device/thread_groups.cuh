@@ -4,7 +4,7 @@
 
 #include "brrr/kernels/cuda/device/elements.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // NaN wins, as in max().
 template <typename C>
@@ -173,4 +173,4 @@ struct BlockTeam {
   int turn = 0;
 };
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -10,7 +10,7 @@
 
 #include "brrr/kernels/cuda/device/mma.cuh"
 
-namespace brrr::wgmma {
+namespace brrr::kernels::wgmma {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -174,4 +174,4 @@ __device__ inline void add_step(float (&c)[N / 8][4], const uint32_t (&a)[4], ui
 
 #endif
 
-}  // namespace brrr::wgmma
+}  // namespace brrr::kernels::wgmma

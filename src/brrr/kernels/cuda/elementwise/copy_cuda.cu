@@ -4,7 +4,7 @@
 #include "brrr/kernels/cuda/device/elements.cuh"
 #include "brrr/kernels/cuda/elementwise/copy_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 template <typename Bits>
@@ -251,4 +251,4 @@ void number_cuda(const CudaCall& call) {
   }
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -4,7 +4,7 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // Any strides and dtypes on both sides, straight from one dtype to the other: one rounding.
 void run_copy_cuda(const CudaCall& call);
@@ -25,4 +25,4 @@ void update_slice_cuda(const CudaCall& call);
 void tril_cuda(const CudaCall& call);
 void triu_cuda(const CudaCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -9,7 +9,7 @@
 #include "brrr/kernels/cuda/rows/norm_backward_split.h"
 #include "brrr/kernels/cuda/rows/norm_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // ---- Attention.
 
@@ -73,4 +73,4 @@ int64_t permutation_cuda_workspace(const CudaCall& call) {
   return count == 0 ? 0 : sort_buffer_bytes(count, 8) + sort_scratch_bytes(count, 8);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

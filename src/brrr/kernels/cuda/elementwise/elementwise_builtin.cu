@@ -11,7 +11,7 @@
 #include "brrr/kernels/cuda/elementwise/elementwise_cuda.h"
 #include "brrr/kernels/scalar/functor_traits.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 using namespace functors;
@@ -165,4 +165,4 @@ void run_builtin_elementwise(const BuiltinElementwise& call, CUstream_st* stream
   cuda::check_launch("elementwise");
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -6,7 +6,7 @@
 
 struct CUstream_st;
 
-namespace brrr {
+namespace brrr::kernels {
 
 inline constexpr int kBuiltinOperands = 5;  // inputs and, last, the result
 inline constexpr int kBuiltinRank = 8;
@@ -27,4 +27,4 @@ struct BuiltinElementwise {
 // Puts it on the stream; nothing where the count is 0.
 void run_builtin_elementwise(const BuiltinElementwise& call, CUstream_st* stream);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

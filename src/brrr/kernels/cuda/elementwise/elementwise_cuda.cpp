@@ -16,7 +16,7 @@
 #include "brrr/kernels/cuda/elementwise/elementwise_builtin.h"
 #include "brrr/kernels/scalar/unary_settings.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // Compiling takes a tenth of a second or two: worth it where a call moves megabytes.
@@ -184,4 +184,4 @@ void run(const CudaCall& call, ScalarFunction function, ComputeType type) {
 
 void run_elementwise_cuda(const CudaCall& call) { run(call, call.op.function, choose_type(call)); }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -4,9 +4,9 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // Every op with an expression (OpDef::expression) runs by it, built-in kernels by its row (OpDef::function).
 void run_elementwise_cuda(const CudaCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -6,7 +6,7 @@
 #include "brrr/kernels/cuda/gemm/fp8_cuda.h"
 #include "brrr/kernels/cuda/gemm/matmul_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 [[noreturn]] void refuse(const CudaCall& call) {
@@ -20,6 +20,6 @@ void run_plain_product(const CudaCall& call, const PlainProduct&) { refuse(call)
 void place_scales_cuda(const CudaCall& call, const float*, const float*, float*) { refuse(call); }
 void scale_product_cuda(const CudaCall& call, const float*) { refuse(call); }
 
-}  // namespace brrr
+}  // namespace brrr::kernels
 
 #endif

@@ -3,7 +3,7 @@
 #include "brrr/kernels/cuda/device/elements.cuh"
 #include "brrr/kernels/cuda/elementwise/copy_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 bool is_same_memory(const Operand& a, const Operand& b) {
@@ -240,4 +240,4 @@ void keep_triangle(const CudaCall& call, bool lower) {
 void tril_cuda(const CudaCall& call) { keep_triangle(call, true); }
 void triu_cuda(const CudaCall& call) { keep_triangle(call, false); }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

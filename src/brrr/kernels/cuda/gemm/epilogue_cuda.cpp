@@ -4,7 +4,7 @@
 #include "brrr/kernels/cuda/elementwise/copy_cuda.h"
 #include "brrr/kernels/cuda/gemm/matmul_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // GELU fused by the library is slower than a kernel of its own before Hopper: it is computed by a second
@@ -138,4 +138,4 @@ bool has_epilogue_cuda(const EpilogueQuestion& question, const Chip& chip,
   return has_product_cuda(call, extras_of(call, question.epilogue));
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

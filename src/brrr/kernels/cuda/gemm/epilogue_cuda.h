@@ -5,7 +5,7 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // What is done to a @ b inside its kernel.
 enum class MatmulEpilogue : uint8_t { gelu, gelu_backward, column_sums, add };
@@ -32,4 +32,4 @@ struct EpilogueQuestion {
 bool has_epilogue_cuda(const EpilogueQuestion& question, const Chip& chip,
                        std::optional<int> device);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -3,7 +3,7 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // Rows and columns of whole 16-byte chunks are read once, for both layouts and the largest magnitude.
 void quantize_cuda(const CudaCall& call);
@@ -20,4 +20,4 @@ void place_scales_cuda(const CudaCall& call, const float* a, const float* b, flo
 // The result of the call from its matmul in f32: times both scales, plus the bias.
 void scale_product_cuda(const CudaCall& call, const float* product);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -4,7 +4,7 @@
 #include "brrr/kernels/cuda/gemm/matmul_cuda.h"
 #include "brrr/kernels/cuda/gemm/matmul_operands.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 constexpr int64_t kScaleBytes = 256;  // keeps what follows in the workspace aligned
@@ -100,4 +100,4 @@ int64_t matmul_scaled_cuda_workspace(const CudaCall& call) {
   return ScaledProduct(call).workspace_bytes();
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

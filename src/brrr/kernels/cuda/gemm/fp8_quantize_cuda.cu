@@ -7,7 +7,7 @@
 #include "brrr/kernels/cuda/device/elements.cuh"
 #include "brrr/kernels/cuda/gemm/fp8_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 constexpr int kTile = 128;               // rows and columns of a block
@@ -266,4 +266,4 @@ void quantize_cuda(const CudaCall& call) {
   cuda::check_launch(call.op.name);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -2,7 +2,7 @@
 #include "brrr/kernels/cuda/device/elements.cuh"
 #include "brrr/kernels/cuda/gemm/fp8_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // A result in f32, scaled and rounded.
@@ -47,4 +47,4 @@ void scale_product_cuda(const CudaCall& call, const float* product) {
                                                                         : int64_t{0}});
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -9,7 +9,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 std::string to_text(const GemmAlgorithm& algorithm) {
   std::string text;
@@ -173,4 +173,4 @@ std::string restore_choices(GemmChoices& choices, const AlgorithmChoices& saved,
   return "";
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace brrr {
+namespace brrr::kernels {
 
 // cuBLASLt's description of an algorithm, as the library fills it in.
 struct GemmAlgorithm {
@@ -81,4 +81,4 @@ struct AlgorithmChoices {
 std::string restore_choices(GemmChoices& choices, const AlgorithmChoices& saved,
                             const std::string& library_here);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -14,7 +14,7 @@
 #include "brrr/device/gpu_info.h"
 #include "brrr/kernels/cuda/gemm/gemm_description.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 bool adds_in_place(const Gemm& gemm) {
@@ -162,13 +162,13 @@ std::string gemm_library_text(int device) {
                    cuda::cublaslt() ? std::to_string(cuda::cublaslt()->version()) : "none");
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels
 
 #else
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 bool has_gemm_algorithm(const Gemm&) { return false; }
 void run_gemm_cuda(const Gemm&, cuda::Stream, std::span<std::byte>) {
@@ -176,11 +176,11 @@ void run_gemm_cuda(const Gemm&, cuda::Stream, std::span<std::byte>) {
 }
 std::string gemm_library_text(int) { return "no CUDA"; }
 
-}  // namespace brrr
+}  // namespace brrr::kernels
 
 #endif
 
-namespace brrr {
+namespace brrr::kernels {
 
 GemmChoices& gemm_choices() {
   static GemmChoices all;
@@ -192,4 +192,4 @@ AlgorithmChoices algorithms_of_run(Device device) {
   return {.library = gemm_library_text(device.index), .lines = gemm_choices().used_text()};
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

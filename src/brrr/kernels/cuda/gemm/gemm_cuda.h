@@ -15,7 +15,7 @@
 #include "brrr/kernels/cuda/gemm/gemm_choices.h"
 #include "brrr/tensor/dtype.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // A matrix where one of the two strides is 1.
 struct GemmMatrix {
@@ -84,4 +84,4 @@ AlgorithmChoices algorithms_of_run(Device device);
 // "H200 driver 13000 cublasLt 130100": choices belong to it.
 std::string gemm_library_text(int device);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -6,7 +6,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 cudaDataType_t library_dtype(DType dtype) {
@@ -134,6 +134,6 @@ cublasStatus_t GemmDescription::run(const Gemm& gemm, const cublasLtMatmulAlgo_t
                     stream);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels
 
 #endif

@@ -8,7 +8,7 @@
 #include "brrr/device/cuda/cublaslt.h"
 #include "brrr/kernels/cuda/gemm/gemm_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 class GemmDescription {
  public:
@@ -37,6 +37,6 @@ class GemmDescription {
 // Throws Error, with the library's words, unless the call was a success.
 void require_cublas(cublasStatus_t status, std::string_view call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels
 
 #endif

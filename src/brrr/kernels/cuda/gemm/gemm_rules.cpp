@@ -6,7 +6,7 @@
 #include "brrr/kernels/cuda/gemm/gemm_cuda.h"
 #include "brrr/kernels/cuda/gemm/matmul_operands.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // Without a GPU programs are planned for one with the library.
@@ -49,4 +49,4 @@ bool is_gemm_supported(const Gemm& gemm) {
 
 bool has_f8_products(const Chip& chip) { return has_library() && chip.is_at_least(8, 9); }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

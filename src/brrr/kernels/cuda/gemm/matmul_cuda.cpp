@@ -12,7 +12,7 @@
 #include "brrr/kernels/cuda/elementwise/copy_cuda.h"
 #include "brrr/kernels/cuda/gemm/matmul_operands.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // What a call needs: both factors ready, where the product goes, and the products.
@@ -285,4 +285,4 @@ bool has_product_cuda(const CudaCall& call, const ProductExtras& extras) {
   return call.stream ? products.has_algorithm() : products.is_direct();
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

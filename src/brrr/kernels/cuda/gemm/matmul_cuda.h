@@ -6,7 +6,7 @@
 #include "brrr/graph/cuda_call.h"
 #include "brrr/kernels/cuda/gemm/gemm_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // An attribute `tf32` = true runs products of f32 operands on tensor cores, which read their upper 19 bits.
 void matmul_cuda(const CudaCall& call);
@@ -39,4 +39,4 @@ struct PlainProduct {
 };
 void run_plain_product(const CudaCall& call, const PlainProduct& product);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -6,7 +6,7 @@
 
 #include "brrr/graph/op_def.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // Without memory, in a plan, addresses stay null.
 inline std::byte* byte_at(std::byte* base, int64_t offset) {
@@ -86,4 +86,4 @@ inline Layout batch_layout(const Layout& layout) {
   return batch;
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -3,7 +3,7 @@
 #include "brrr/kernels/cuda/device/elements.cuh"
 #include "brrr/kernels/cuda/gemm/matmul_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 constexpr int kTile = 16;
@@ -57,4 +57,4 @@ void run_plain_product(const CudaCall& call, const PlainProduct& product) {
   cuda::check_launch(call.op.name);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -8,7 +8,7 @@
 #include "brrr/kernels/cuda/index/index_cuda.h"
 #include "brrr/kernels/cuda/index/sort_pairs.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 struct MakeIdKeys {
@@ -259,4 +259,4 @@ void embedding_grad_cuda(const CudaCall& call) {
   cuda::check_launch(call.op.name);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -4,7 +4,7 @@
 #include "brrr/kernels/cuda/elementwise/copy_cuda.h"
 #include "brrr/kernels/cuda/index/index_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // y[i] = x[position of i on the other axes + ids[i] step]
@@ -224,4 +224,4 @@ void max_pool2d_cuda(const CudaCall& call) {
   });
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -4,7 +4,7 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void gather_cuda(const CudaCall& call);
 void embedding_cuda(const CudaCall& call);
@@ -25,4 +25,4 @@ int64_t permutation_cuda_workspace(const CudaCall& call);
 
 void max_pool2d_cuda(const CudaCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -5,7 +5,7 @@
 #include "brrr/kernels/cuda/index/sort_pairs.cuh"
 #include "brrr/kernels/cuda/random/random_bits.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // ---- Keys.
@@ -154,4 +154,4 @@ void permutation_cuda(const CudaCall& call) {
                   Widen{buffers.sorted_places, Elements(call.output(0)).as<int64_t>()});
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

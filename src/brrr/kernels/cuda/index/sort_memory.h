@@ -6,7 +6,7 @@
 
 #include "brrr/kernels/cuda/gemm/matmul_operands.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // Keys and places, twice each: a pass reads one pair of buffers and writes the other.
 inline int64_t sort_buffer_bytes(int64_t count, int64_t key_bytes) {
@@ -45,4 +45,4 @@ struct EmbeddingGradMemory {
   int64_t total() const { return pairs + starts + slots + sorting; }
 };
 
-}  // namespace brrr
+}  // namespace brrr::kernels

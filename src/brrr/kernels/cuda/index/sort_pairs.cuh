@@ -7,7 +7,7 @@
 #include "brrr/kernels/cuda/device/elements.cuh"
 #include "brrr/kernels/cuda/index/sort_memory.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // Keys and places, twice each: a pass reads one pair of buffers and writes the other.
 template <typename Key>
@@ -46,4 +46,4 @@ inline void require_countable(const CudaCall& call, int64_t count) {
         " elements are too many to sort on a GPU; use fewer than 2^31");
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -4,7 +4,7 @@
 #include "brrr/base/philox.h"
 #include "brrr/kernels/cuda/device/elements.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // A key where the GPU has it; every thread reads its three words, which the caches keep.
 struct DeviceKey {
@@ -28,4 +28,4 @@ struct DeviceKey {
   }
 };
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -6,7 +6,7 @@
 #include "brrr/kernels/cuda/random/random_cuda.h"
 #include "brrr/kernels/scalar/normal_quantile.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // Distribution::draw turns the bits of a pair into two values.
@@ -163,4 +163,4 @@ void dropout_cuda(const CudaCall& call) {
                                             : run.template operator()<float>();
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

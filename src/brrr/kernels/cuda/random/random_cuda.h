@@ -3,7 +3,7 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void uniform_cuda(const CudaCall& call);
 void normal_cuda(const CudaCall& call);
@@ -12,4 +12,4 @@ void randint_cuda(const CudaCall& call);
 void bernoulli_cuda(const CudaCall& call);
 void dropout_cuda(const CudaCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -6,7 +6,7 @@
 
 #include "brrr/kernels/cuda/random/sample_row.cuh"
 
-namespace brrr::token_draw {
+namespace brrr::kernels::token_draw {
 
 struct Cut {
   uint64_t key = 0;  // of the last kept token
@@ -167,4 +167,4 @@ __device__ Cut cut_of(const Values& values, const Weights& weigh, const Options&
   return cut;
 }
 
-}  // namespace brrr::token_draw
+}  // namespace brrr::kernels::token_draw

@@ -6,7 +6,7 @@
 #include "brrr/kernels/cuda/device/elements.cuh"
 #include "brrr/kernels/scalar/sampling.h"
 
-namespace brrr::token_draw {
+namespace brrr::kernels::token_draw {
 
 constexpr int kThreads = 512, kWarps = kThreads / 32, kBins = 256;
 constexpr uint32_t kNone = UINT32_MAX;
@@ -288,4 +288,4 @@ class Weights {
   double best_, slope_, unit_, places_per_step_;
 };
 
-}  // namespace brrr::token_draw
+}  // namespace brrr::kernels::token_draw

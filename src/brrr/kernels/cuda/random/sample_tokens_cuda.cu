@@ -10,7 +10,7 @@
 #include "brrr/kernels/cuda/random/sample_cutoff.cuh"
 #include "brrr/kernels/cuda/random/sample_tokens_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 using namespace token_draw;  // NOLINT(google-build-using-namespace): all of it is for this kernel
@@ -177,4 +177,4 @@ void draw_tokens_cuda(const CudaCall& call) {
   }
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

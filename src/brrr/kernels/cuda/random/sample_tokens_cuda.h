@@ -3,8 +3,8 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void draw_tokens_cuda(const CudaCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -9,7 +9,7 @@
 
 #include "brrr/kernels/cuda/reduce/reduce_columns.cuh"
 
-namespace brrr::reduction {
+namespace brrr::kernels::reduction {
 
 // Folds elements first, first + step, ... below `end` in order, 16 to a part. `Together` loads are on their way
 // before the first is needed.
@@ -177,4 +177,4 @@ void run_reduction(const CudaCall& call, const Plan& plan) {
   run_as<Op, void, int64_t>(call, plan);
 }
 
-}  // namespace brrr::reduction
+}  // namespace brrr::kernels::reduction

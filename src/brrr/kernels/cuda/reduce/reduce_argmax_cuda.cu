@@ -1,7 +1,7 @@
 // Places of extremes, and running sums, on the GPU.
 #include "brrr/kernels/cuda/reduce/reduce.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 using namespace reduction;
@@ -105,4 +105,4 @@ void cumsum_cuda(const CudaCall& call) {
   cuda::check_launch(call.op.name);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

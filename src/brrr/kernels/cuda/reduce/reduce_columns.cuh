@@ -3,7 +3,7 @@
 
 #include "brrr/kernels/cuda/reduce/reduce_plan.cuh"
 
-namespace brrr::reduction {
+namespace brrr::kernels::reduction {
 
 // A block for each (32 chunks of columns, split): a lane has a chunk, the warps take turns along the rows. 8 rows are
 // folded in the compute type, those in the wide one; then the warps in order.
@@ -73,4 +73,4 @@ bool run_strips(const CudaCall& call, const Plan& plan) {
   return false;
 }
 
-}  // namespace brrr::reduction
+}  // namespace brrr::kernels::reduction

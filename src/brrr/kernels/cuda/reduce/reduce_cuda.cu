@@ -1,7 +1,7 @@
 // Sums, means and products on the GPU.
 #include "brrr/kernels/cuda/reduce/reduce.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 
 using namespace reduction;
 
@@ -13,4 +13,4 @@ void mean_cuda(const CudaCall& call) {
   run_reduction<Sum>(call, plan);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

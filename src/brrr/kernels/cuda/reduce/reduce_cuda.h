@@ -3,7 +3,7 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void sum_cuda(const CudaCall& call);
 void mean_cuda(const CudaCall& call);
@@ -17,4 +17,4 @@ void cumsum_cuda(const CudaCall& call);
 // Scratch for the parts of long reductions.
 int64_t reduce_cuda_workspace(const CudaCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -8,7 +8,7 @@
 #include "brrr/kernels/cuda/reduce/reduce_cuda.h"
 #include "brrr/kernels/cuda/reduce/reduce_split.h"
 
-namespace brrr::reduction {
+namespace brrr::kernels::reduction {
 
 // ---- What is folded. What does not compare has the same bits in i64 and u64.
 
@@ -121,4 +121,4 @@ __device__ void finish(const Plan& plan, int64_t split, int64_t output, W value)
   }
 }
 
-}  // namespace brrr::reduction
+}  // namespace brrr::kernels::reduction

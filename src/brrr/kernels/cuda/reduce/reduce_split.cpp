@@ -6,7 +6,7 @@
 #include "brrr/kernels/cpu/elementwise/loop_nest.h"
 #include "brrr/kernels/cuda/reduce/reduce_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace reduction {
 namespace {
 
@@ -79,4 +79,4 @@ int64_t reduce_cuda_workspace(const CudaCall& call) {
   return reduction::cut_of(call).workspace_bytes();
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -4,7 +4,7 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr::reduction {
+namespace brrr::kernels::reduction {
 
 struct Cut {
   int64_t outputs, length;       // results, and elements folded into each
@@ -19,4 +19,4 @@ struct Cut {
 
 Cut cut_of(const CudaCall& call);
 
-}  // namespace brrr::reduction
+}  // namespace brrr::kernels::reduction

@@ -4,7 +4,7 @@
 #include "brrr/kernels/cuda/rows/cross_entropy_rows.cuh"
 #include "brrr/kernels/cuda/rows/softmax_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 struct BackwardNumbers {  // one number a row each
@@ -177,4 +177,4 @@ void cross_entropy_backward_cuda(const CudaCall& call) {
   cuda::check_launch(call.op.name);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -5,7 +5,7 @@
 #include "brrr/kernels/cuda/device/rows_plain.cuh"
 #include "brrr/kernels/cuda/rows/softmax_rows.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 
 struct EntropyRule {
   double label_smoothing, soft_cap, z_loss;
@@ -162,4 +162,4 @@ inline bool is_for_chunks(const CudaCall& call, int64_t cols) {
   return options_of(call.attrs).soft_cap == 0 && cols < INT32_MAX;
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -6,7 +6,7 @@
 #include "brrr/kernels/cuda/rows/cross_entropy_rows.cuh"
 #include "brrr/kernels/cuda/rows/softmax_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // So much that one block has a multiprocessor for itself, where a block may have that.
@@ -161,4 +161,4 @@ void classifier_cuda(const CudaCall& call) {
   cuda::check_launch(call.op.name);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -6,7 +6,7 @@
 #include "brrr/kernels/cuda/rows/norm_backward_split.h"
 #include "brrr/kernels/cuda/rows/norm_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 struct BackwardPlain {
@@ -167,4 +167,4 @@ void run_norm_backward(const CudaCall& call) {
 void layer_norm_backward_cuda(const CudaCall& call) { run_norm_backward<true>(call); }
 void rms_norm_backward_cuda(const CudaCall& call) { run_norm_backward<false>(call); }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

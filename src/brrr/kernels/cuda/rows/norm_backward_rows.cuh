@@ -4,7 +4,7 @@
 
 #include "brrr/kernels/cuda/rows/norm_rows.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 
 struct BackwardRows {
   RowStarts x, dy, dx, addend;  // addend: unused where nothing is added to dx
@@ -180,4 +180,4 @@ bool visit_backward_rows(int64_t chunks, const Body& body) {
   return false;
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

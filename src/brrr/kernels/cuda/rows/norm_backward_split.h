@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace brrr {
+namespace brrr::kernels {
 
 inline constexpr int64_t kMostBlocksPerSm = 16, kPlainBlocksPerSm = 4;
 
@@ -16,4 +16,4 @@ inline int64_t norm_backward_blocks(int64_t rows, int64_t teams, int64_t each, i
   return std::min(each * sm_count, std::max(few, rows / (4 * teams)));
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -4,7 +4,7 @@
 #include "brrr/kernels/cuda/rows/norm_cuda.h"
 #include "brrr/kernels/cuda/rows/norm_rows.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 struct NormRows {
@@ -189,4 +189,4 @@ void run_norm(const CudaCall& call) {
 void layer_norm_cuda(const CudaCall& call) { run_norm<true>(call); }
 void rms_norm_cuda(const CudaCall& call) { run_norm<false>(call); }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -3,7 +3,7 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void layer_norm_cuda(const CudaCall& call);
 void rms_norm_cuda(const CudaCall& call);
@@ -11,4 +11,4 @@ void layer_norm_backward_cuda(const CudaCall& call);
 void rms_norm_backward_cuda(const CudaCall& call);
 int64_t norm_backward_cuda_workspace(const CudaCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

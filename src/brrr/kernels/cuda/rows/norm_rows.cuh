@@ -3,7 +3,7 @@
 
 #include "brrr/kernels/cuda/device/rows.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // A vector over the columns, of any dtype and stride.
 struct NormColumns {
@@ -84,4 +84,4 @@ inline int64_t norm_row_count(const Operand& x) {
   return x.shape().back() == 0 ? 0 : x.count() / x.shape().back();
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -3,7 +3,7 @@
 #include "brrr/kernels/cuda/device/rows.cuh"
 #include "brrr/kernels/cuda/rows/rope_cuda.h"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // cos t and sin t of one position and pair, t in f64 as on the cpu.
@@ -142,4 +142,4 @@ void rope_cuda(const CudaCall& call) {
                                     : launch_for_each(call, units, TurnOne<float>{turn});
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

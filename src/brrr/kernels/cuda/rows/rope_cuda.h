@@ -3,9 +3,9 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void rope_table_cuda(const CudaCall& call);
 void rope_cuda(const CudaCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -4,7 +4,7 @@
 #include "brrr/kernels/cuda/rows/softmax_cuda.h"
 #include "brrr/kernels/cuda/rows/softmax_long.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 namespace {
 
 // Rows that a team has at once. A warp, or a block of up to 256 threads, has them and is done: blocks that begin and
@@ -255,4 +255,4 @@ void log_softmax_cuda(const CudaCall& call) { run_softmax<true>(call); }
 void softmax_backward_cuda(const CudaCall& call) { run_softmax_backward<false>(call); }
 void log_softmax_backward_cuda(const CudaCall& call) { run_softmax_backward<true>(call); }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -3,7 +3,7 @@
 
 #include "brrr/graph/cuda_call.h"
 
-namespace brrr {
+namespace brrr::kernels {
 
 void softmax_cuda(const CudaCall& call);
 void log_softmax_cuda(const CudaCall& call);
@@ -13,4 +13,4 @@ void cross_entropy_cuda(const CudaCall& call);
 void cross_entropy_backward_cuda(const CudaCall& call);
 void classifier_cuda(const CudaCall& call);
 
-}  // namespace brrr
+}  // namespace brrr::kernels

@@ -4,7 +4,7 @@
 
 #include "brrr/kernels/cuda/device/staged_rows.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 
 // x and y forward; y, dy and dx backward.
 struct SoftmaxRowsCall {
@@ -116,4 +116,4 @@ void run_long_rows(const CudaCall& call, const SoftmaxRowsCall& rows_call) {
            shared_bytes, call.stream>>>(rows_call);
 }
 
-}  // namespace brrr
+}  // namespace brrr::kernels

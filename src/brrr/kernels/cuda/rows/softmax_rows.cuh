@@ -3,7 +3,7 @@
 
 #include "brrr/kernels/cuda/device/rows.cuh"
 
-namespace brrr {
+namespace brrr::kernels {
 
 inline constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
@@ -126,4 +126,4 @@ struct OnlineSum {
   }
 };
 
-}  // namespace brrr
+}  // namespace brrr::kernels
