@@ -99,15 +99,15 @@ using infer::Generator;
 using infer::load_model;
 using infer::LoadedModel;
 using infer::LoadModelOptions;
-using run::TrainConfig;
+using runs::TrainConfig;
 using runtime::compile;
 using runtime::Compiled;
 using runtime::Executable;
-using train::prepare_run;
-using train::PreparedRun;
-using train::RunRequest;
-using train::Trainer;
-using train::TrainerOptions;
-using train::TrainOutcome;
+using training::prepare_run;
+using training::PreparedRun;
+using training::RunRequest;
+using training::Trainer;
+using training::TrainerOptions;
+using training::TrainOutcome;
 
 }  // namespace brrr

@@ -53,13 +53,13 @@ const compiler::Backend& toy_backend() {
 const compiler::Target kToy{.name = "toy", .backend = &toy_backend(), .index = std::nullopt};
 
 TEST(ToyBackend, CompilesAndCountsTheTrainingStepOfGpt2) {
-  train::StepSpec spec =
-      train::on_paper(train::named_step("gpt2-124m", {.batch = 2, .seq = 64, .layers = 2}));
-  train::TrainingParts parts = train::make_parts(spec);
+  training::StepSpec spec =
+      training::on_paper(training::named_step("gpt2-124m", {.batch = 2, .seq = 64, .layers = 2}));
+  training::TrainingParts parts = training::make_parts(spec);
   compiler::PipelineOptions options;
   options.device = Device::null();
   options.target = kToy;
-  runtime::Executable toy(parts.step->trace(train::make_batch(spec)), options);
+  runtime::Executable toy(parts.step->trace(training::make_batch(spec)), options);
   const auto views =
       std::count_if(toy.graph().nodes.begin(), toy.graph().nodes.end(),
                     [](const graph::Node& node) { return node.op->view != nullptr; });
@@ -67,8 +67,9 @@ TEST(ToyBackend, CompilesAndCountsTheTrainingStepOfGpt2) {
   EXPECT_GE(toy.kernels().kernels.size(), toy.graph().nodes.size() - static_cast<size_t>(views));
   options.target = compiler::cpu_target();
   options.without = {"fuse", "chunk_head", "rematerialize"};
-  EXPECT_EQ(toy.cost().flops,
-            runtime::Executable(parts.step->trace(train::make_batch(spec)), options).cost().flops);
+  EXPECT_EQ(
+      toy.cost().flops,
+      runtime::Executable(parts.step->trace(training::make_batch(spec)), options).cost().flops);
 }
 
 TEST(ToyBackend, RunsWhatItCompiles) {

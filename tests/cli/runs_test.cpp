@@ -34,7 +34,7 @@ TEST(Doctor, SaysBothRegimesAndWhatToDoNext) {
 
 TEST(Doctor, TellsARunningRunFromOneThatWasKilled) {
   const TempFolder folder;
-  run::RunLog running = made_up_run("stories", false);
+  runs::RunLog running = made_up_run("stories", false);
   running.facts.status = "running";
   running.steps.resize(80);  // three evaluations
   write_run(folder.path(), running);
@@ -76,7 +76,7 @@ TEST(Compare, ShowsResultsDifferencesAndCurves) {
 
 TEST(Compare, LossesMustBeWithinWhatIsAskedFor) {
   const TempFolder folder;
-  run::RunLog first = made_up_run("first", true), second = first;
+  runs::RunLog first = made_up_run("first", true), second = first;
   write_run(folder / "a", first);
   write_run(folder / "b", second);
   const std::string both = (folder / "a").string() + " " + (folder / "b").string();

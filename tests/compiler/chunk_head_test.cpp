@@ -233,7 +233,7 @@ TEST(ChunkHead, NothingOfItRunsAgain) {
 // Where logits are most of the memory, a quarter of it is enough, and no product of the head runs again.
 TEST(ChunkHead, MakesRoomWithinABudget) {
   compiler::PipelineOptions pipeline{.head = chunks_of(128)};
-  const graph::Graph joint = train::trace_step(
+  const graph::Graph joint = training::trace_step(
       plain_step("gpt2-tiny", {.batch = 16, .seq = 64, .layers = 2, .vocab = 4096}, pipeline));
   const int64_t whole =
       runtime::plan_program(joint, compiler::without(pipeline, "chunk_head")).plan.arena_bytes;
@@ -254,7 +254,7 @@ TEST(ChunkHead, MakesRoomWithinABudget) {
 TEST(ChunkHead, LeavesSmallHeadsAlone) {
   for (const char* model : {"gpt2-tiny", "char-gpt", "gpt2-124m"}) {
     const runtime::PlannedProgram plan = runtime::plan_program(
-        train::trace_step(plain_step(model, {.batch = 4, .seq = 64, .layers = 1})));
+        training::trace_step(plain_step(model, {.batch = 4, .seq = 64, .layers = 1})));
     const graph::Graph *before = plan.find("simplify"), *after = plan.find("chunk_head");
     ASSERT_TRUE(before && after);
     EXPECT_EQ(graph::to_text(*after), graph::to_text(*before)) << model;
@@ -270,7 +270,7 @@ Plan plan_of(compiler::Precision policy, const compiler::Target& target) {
   compiler::PipelineOptions pipeline;
   pipeline.device = Device::null(), pipeline.target = target;
   pipeline.precision.policy = policy;
-  const graph::Graph joint = train::trace_step(
+  const graph::Graph joint = training::trace_step(
       plain_step("gpt2-124m", {.batch = 64, .seq = 1024, .layers = 1, .vocab = 50304}, pipeline));
   return {runtime::plan_program(joint, pipeline),
           runtime::plan_program(joint, compiler::without(pipeline, "chunk_head"))};

@@ -131,11 +131,11 @@ TEST(Codegen, TheStepOfGpt2Compiles) {
   for (const compiler::Precision precision :
        {compiler::Precision::f32, compiler::Precision::bf16_mixed, compiler::Precision::f16_mixed,
         compiler::Precision::fp8_mixed}) {
-    train::StepSpec spec =
-        train::named_step("gpt2-124m", {.layers = 2}, h200());  // the others: alike
+    training::StepSpec spec =
+        training::named_step("gpt2-124m", {.layers = 2}, h200());  // the others: alike
     spec.pipeline = on_gpu();
     spec.pipeline.precision.policy = precision;
-    const runtime::PlannedProgram program = train::plan_step(train::on_paper(spec));
+    const runtime::PlannedProgram program = training::plan_step(training::on_paper(spec));
     int generated = 0;
     for (const compiler::Kernel& kernel : program.kernels.kernels) {
       generated += kernel.generated != nullptr;
@@ -151,10 +151,10 @@ TEST(Codegen, TheStepsOfEveryFamilyCompile) {
   SKIP_WITHOUT_COMPILER();
   for (const char* model : {"llama-tiny", "llama-moe-tiny", "llama-mla-tiny", "rnn-tiny",
                             "gru-tiny", "lstm-tiny", "mlp", "cnn"}) {
-    train::StepSpec spec = train::named_step(model, {.batch = 2, .seq = 16}, h200());
+    training::StepSpec spec = training::named_step(model, {.batch = 2, .seq = 16}, h200());
     spec.pipeline = on_gpu();
     spec.pipeline.precision.policy = compiler::Precision::bf16_mixed;
-    const runtime::PlannedProgram program = train::plan_step(train::on_paper(spec));
+    const runtime::PlannedProgram program = training::plan_step(training::on_paper(spec));
     for (const compiler::Kernel& kernel : program.kernels.kernels)
       EXPECT_TRUE(kernel.generated || kernel.body || find_cuda_kernel(*kernel.op))
           << model << kernel.name;
@@ -167,7 +167,7 @@ TEST(Codegen, AStepInPureBf16Compiles) {
   SKIP_WITHOUT_COMPILER();
   const ParameterScope low({.dtype = DType::bf16, .device = Device::null()});
   const runtime::PlannedProgram program =
-      train::plan_step(plain_step("gpt2-124m", {.layers = 1}, on_gpu()));
+      training::plan_step(plain_step("gpt2-124m", {.layers = 1}, on_gpu()));
   int products = 0;
   for (const compiler::Kernel& kernel : program.kernels.kernels) {
     EXPECT_TRUE(kernel.generated || kernel.body || find_cuda_kernel(*kernel.op)) << kernel.name;

@@ -57,8 +57,8 @@ runtime::PlannedProgram gpt2_step(
   pipeline.epilogues = kAnySize;
   pipeline.precision.policy = precision;
   pipeline.precision.matmul = products;
-  return train::plan_step(plain_step("gpt2-124m", {.batch = 8, .seq = 128, .layers = kLayers},
-                                     compiler::without(pipeline, left_out)));
+  return training::plan_step(plain_step("gpt2-124m", {.batch = 8, .seq = 128, .layers = kLayers},
+                                        compiler::without(pipeline, left_out)));
 }
 
 TEST(Epilogues, AreTakenForSizesThatGain) {
@@ -67,7 +67,7 @@ TEST(Epilogues, AreTakenForSizesThatGain) {
     pipeline.device = Device::null(), pipeline.target = h200();
     pipeline.precision.policy = compiler::Precision::bf16_mixed;
     return kernel_counts(
-        train::plan_step(
+        training::plan_step(
             plain_step("gpt2-124m", {.batch = batch, .seq = seq, .layers = 1}, pipeline))
             .kernels);
   };
@@ -87,7 +87,7 @@ TEST(Epilogues, EveryFamilyCompilesForAGpu) {
       compiler::PipelineOptions pipeline;
       pipeline.device = Device::null(), pipeline.target = h200();
       pipeline.precision.policy = precision;
-      EXPECT_NO_THROW(train::plan_step(plain_step(model, {.batch = 2, .seq = 32}, pipeline)))
+      EXPECT_NO_THROW(training::plan_step(plain_step(model, {.batch = 2, .seq = 32}, pipeline)))
           << model;
     }
   }
@@ -165,7 +165,7 @@ TEST(Epilogues, EveryLowPrecisionOfGptTinyHasThem) {
     pipeline.precision.policy = policy;
     pipeline.precision.matmul = products;
     const runtime::PlannedProgram plan =
-        train::plan_step(plain_step("gpt2-tiny", {.batch = 4, .seq = 32}, pipeline));
+        training::plan_step(plain_step("gpt2-tiny", {.batch = 4, .seq = 32}, pipeline));
     Counts counts = kernel_counts(plan.kernels);
     for (const char* name : {"matmul_gelu", "matmul_gelu_backward", "matmul_sums", "matmul_add"})
       EXPECT_GT(counts[name], 0) << name << " " << compiler::precision_name(policy);
@@ -254,7 +254,7 @@ TEST(Epilogues, TheGradientOfGeluReadsWhatTheForwardPartKept) {
 
 TEST(Epilogues, AreNoneOnTheCpu) {
   const graph::Graph step =
-      train::trace_step(plain_step("gpt2-tiny", {.batch = 2, .seq = 16, .layers = 1}));
+      training::trace_step(plain_step("gpt2-tiny", {.batch = 2, .seq = 16, .layers = 1}));
   const runtime::PlannedProgram with = runtime::plan_program(step);
   const runtime::PlannedProgram bare =
       runtime::plan_program(step, compiler::without({}, kAllEpilogues));

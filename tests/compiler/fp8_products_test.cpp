@@ -36,7 +36,7 @@ std::map<std::string, int> op_counts(const graph::Graph& graph) {
   return counts;
 }
 
-train::StepSpec tiny_step(int64_t seq, compiler::RematPolicy recompute) {
+training::StepSpec tiny_step(int64_t seq, compiler::RematPolicy recompute) {
   compiler::PipelineOptions pipeline;
   pipeline.device = Device::null(), pipeline.target = h200();
   pipeline.precision.policy = compiler::Precision::fp8_mixed;
@@ -49,7 +49,7 @@ constexpr compiler::RematPolicy kPolicies[] = {
 
 TEST(Fp8Products, EveryProductOfTrainingLiesAlongK) {
   for (const compiler::RematPolicy recompute : kPolicies) {
-    const runtime::PlannedProgram plan = train::plan_step(tiny_step(32, recompute));
+    const runtime::PlannedProgram plan = training::plan_step(tiny_step(32, recompute));
     int products = 0, scaled = 0, backward = 0;
     for (const compiler::Kernel& kernel : plan.kernels.kernels) {
       const std::optional<kernels::TensorCoreUse> use =
@@ -107,8 +107,8 @@ TEST(Fp8Products, ProductsOfMicroBatchesDoToo) {
 // kernels of their own.
 TEST(Fp8Products, OneReadAnOperand) {
   for (const compiler::RematPolicy recompute : kPolicies) {
-    const train::StepSpec spec = tiny_step(32, recompute);
-    const runtime::PlannedProgram plan = train::plan_step(spec);
+    const training::StepSpec spec = tiny_step(32, recompute);
+    const runtime::PlannedProgram plan = training::plan_step(spec);
     auto counts = op_counts(plan.graph());
     EXPECT_EQ(counts["abs"], 0);
     EXPECT_EQ(counts["matmul"] + counts["linear"], 0);
@@ -118,9 +118,9 @@ TEST(Fp8Products, OneReadAnOperand) {
     }
     EXPECT_EQ(amax, 3 * (4 * 2 + 1));  // x, w and dy of every product
 
-    train::StepSpec bare = spec;
+    training::StepSpec bare = spec;
     bare.pipeline = compiler::without(bare.pipeline, "fp8_products");
-    const runtime::PlannedProgram before = train::plan_step(bare);
+    const runtime::PlannedProgram before = training::plan_step(bare);
     Cost with_cost, without_cost;
     for (const compiler::Kernel& kernel : plan.kernels.kernels) with_cost += kernel.cost;
     for (const compiler::Kernel& kernel : before.kernels.kernels) without_cost += kernel.cost;
@@ -140,7 +140,7 @@ double relative_error(const Tensor& got, const Tensor& expected) {
 // other way for it.
 TEST(Fp8Products, Gpt2HasTheSameGradientsAndScales) {
   for (const compiler::RematPolicy recompute : kPolicies) {
-    const train::StepSpec spec = tiny_step(32, recompute);
+    const training::StepSpec spec = tiny_step(32, recompute);
     const HostStep step(spec);
     const runtime::PlannedProgram plan = runtime::plan_program(step.trace(), spec.pipeline);
     ASSERT_NE(plan.find("add_epilogue"), nullptr);
@@ -165,7 +165,7 @@ TEST(Fp8Products, Gpt2HasTheSameGradientsAndScales) {
 
 // Numbers that leave the range of 8 bits are counted as they are without the pass.
 TEST(Fp8Products, RangeLossesAreCounted) {
-  const train::StepSpec spec = tiny_step(32, compiler::RematPolicy::none);
+  const training::StepSpec spec = tiny_step(32, compiler::RematPolicy::none);
   const HostStep step(spec);
   const runtime::PlannedProgram plan = runtime::plan_program(step.trace(), spec.pipeline);
   const compiler::RangeLoss
@@ -180,7 +180,8 @@ TEST(Fp8Products, RangeLossesAreCounted) {
 
 // 17 rows a sequence: no multiple of 16 along k of dW, nor along m of dX.
 TEST(Fp8Products, LeaveOtherSizesAlone) {
-  const runtime::PlannedProgram plan = train::plan_step(tiny_step(17, compiler::RematPolicy::none));
+  const runtime::PlannedProgram plan =
+      training::plan_step(tiny_step(17, compiler::RematPolicy::none));
   auto counts = op_counts(plan.graph());
   EXPECT_EQ(counts["quantize"] + counts["matmul_scaled"], 0);
   EXPECT_EQ(graph::to_text(plan.graph()), graph::to_text(*plan.find("add_epilogue")));

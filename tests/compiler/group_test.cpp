@@ -53,7 +53,7 @@ runtime::PlannedProgram step_of(std::string_view model, int64_t batch, int64_t s
   pipeline.precision.policy = compiler::Precision::bf16_mixed;
   // With what else would be kernels of sums before the update.
   pipeline.epilogues.most_summed_bytes = std::numeric_limits<int64_t>::max();
-  return train::plan_step(plain_step(model, {.batch = batch, .seq = seq}, pipeline));
+  return training::plan_step(plain_step(model, {.batch = batch, .seq = seq}, pipeline));
 }
 
 Cost cost_of(const compiler::KernelList& list) {

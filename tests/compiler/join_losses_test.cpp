@@ -87,7 +87,7 @@ TEST(JoinLosses, IsAPassOfGpuPrograms) {
   all.device = Device::null(), all.target = h200();
   const auto count = [&](const compiler::PipelineOptions& pipeline, std::string_view name) {
     const runtime::PlannedProgram program =
-        train::plan_step(plain_step("gpt2-tiny", {.batch = 4, .seq = 32}, pipeline));
+        training::plan_step(plain_step("gpt2-tiny", {.batch = 4, .seq = 32}, pipeline));
     return std::count_if(program.kernels.kernels.begin(), program.kernels.kernels.end(),
                          [&](const compiler::Kernel& kernel) { return kernel.name == name; });
   };

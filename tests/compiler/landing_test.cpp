@@ -31,8 +31,8 @@ compiler::KernelList step_kernels(const char* model, std::string_view left_out =
   pipeline.device = Device::null(), pipeline.target = h200();
   pipeline.precision.policy = compiler::Precision::bf16_mixed;
   pipeline.remat.policy = compiler::RematPolicy::none;
-  return train::plan_step(plain_step(model, {.batch = 4, .seq = 128, .layers = 2},
-                                     compiler::without(pipeline, left_out)))
+  return training::plan_step(plain_step(model, {.batch = 4, .seq = 128, .layers = 2},
+                                        compiler::without(pipeline, left_out)))
       .kernels;
 }
 

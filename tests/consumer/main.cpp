@@ -6,5 +6,5 @@
 int main() {
   const brrr::Tensor x = brrr::ones({2, 2});
   const bool sums = brrr::sum(x).item<float>() == 4.0f;
-  return sums && brrr::find_gpu("h100").multiprocessors == 132 ? 0 : 1;
+  return sums && brrr::hardware::find_gpu("h100").multiprocessors == 132 ? 0 : 1;
 }

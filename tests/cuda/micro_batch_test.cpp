@@ -69,7 +69,7 @@ class Training {
     batch_.targets = to(squares.targets, device);
   }
 
-  train::StepResult step() { return step_.run(batch_, next_++); }
+  training::StepResult step() { return step_.run(batch_, next_++); }
   std::vector<double> losses(int steps) {
     std::vector<double> found;
     for (int i = 0; i < steps; ++i) found.push_back(step().loss);
@@ -82,9 +82,9 @@ class Training {
   }
 
  private:
-  static train::TrainStepOptions options_of(const compiler::PrecisionOptions& precision,
-                                            Device device, int64_t parts) {
-    train::TrainStepOptions options{.accumulate = parts};
+  static training::TrainStepOptions options_of(const compiler::PrecisionOptions& precision,
+                                               Device device, int64_t parts) {
+    training::TrainStepOptions options{.accumulate = parts};
     options.pipeline.precision = precision;
     options.pipeline.device = device;
     return options;
@@ -95,7 +95,7 @@ class Training {
   std::unique_ptr<LanguageModel> model_;
   AdamW optimizer_;
   Schedule schedule_;
-  train::TrainStep step_;
+  training::TrainStep step_;
   Batch batch_;
   int64_t next_ = 0;
 };
@@ -146,7 +146,7 @@ TEST(CudaMicroBatches, AnOverflowHalvesTheScaleOnceAndChangesNothingElse) {
   Training training(overflowing_f16(), kGpu, 4);
   std::vector<bool> applied;
   double scale = expect_overflows_halve_the_scale(training, [&] {
-    const train::StepResult result = training.step();
+    const training::StepResult result = training.step();
     applied.push_back(result.applied);
     return result.loss;
   });

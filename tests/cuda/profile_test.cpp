@@ -22,17 +22,17 @@ const Device kGpu{.kind = DeviceKind::cuda, .index = 0};
 
 // A step of two layers on the GPU, with its batch on the host.
 struct SmallStep {
-  train::TrainingParts parts;
+  training::TrainingParts parts;
   Batch batch;
   std::vector<Tensor> inputs;
 
   explicit SmallStep(compiler::Precision precision,
-                     const train::StepSizes& sizes = {.batch = 4, .seq = 256, .layers = 2}) {
-    train::StepSpec spec = train::named_step("gpt2-124m", sizes, compiler::target_of(kGpu));
+                     const training::StepSizes& sizes = {.batch = 4, .seq = 256, .layers = 2}) {
+    training::StepSpec spec = training::named_step("gpt2-124m", sizes, compiler::target_of(kGpu));
     spec.pipeline.precision.policy = precision;
     spec.pipeline.precision.matmul = compiler::MatmulPrecision::ieee;
-    parts = train::make_parts(spec);
-    batch = train::make_batch(spec);
+    parts = training::make_parts(spec);
+    batch = training::make_batch(spec);
     inputs = parts.step->inputs_of(batch);
   }
   runtime::Executable& program() const { return parts.step->executable(batch); }

@@ -20,9 +20,9 @@ void expect_nothing_behind_a_refused_update(Device device) {
       Gpt2Config{.vocab = 32, .context = 16, .layers = 1, .heads = 2, .width = 16}, random);
   AdamW optimizer(model->named_parameters(), AdamWOptions{});
   const Schedule schedule({.shape = ScheduleShape::constant, .rate = 1e-2, .steps = 10});
-  train::TrainStepOptions options{.halts = true};
+  training::TrainStepOptions options{.halts = true};
   options.pipeline.device = device;
-  train::TrainStep step(*model, optimizer, nullptr, schedule, options);
+  training::TrainStep step(*model, optimizer, nullptr, schedule, options);
   const SquareTokens squares({2, 16}, 31);
   const Batch batch{.inputs = squares.tokens, .targets = squares.targets};
   for (int64_t i = 0; i < 3; ++i)  // by launches, captured, replayed
@@ -31,7 +31,7 @@ void expect_nothing_behind_a_refused_update(Device device) {
                            moments = values_of({optimizer.states()});
   runtime::PendingResults bad = step.start(batch, 3, {.loss = 0}), behind = step.start(batch, 4),
                           last = step.start(batch, 5);
-  const train::StepResult refused = step.finish(std::move(bad));
+  const training::StepResult refused = step.finish(std::move(bad));
   EXPECT_FALSE(refused.applied);
   EXPECT_GT(refused.loss, 0) << "its loss is told";
   EXPECT_FALSE(step.finish(std::move(behind)).applied);

@@ -70,8 +70,8 @@ const OpDef cube_op{
     .kind = OpKind::elementwise,
     .infer = infer_same,
     .scalar = [](const double* x, const Attrs&) { return x[0] * x[0] * x[0]; },
-    .tiles = tiles_of<Cube>,
-    .cpu = run_elementwise,
+    .tiles = kernels::tiles_of<Cube>,
+    .cpu = kernels::run_elementwise,
     .expression = [](const Attrs&, ComputeType) -> std::string { return "x0 * x0 * x0"; },
     .samples = samples_any};
 

@@ -12,15 +12,15 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    (void)brrr::config_from_huggingface(text);
+    (void)brrr::infer::config_from_huggingface(text);
   } catch (const brrr::Error&) {  // what a file that is no model's should do
   }
   try {
-    const brrr::ModelConfig config = brrr::shape_from_huggingface(text);
-    brrr::check_model(config);
-    const double count = brrr::parameters_of(config);
-    if (!(count >= 1 && count <= brrr::kMostParameters)) std::abort();
-    brrr::check_micro_batch(config, 1, 2048);
+    const brrr::ModelConfig config = brrr::infer::shape_from_huggingface(text);
+    brrr::plan::check_model(config);
+    const double count = brrr::plan::parameters_of(config);
+    if (!(count >= 1 && count <= brrr::plan::kMostParameters)) std::abort();
+    brrr::plan::check_micro_batch(config, 1, 2048);
   } catch (const brrr::Error&) {
   }
   return 0;

@@ -10,12 +10,13 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const std::string line = brrr::to_json(brrr::parse_step_record(text, "log.jsonl:1"));
-    (void)brrr::parse_step_record(line, "log.jsonl:1");  // what we write we can read
-  } catch (const brrr::Error&) {                         // what a damaged line should do
+    const std::string line =
+        brrr::runs::to_json(brrr::runs::parse_step_record(text, "log.jsonl:1"));
+    (void)brrr::runs::parse_step_record(line, "log.jsonl:1");  // what we write we can read
+  } catch (const brrr::Error&) {                               // what a damaged line should do
   }
   try {
-    (void)brrr::to_json(brrr::parse_run_facts(text, "run.json"));
+    (void)brrr::runs::to_json(brrr::runs::parse_run_facts(text, "run.json"));
   } catch (const brrr::Error&) {
   }
   return 0;

@@ -113,9 +113,9 @@ TEST(Conventions, AttentionOfAGraphIsCountedByConvention) {
 
 // 2 N a sample holds where every weight multiplies once: a convolution uses its weights at every place.
 TEST(Conventions, SixNFailsForConvolutions) {
-  const train::StepSpec spec = train::on_paper(train::named_step("cnn", {.batch = 1}));
-  const train::TrainingParts parts = train::make_parts(spec);
-  const graph::Graph forward = parts.step->trace_forward(train::make_batch(spec));
+  const training::StepSpec spec = training::on_paper(training::named_step("cnn", {.batch = 1}));
+  const training::TrainingParts parts = training::make_parts(spec);
+  const graph::Graph forward = parts.step->trace_forward(training::make_batch(spec));
   double flops = 0;
   for (const graph::Node& node : forward.nodes) {
     if (node.op->kind == OpKind::contraction)

@@ -48,7 +48,7 @@ TEST(ExpertParallel, KeptCopiesOfWeightsFallWithTheExperts) {
   const auto kept = [](compiler::Precision precision, int64_t ep) {
     return mixed_layer(precision, ep).activations;
   };
-  using enum Precision;
+  using enum compiler::Precision;
   EXPECT_EQ(kept(fp8_mixed, 1) - kept(fp8_mixed, 8), kExperts * 7 / 8);
   EXPECT_EQ(kept(fp8_mixed, 8) - kept(fp8_mixed, 64), kExperts * 7 / 64);
   EXPECT_EQ(kept(bf16_mixed, 8), kept(bf16_mixed, 1)) << "copies in 16 bits are states";

@@ -61,7 +61,7 @@ TEST(OwnGpuRates, ComeNearAMeasuredStep) {
   compiler::PipelineOptions pipeline;
   pipeline.precision.policy = compiler::Precision::bf16_mixed;
   pipeline.device = Device::null(), pipeline.target = h200();
-  const runtime::PlannedProgram program = train::plan_step(
+  const runtime::PlannedProgram program = training::plan_step(
       plain_step("gpt2-124m", {.batch = 64, .seq = 1024, .vocab = 50304}, pipeline));
   const cost::Prediction prediction =
       cost::predict(program.kernels, program.plan, plan::own_gpu_rates(hardware::find_gpu("h200")));

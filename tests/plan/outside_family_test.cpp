@@ -195,11 +195,11 @@ TEST(OutsideFamily, TrainsAndDecodes) {
 // From sizes chosen for a run to the plan of one.
 TEST(OutsideFamily, IsPlanned) {
   register_once();
-  run::TrainConfig run;
+  runs::TrainConfig run;
   run.model.family = "parallel";
-  const train::ResolvedRun chosen =
-      train::resolve_sizes(run, {.train_tokens = 1'000'000, .vocab = 100, .documents = 1},
-                           {.cores = 2, .memory = 8_GiB, .peak_flops = FlopsPerSecond(2e11)});
+  const training::ResolvedRun chosen =
+      training::resolve_sizes(run, {.train_tokens = 1'000'000, .vocab = 100, .documents = 1},
+                              {.cores = 2, .memory = 8_GiB, .peak_flops = FlopsPerSecond(2e11)});
   EXPECT_EQ(family_of(chosen.model), "parallel");
   EXPECT_EQ(vocab_of(chosen.model), 100);
 

@@ -20,10 +20,10 @@ TEST(PlannedOptimizer, StatesAreThoseOfTheTrainersOptimizer) {
       q.tokens = 1e9, q.gpu = "h200";
       q.seq = 64, q.global_batch = 1;
       q.optimizer = entry->name;
-      train::StepSpec spec = train::on_paper(train::default_step(*q.model, 1, 64));
+      training::StepSpec spec = training::on_paper(training::default_step(*q.model, 1, 64));
       spec.optimizer = entry->name;
       EXPECT_EQ(plan::answer(q).memory.optimizer,
-                static_cast<double>(train::make_parts(spec).optimizer->state_bytes().value()))
+                static_cast<double>(training::make_parts(spec).optimizer->state_bytes().value()))
           << entry->name << " of " << model;
     }
   }

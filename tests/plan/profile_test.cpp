@@ -20,9 +20,9 @@ namespace {
 using testing::HasSubstr;
 
 struct Profiled {
-  train::StepSpec spec = train::named_step("gpt2-tiny", {.batch = 2, .seq = 16});
-  train::TrainingParts parts = train::make_parts(spec);
-  Batch batch = train::make_batch(spec);
+  training::StepSpec spec = training::named_step("gpt2-tiny", {.batch = 2, .seq = 16});
+  training::TrainingParts parts = training::make_parts(spec);
+  Batch batch = training::make_batch(spec);
   runtime::Executable& program = parts.step->executable(batch);
   plan::StepTimes times = plan::measure_steps(program, parts.step->inputs_of(batch), {.steps = 2});
   plan::Profile profile =
@@ -151,8 +151,8 @@ TEST(Advice, FusingSavesWhatItPromised) {
 TEST(Advice, SaysWhenAResourceSavesNothing) {
   hardware::Rates rates = synthetic_rates();
   rates.grids["launch"] = hardware::constant_rate("s", 1.0);  // nothing but overhead
-  const runtime::PlannedProgram program = train::plan_step(
-      train::on_paper(train::named_step("mlp", {.batch = 8, .seq = 64, .width = 64})));
+  const runtime::PlannedProgram program = training::plan_step(
+      training::on_paper(training::named_step("mlp", {.batch = 8, .seq = 64, .width = 64})));
   const plan::Advice advice = plan::advise(program.kernels, program.plan, rates);
   EXPECT_GT(advice.share[static_cast<size_t>(cost::Regime::overhead)], 0.99);
   const std::string text = plan::to_text(advice);

@@ -37,11 +37,11 @@ plan::RunQuestion question(const Case& c, int64_t micro_batch, int64_t seq) {
 
 // What `brrr train --device cuda:h200 --dry-run --kernels` prints.
 std::vector<cost::KernelLine> kernels_of_run(const Case& c, int64_t batch, int64_t seq) {
-  run::TrainConfig config = train::default_step_settings(batch, seq);
+  runs::TrainConfig config = training::default_step_settings(batch, seq);
   config.train.precision = c.precision;
   config.train.accumulate = c.accumulate;
-  return train::plan_training(config, model_preset(c.model), h200(),
-                              plan::own_gpu_rates(hardware::find_gpu("h200")), {})
+  return training::plan_training(config, model_preset(c.model), h200(),
+                                 plan::own_gpu_rates(hardware::find_gpu("h200")), {})
       .launches;
 }
 

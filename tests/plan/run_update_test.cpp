@@ -78,9 +78,9 @@ TEST(RunUpdate, OfExpertsIsThatOfTheirDevice) {
 TEST(RunUpdate, MuonsIsThatOfItsProducts) {
   LlamaConfig config = llama_preset("llama3-8b");
   config.layers = 1;
-  train::StepSpec spec = train::on_paper(train::default_step(config, 1, 128));
+  training::StepSpec spec = training::on_paper(training::default_step(config, 1, 128));
   spec.optimizer = "muon";
-  const train::TrainingParts parts = train::make_parts(spec);
+  const training::TrainingParts parts = training::make_parts(spec);
   double expected = 0, counted = 0;
   for (const NamedTensor& p : parts.model->named_parameters()) {
     if (!is_hidden_matrix(p)) continue;
@@ -88,7 +88,7 @@ TEST(RunUpdate, MuonsIsThatOfItsProducts) {
                  m = static_cast<double>(std::max(p.tensor.dim(0), p.tensor.dim(1)));
     expected += 5 * (4 * n * n * m + 2 * n * n * n);
   }
-  const graph::Graph graph = parts.step->trace(train::make_batch(spec));
+  const graph::Graph graph = parts.step->trace(training::make_batch(spec));
   for (const graph::Node& node : graph.nodes) {
     if (node.phase == graph::Phase::update && node.op->kind == OpKind::contraction)
       counted += static_cast<double>(graph::cost_of(graph, node).flops);
@@ -152,10 +152,10 @@ TEST(ModelCost, ManyChunksOfAHeadArePricedByFew) {
   const hardware::Rates rates =
       plan::gpu_rates(hardware::find_gpu("h100"), compiler::Precision::bf16_mixed);
   const plan::StepCost few = plan::traced_cost(config, {.seq = config.context}, rates);
-  train::StepSpec spec = train::on_paper(train::default_step(config, 1, config.context));
+  training::StepSpec spec = training::on_paper(training::default_step(config, 1, config.context));
   spec.pipeline.precision.policy = compiler::Precision::bf16_mixed;
   spec.pipeline.remat.policy = compiler::RematPolicy::none;
-  const runtime::PlannedProgram all = train::plan_step(spec);
+  const runtime::PlannedProgram all = training::plan_step(spec);
   EXPECT_LT(few.kernels, 0.5 * static_cast<double>(all.kernels.kernels.size())) << "512 chunks";
   double seconds = 0;
   for (const cost::KernelPrediction& kernel : cost::predict(all.kernels, all.plan, rates).kernels)

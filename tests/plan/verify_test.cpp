@@ -19,7 +19,7 @@ TEST(Verify, MemoryIsExactToTheByteForUnlikeModels) {
   for (const char* name : {"gpt2-tiny", "llama-tiny", "llama-moe-tiny", "mlp", "cnn"}) {
     for (compiler::Precision precision :
          {compiler::Precision::f32, compiler::Precision::bf16_mixed}) {
-      train::StepSpec spec = train::named_step(name, {.batch = 4, .seq = 32});
+      training::StepSpec spec = training::named_step(name, {.batch = 4, .seq = 32});
       spec.pipeline.precision.policy = precision;
       const plan::Verification v = plan::verify_step(spec, {.steps = 1, .rates = &rates});
       for (const plan::MemoryLine& line : v.memory)
@@ -37,12 +37,12 @@ TEST(Verify, CalibrationMeasuresEveryFamilyOfTheModels) {
   const std::set<std::string, std::less<>> small = {"full", "number", "arange", "rope_table"};
   // Every model of fewer than twenty million parameters, mixtures, latent attention and recurrent ones included.
   int models = 0;
-  for (const std::string& name : train::step_models()) {
+  for (const std::string& name : training::step_models()) {
     const bool is_classifier = name == "mlp" || name == "cnn" || name == "char-gpt";
     if (!is_classifier && parameter_count(model_preset(name)) > 20'000'000) continue;
     ++models;
-    const runtime::PlannedProgram program =
-        train::plan_step(train::on_paper(train::named_step(name, {.batch = 4, .seq = 32})));
+    const runtime::PlannedProgram program = training::plan_step(
+        training::on_paper(training::named_step(name, {.batch = 4, .seq = 32})));
     for (const compiler::Kernel& kernel : program.kernels.kernels) {
       for (const cost::FamilyWork& part : cost::work_of(kernel).parts) {
         if (part.family.starts_with("tile.") || small.contains(part.family)) continue;
@@ -68,7 +68,7 @@ TEST(Verify, EveryCaseOfCalibrationRunsTheKernelThatItTimes) {
 TEST(Verify, EveryKernelHasAPredictionAndAMeasurement) {
   const hardware::Rates rates = synthetic_rates();
   const plan::Verification v = plan::verify_step(
-      train::named_step("gpt2-tiny", {.batch = 2, .seq = 16}), {.steps = 2, .rates = &rates});
+      training::named_step("gpt2-tiny", {.batch = 2, .seq = 16}), {.steps = 2, .rates = &rates});
   EXPECT_GT(v.profile.kernels.size(), 10u);
   double predicted = 0;
   for (const plan::KernelProfile& kernel : v.profile.kernels)

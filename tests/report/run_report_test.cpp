@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string page_of(const run::RunLog& run, const std::string& config = "steps = 600\n") {
+std::string page_of(const runs::RunLog& run, const std::string& config = "steps = 600\n") {
   return report::run_report_html(run, config);
 }
 
@@ -46,15 +46,15 @@ TEST(RunReport, SaysBothRegimesAndTheFacts) {
 
 TEST(RunReport, NothingThatARunContainsBecomesMarkup) {
   const std::string evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&";
-  run::RunLog run = made_up_run(evil, false);
-  run::RunFacts& facts = run.facts;
+  runs::RunLog run = made_up_run(evil, false);
+  runs::RunFacts& facts = run.facts;
   for (std::string* text :
        {&facts.brrr_version, &facts.reason, &facts.started, &facts.device, &facts.mfu_convention,
         &facts.speed_regime, &facts.speed_advice, &facts.status})
     *text = evil;
   facts.model_json = nlohmann::json({{evil, evil}}).dump();
   facts.kernels[0].name = facts.kernels[0].regime = facts.memory_timeline[0].phase = evil;
-  for (run::StepRecord& record : run.steps) {
+  for (runs::StepRecord& record : run.steps) {
     record.sample = record.guard = evil;
     record.activations[evil] = 1;
   }
@@ -76,17 +76,17 @@ TEST(RunReport, AFolderIsAllItNeeds) {
 }
 
 TEST(RunReport, ARunBeforeItsFirstStepHasAPageToo) {
-  run::RunLog run;
+  runs::RunLog run;
   run.facts.name = "young";
   EXPECT_THAT(page_of(run), HasSubstr("Too early to say"));
 }
 
 TEST(RunCharts, ShowWhatWasRecordedAndNothingElse) {
-  const run::RunLog run = made_up_run("first", true);
-  const auto titles = [](const run::RunLog& shown) {
+  const runs::RunLog run = made_up_run("first", true);
+  const auto titles = [](const runs::RunLog& shown) {
     std::vector<std::string> all;
     for (const auto& chart :
-         nlohmann::json::parse(report::run_charts_json(shown, run::judge_learning(shown))))
+         nlohmann::json::parse(report::run_charts_json(shown, runs::judge_learning(shown))))
       all.push_back(chart["title"]);
     return all;
   };
@@ -95,10 +95,10 @@ TEST(RunCharts, ShowWhatWasRecordedAndNothingElse) {
                                "Largest activations", "Model FLOPs utilisation",
                                "Memory of the process", "Memory of a step, kernel by kernel",
                                "What bounds the speed: kernels under the roofs of the machine"));
-  run::RunLog plain = run;
+  runs::RunLog plain = run;
   plain.facts.kernels.clear();
   plain.facts.memory_timeline.clear();
-  for (run::StepRecord& record : plain.steps) {
+  for (runs::StepRecord& record : plain.steps) {
     record.mfu.reset();
     record.memory_bytes.reset();
     record.activations.clear();

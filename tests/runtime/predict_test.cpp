@@ -154,7 +154,7 @@ TEST(KernelFamily, FusedChainsAreTheSumOfTheirPrimitives) {
 // As updates of parameters of many shapes are: no operand is spread over the shape of another.
 TEST(KernelFamily, ProgramsOfAGroupHaveShapesOfTheirOwn) {
   const runtime::PlannedProgram program =
-      train::plan_step(plain_step("gpt2-tiny", {.batch = 1, .seq = 8}));
+      training::plan_step(plain_step("gpt2-tiny", {.batch = 1, .seq = 8}));
   size_t largest = 0;
   for (const compiler::Kernel& kernel : program.kernels.kernels) {
     if (kernel.op || kernel.attachments.empty()) continue;
@@ -167,9 +167,9 @@ TEST(KernelFamily, ProgramsOfAGroupHaveShapesOfTheirOwn) {
 
 // Micro-batches are a loop: it takes as long as all runs of its body.
 TEST(Predict, ALoopTakesAllRunsOfItsBody) {
-  train::StepSpec spec = plain_step("gpt2-tiny", {.batch = 2, .seq = 16});
+  training::StepSpec spec = plain_step("gpt2-tiny", {.batch = 2, .seq = 16});
   spec.accumulate = 4;
-  const runtime::PlannedProgram program = train::plan_step(spec);
+  const runtime::PlannedProgram program = training::plan_step(spec);
   const hardware::Rates rates = synthetic_rates();
   const cost::Prediction prediction = cost::predict(program.kernels, program.plan, rates);
   int loops = 0;

@@ -46,7 +46,7 @@ TEST(PublicHeader, TrainsALayerAndPrintsIt) {
 TEST(PublicHeader, HasTokenizersDataAndRuns) {
   const auto bytes = text::make_tokenizer(text::define_byte_tokenizer());
   EXPECT_EQ(bytes->encode("ab").size(), 2U);
-  const run::TrainConfig config;
-  EXPECT_FALSE(run::to_toml(config).empty());
-  static_assert(is_class_v<Batches> && is_class_v<train::Trainer> && is_class_v<TokenSet>);
+  const runs::TrainConfig config;
+  EXPECT_FALSE(runs::to_toml(config).empty());
+  static_assert(is_class_v<Batches> && is_class_v<training::Trainer> && is_class_v<TokenSet>);
 }

@@ -10,9 +10,9 @@
 namespace brrr {
 
 // 600 steps; the validation loss turns at 40 % of the steps where it overfits, else it settles.
-inline run::RunLog made_up_run(const std::string& name, bool overfits) {
-  run::RunLog run;
-  run::RunFacts& facts = run.facts;
+inline runs::RunLog made_up_run(const std::string& name, bool overfits) {
+  runs::RunLog run;
+  runs::RunFacts& facts = run.facts;
   facts.brrr_version = "0.1.0";
   facts.name = name;
   facts.status = "finished";
@@ -79,12 +79,12 @@ inline run::RunLog made_up_run(const std::string& name, bool overfits) {
   for (int64_t step = 1; step <= facts.steps; ++step) {
     const double part = static_cast<double>(step) / static_cast<double>(facts.steps);
     const double loss = 1.3 + 5.5 * std::exp(-part * 6) - (overfits ? 0.5 * part : 0);
-    run::StepRecord record{.step = step,
-                           .loss = loss + 0.06 * noise(random),
-                           .lr = 1e-3 * std::min(1.0, part * 10) * (1 - 0.9 * part),
-                           .grad_norm = std::exp(0.3 * noise(random) - part),
-                           .tokens_per_second = 12800 + 300 * noise(random),
-                           .ms = 160};
+    runs::StepRecord record{.step = step,
+                            .loss = loss + 0.06 * noise(random),
+                            .lr = 1e-3 * std::min(1.0, part * 10) * (1 - 0.9 * part),
+                            .grad_norm = std::exp(0.3 * noise(random) - part),
+                            .tokens_per_second = 12800 + 300 * noise(random),
+                            .ms = 160};
     if (step % 25 == 0) {
       record.train_loss = loss + 0.004 * noise(random);
       record.validation_loss =
@@ -103,11 +103,11 @@ inline run::RunLog made_up_run(const std::string& name, bool overfits) {
 }
 
 // Writes it as a folder that commands can read.
-inline void write_run(const std::filesystem::path& folder, const run::RunLog& run) {
+inline void write_run(const std::filesystem::path& folder, const runs::RunLog& run) {
   std::filesystem::create_directories(folder);
-  run::write_run_facts(folder, run.facts);
-  run::RunLogWriter log(folder, 0);
-  for (const run::StepRecord& record : run.steps) log.add(record);
+  runs::write_run_facts(folder, run.facts);
+  runs::RunLogWriter log(folder, 0);
+  for (const runs::StepRecord& record : run.steps) log.add(record);
 }
 
 }  // namespace brrr

@@ -7,10 +7,10 @@
 
 namespace brrr {
 
-inline train::StepSpec plain_step(std::string_view model, const train::StepSizes& sizes,
-                                  const compiler::PipelineOptions& pipeline = {}) {
-  train::StepSpec spec = train::on_paper(
-      train::named_step(model, sizes, pipeline.target.value_or(compiler::cpu_target())));
+inline training::StepSpec plain_step(std::string_view model, const training::StepSizes& sizes,
+                                     const compiler::PipelineOptions& pipeline = {}) {
+  training::StepSpec spec = training::on_paper(
+      training::named_step(model, sizes, pipeline.target.value_or(compiler::cpu_target())));
   spec.activations = false;
   spec.pipeline = pipeline;
   return spec;
@@ -18,18 +18,18 @@ inline train::StepSpec plain_step(std::string_view model, const train::StepSizes
 
 // The same on the host, with what it is called with. Its graph may be planned for any device.
 struct HostStep {
-  train::TrainingParts parts;
+  training::TrainingParts parts;
   Batch batch;
   std::vector<Tensor> inputs;
 
-  explicit HostStep(train::StepSpec spec) {
+  explicit HostStep(training::StepSpec spec) {
     spec.is_on_paper = false;
     const int64_t vocab = vocab_of(std::get<ModelConfig>(spec.model));
     spec.pad_vocab = std::to_string(compiler::padded_vocab(vocab, "auto", spec.target));
     spec.target = compiler::cpu_target();
     spec.pipeline.device.reset(), spec.pipeline.target.reset();
-    parts = train::make_parts(spec);
-    batch = train::make_batch(spec);
+    parts = training::make_parts(spec);
+    batch = training::make_batch(spec);
     inputs = parts.step->inputs_of(batch);
   }
   graph::Graph trace() const { return parts.step->trace(batch); }

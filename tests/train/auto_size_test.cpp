@@ -17,62 +17,62 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
-constexpr train::MachineFacts kTwoCores{
+constexpr training::MachineFacts kTwoCores{
     .cores = 2, .memory = 8_GiB, .peak_flops = FlopsPerSecond(2e11)};
 
-train::ResolvedRun resolve(int64_t tokens, const run::TrainConfig& config = {},
-                           const train::MachineFacts& machine = kTwoCores) {
-  return train::resolve_sizes(config, {.train_tokens = tokens, .vocab = 100, .documents = 1},
-                              machine);
+training::ResolvedRun resolve(int64_t tokens, const runs::TrainConfig& config = {},
+                              const training::MachineFacts& machine = kTwoCores) {
+  return training::resolve_sizes(config, {.train_tokens = tokens, .vocab = 100, .documents = 1},
+                                 machine);
 }
 
 const hardware::Rates kRates = hardware::rates_from_peaks(
     "a test", {.flops_per_second = 1e10, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
 
-int64_t size_of(const train::ResolvedRun& run) { return parameter_count(run.model); }
+int64_t size_of(const training::ResolvedRun& run) { return parameter_count(run.model); }
 
 TEST(AutoSize, GrowsWithTheTextTheTimeAndTheMachine) {
   EXPECT_LT(size_of(resolve(20'000)), size_of(resolve(1'000'000)));
-  run::TrainConfig hour;
+  runs::TrainConfig hour;
   hour.train.minutes = 60;
   EXPECT_LT(size_of(resolve(50'000'000)), size_of(resolve(50'000'000, hour)));
-  train::MachineFacts large = kTwoCores;
+  training::MachineFacts large = kTwoCores;
   large.peak_flops = FlopsPerSecond(2e13);
   EXPECT_LT(size_of(resolve(50'000'000)), size_of(resolve(50'000'000, {}, large)));
 }
 
 TEST(AutoSize, LittleMemoryGetsAModelThatFitsIntoIt) {
   const ThreadCount two(2);
-  run::TrainConfig day;
+  runs::TrainConfig day;
   day.train.minutes = 24 * 60;
-  train::MachineFacts small = kTwoCores;
+  training::MachineFacts small = kTwoCores;
   small.memory = 400_MiB;
-  const train::ResolvedRun run = resolve(50'000'000, day, small);
+  const training::ResolvedRun run = resolve(50'000'000, day, small);
   EXPECT_LT(size_of(run), size_of(resolve(50'000'000, day)));
   EXPECT_THAT(run.reasons, Contains(HasSubstr("fits into 400 MiB")));
   EXPECT_LE(
-      train::plan_training(run.config, run.model, compiler::cpu_target(), kRates, {}).memory(),
+      training::plan_training(run.config, run.model, compiler::cpu_target(), kRates, {}).memory(),
       small.memory);
 }
 
 TEST(AutoSize, SaysWhatItChoseAndWhy) {
-  const train::ResolvedRun run = resolve(1'000'000);
+  const training::ResolvedRun run = resolve(1'000'000);
   EXPECT_THAT(run.reasons,
               Contains(AllOf(HasSubstr("layers of width"), HasSubstr("1,000,000 tokens"))));
   EXPECT_THAT(run.reasons, Contains(HasSubstr("steps: about 5 minutes here")));
   EXPECT_THAT(run.reasons, Contains(HasSubstr("context 128")));
-  for (const run::SettingInfo& setting :
-       {run::SettingInfo{"train.steps"}, run::SettingInfo{"train.batch"},
-        run::SettingInfo{"optimizer.lr"}, run::SettingInfo{"checkpoint.every"}})
-    EXPECT_NE(run::get_setting(run.config, setting.key), "") << setting.key;
+  for (const runs::SettingInfo& setting :
+       {runs::SettingInfo{"train.steps"}, runs::SettingInfo{"train.batch"},
+        runs::SettingInfo{"optimizer.lr"}, runs::SettingInfo{"checkpoint.every"}})
+    EXPECT_NE(runs::get_setting(run.config, setting.key), "") << setting.key;
 }
 
 TEST(AutoSize, KeepsWhatIsGiven) {
-  run::TrainConfig config;
+  runs::TrainConfig config;
   config.model = {.layers = 3, .heads = 5, .width = 40, .context = 24};
   config.train.steps = 77;
   config.optimizer.lr = 0.5;
-  const train::ResolvedRun run = resolve(1'000'000, config);
+  const training::ResolvedRun run = resolve(1'000'000, config);
   EXPECT_EQ(run.model.get<Gpt2Config>(),
             (Gpt2Config{.vocab = 100, .context = 24, .layers = 3, .heads = 5, .width = 40}));
   EXPECT_EQ(run.config.train.steps, 77);
@@ -80,20 +80,20 @@ TEST(AutoSize, KeepsWhatIsGiven) {
 }
 
 TEST(AutoSize, TakesPresetsAndFamilies) {
-  run::TrainConfig preset;
+  runs::TrainConfig preset;
   preset.model.preset = "gpt2-124m";
   EXPECT_EQ(resolve(10'000'000, preset).model.get<Gpt2Config>().width, 768);
-  run::TrainConfig llama;
+  runs::TrainConfig llama;
   llama.model.family = "llama";
   EXPECT_EQ(family_of(resolve(1'000'000, llama).model), "llama");
   for (const char* family : {"qwen3", "gemma2", "recurrent"}) {
-    run::TrainConfig of_family;
+    runs::TrainConfig of_family;
     of_family.model.family = family;
-    const train::ResolvedRun made = resolve(1'000'000, of_family);
+    const training::ResolvedRun made = resolve(1'000'000, of_family);
     EXPECT_EQ(family_of(made.model), family);
     EXPECT_EQ(vocab_of(made.model), 100);
   }
-  run::TrainConfig qwen3;
+  runs::TrainConfig qwen3;
   qwen3.model.preset = "qwen3-0.6b";
   const ModelConfig of_preset = resolve(1'000'000, qwen3).model;
   EXPECT_EQ(of_preset.size("head_dim"), 128);
@@ -105,36 +105,36 @@ TEST(AutoSize, TakesPresetsAndFamilies) {
 
 TEST(AutoSize, AShortTextGetsShortRows) {
   EXPECT_LE(*resolve(200).config.model.context, 12);
-  run::TrainConfig config;
+  runs::TrainConfig config;
   config.model.context = 300;
   EXPECT_THAT(error_of([&] { resolve(200, config); }),
               AllOf(HasSubstr("200 tokens"), HasSubstr("a smaller --context")));
 }
 
 TEST(AutoSize, RowsOfStoriesHoldWholeOnes) {
-  const train::ResolvedRun run = train::resolve_sizes({},
-                                                      {.train_tokens = 3'000'000,
-                                                       .vocab = 700,
-                                                       .documents = 30'000,
-                                                       .longest_document = 107,
-                                                       .is_stories = true},
-                                                      kTwoCores);
+  const training::ResolvedRun run = training::resolve_sizes({},
+                                                            {.train_tokens = 3'000'000,
+                                                             .vocab = 700,
+                                                             .documents = 30'000,
+                                                             .longest_document = 107,
+                                                             .is_stories = true},
+                                                            kTwoCores);
   EXPECT_EQ(*run.config.model.context, 112);
   EXPECT_TRUE(*run.config.data.whole_documents);
 }
 
 TEST(AutoSize, TokenizersSuitTheAmountOfText) {
-  EXPECT_EQ(train::choose_tokenizer(100_KiB).kind, "char");
-  EXPECT_EQ(train::choose_tokenizer(3_MiB).kind, "bpe");
-  EXPECT_EQ(train::choose_tokenizer(3_MiB).vocab, 1024);
-  EXPECT_EQ(train::choose_tokenizer(20_MiB).vocab, 8192);
-  EXPECT_EQ(train::choose_tokenizer(2_GiB).vocab, 32768);
+  EXPECT_EQ(training::choose_tokenizer(100_KiB).kind, "char");
+  EXPECT_EQ(training::choose_tokenizer(3_MiB).kind, "bpe");
+  EXPECT_EQ(training::choose_tokenizer(3_MiB).vocab, 1024);
+  EXPECT_EQ(training::choose_tokenizer(20_MiB).vocab, 8192);
+  EXPECT_EQ(training::choose_tokenizer(2_GiB).vocab, 32768);
 }
 
 // ---- plans ---------------------------------------------------------------------------------------
 
-train::ResolvedRun gpt2(int64_t batch) {
-  run::TrainConfig config;
+training::ResolvedRun gpt2(int64_t batch) {
+  runs::TrainConfig config;
   config.model.preset = "gpt2-124m";
   config.model.context = 64;
   config.train.batch = batch;
@@ -143,9 +143,9 @@ train::ResolvedRun gpt2(int64_t batch) {
 }
 
 TEST(TrainPlan, CountsStatesAndCheckpointsExactly) {
-  const train::ResolvedRun run = gpt2(2);
-  const train::TrainPlan plan =
-      train::plan_training(run.config, run.model, compiler::cpu_target(), kRates, 1_MiB);
+  const training::ResolvedRun run = gpt2(2);
+  const training::TrainPlan plan =
+      training::plan_training(run.config, run.model, compiler::cpu_target(), kRates, 1_MiB);
   EXPECT_EQ(plan.parameters, parameter_count(run.model));
   // f32 weights, two moments, and the count of steps.
   EXPECT_EQ(plan.states, Bytes(12 * plan.parameters + 8));
@@ -156,12 +156,12 @@ TEST(TrainPlan, CountsStatesAndCheckpointsExactly) {
 
 // 6 FLOPs a weight that multiplies and token, and the causal pairs of attention: 6 L h (T + 1).
 TEST(TrainPlan, CountsTheFlopsOfTheModel) {
-  run::TrainConfig config;
+  runs::TrainConfig config;
   config.model = {.layers = 2, .heads = 4, .width = 64, .context = 32};
   config.train.batch = 3, config.train.steps = 1;
-  const train::ResolvedRun run = resolve(1'000'000, config);
-  const train::TrainPlan plan =
-      train::plan_training(run.config, run.model, compiler::cpu_target(), kRates, {});
+  const training::ResolvedRun run = resolve(1'000'000, config);
+  const training::TrainPlan plan =
+      training::plan_training(run.config, run.model, compiler::cpu_target(), kRates, {});
   const double weights = 12.0 * 2 * 64 * 64 + 100 * 64;
   const double products = 6 * weights + 6.0 * 2 * 64 * (32 + 1);
   EXPECT_GE(plan.model_flops_per_token.value(), products);
@@ -176,11 +176,11 @@ int64_t flag_in(const std::string& message, const std::string& flag) {
 
 TEST(TrainPlan, RefusesWhatDoesNotFitWithSettingsThatDo) {
   const ThreadCount two(2);  // scratch grows with threads, and so does what fits
-  const train::ResolvedRun run = gpt2(32);
-  const train::TrainPlan plan =
-      train::plan_training(run.config, run.model, compiler::cpu_target(), kRates, {});
+  const training::ResolvedRun run = gpt2(32);
+  const training::TrainPlan plan =
+      training::plan_training(run.config, run.model, compiler::cpu_target(), kRates, {});
   const auto lack = [&](Bytes memory, Bytes disk) {
-    return train::lack_of_room(run.config, run.model, plan, {memory, disk});
+    return training::lack_of_room(run.config, run.model, plan, {memory, disk});
   };
   EXPECT_EQ(lack(plan.memory(), plan.disk), "");
   EXPECT_THAT(lack(1_GiB, plan.disk), HasSubstr("of memory"));
@@ -192,19 +192,20 @@ TEST(TrainPlan, RefusesWhatDoesNotFitWithSettingsThatDo) {
 
 TEST(TrainPlan, SmallerModelsThatAreOfferedFit) {
   const ThreadCount two(2);
-  const train::ResolvedRun run = gpt2(6);
-  const train::TrainPlan plan =
-      train::plan_training(run.config, run.model, compiler::cpu_target(), kRates, {});
+  const training::ResolvedRun run = gpt2(6);
+  const training::TrainPlan plan =
+      training::plan_training(run.config, run.model, compiler::cpu_target(), kRates, {});
   const Bytes memory = 1_GiB;
-  const std::string lack = train::lack_of_room(run.config, run.model, plan, {memory, plan.disk});
+  const std::string lack = training::lack_of_room(run.config, run.model, plan, {memory, plan.disk});
   ASSERT_THAT(lack, AllOf(HasSubstr("choose a smaller model"), HasSubstr("--accumulate 6")));
-  train::ResolvedRun smaller = run;
+  training::ResolvedRun smaller = run;
   smaller.config.model.layers = smaller.model.get<Gpt2Config>().layers = flag_in(lack, "--layers");
   smaller.config.train.batch = flag_in(lack, "--batch");
   smaller.config.train.accumulate = flag_in(lack, "--accumulate");
   smaller.config.train.recompute = compiler::RematPolicy::full;
   const auto needed = [&] {
-    return train::plan_training(smaller.config, smaller.model, compiler::cpu_target(), kRates, {})
+    return training::plan_training(smaller.config, smaller.model, compiler::cpu_target(), kRates,
+                                   {})
         .memory();
   };
   EXPECT_LE(needed(), memory);
@@ -213,12 +214,12 @@ TEST(TrainPlan, SmallerModelsThatAreOfferedFit) {
 }
 
 TEST(TrainPlan, FewerCheckpointsAreOfferedWhereTheyFit) {
-  train::ResolvedRun run = gpt2(1);
+  training::ResolvedRun run = gpt2(1);
   run.config.checkpoint.keep = 5;
-  const train::TrainPlan plan =
-      train::plan_training(run.config, run.model, compiler::cpu_target(), kRates, 10_MiB);
+  const training::TrainPlan plan =
+      training::plan_training(run.config, run.model, compiler::cpu_target(), kRates, 10_MiB);
   const auto lack = [&](Bytes disk) {
-    return train::lack_of_room(run.config, run.model, plan, {plan.memory(), disk});
+    return training::lack_of_room(run.config, run.model, plan, {plan.memory(), disk});
   };
   EXPECT_THAT(lack(plan.disk - plan.checkpoint - 1_MiB),
               AllOf(HasSubstr("on disk"), HasSubstr("this fits: --keep 3")));

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-run::Snapshot snapshot(int64_t step, double value = 1) {
+runs::Snapshot snapshot(int64_t step, double value = 1) {
   return {.step = step,
           .model_json = "{}",
           .state_json = "{}",
@@ -55,10 +55,10 @@ class FileSizeLimit {
 
 TEST(Checkpoint, ComesBackAsItWas) {
   const TempFolder run;
-  run::write_checkpoint(run.path(), snapshot(7, 3), {});
-  const run::FoundCheckpoint found = run::find_checkpoint(run.path());
+  runs::write_checkpoint(run.path(), snapshot(7, 3), {});
+  const runs::FoundCheckpoint found = runs::find_checkpoint(run.path());
   EXPECT_EQ(found.path.filename(), "step-00000007");
-  const run::Snapshot back = run::read_checkpoint(found.path);
+  const runs::Snapshot back = runs::read_checkpoint(found.path);
   EXPECT_EQ(back.step, 7);
   ASSERT_EQ(back.model.size(), 1U);
   EXPECT_EQ(back.model[0].name, "w");
@@ -69,57 +69,59 @@ TEST(Checkpoint, ComesBackAsItWas) {
 TEST(Checkpoint, KeepsTheNewestAndTheBest) {
   const TempFolder run;
   for (int64_t step = 1; step <= 6; ++step) {
-    run::Snapshot taken = snapshot(step);
+    runs::Snapshot taken = snapshot(step);
     taken.is_best = step == 2;
-    run::write_checkpoint(run.path(), taken, {.keep = 2});
+    runs::write_checkpoint(run.path(), taken, {.keep = 2});
   }
-  EXPECT_THAT(run::list_checkpoints(run.path()), ElementsAre(2, 5, 6));
-  EXPECT_EQ(read_file(run::checkpoints_of(run.path()) / "best"), "step-00000002\n");
+  EXPECT_THAT(runs::list_checkpoints(run.path()), ElementsAre(2, 5, 6));
+  EXPECT_EQ(read_file(runs::checkpoints_of(run.path()) / "best"), "step-00000002\n");
 }
 
 TEST(Checkpoint, PassesOverDamagedOnesByName) {
   const TempFolder run;
   for (const int64_t step : {10, 20, 30})
-    run::write_checkpoint(run.path(), snapshot(step), {.keep = 3});
-  const fs::path folder = run::checkpoints_of(run.path());
+    runs::write_checkpoint(run.path(), snapshot(step), {.keep = 3});
+  const fs::path folder = runs::checkpoints_of(run.path());
   fs::resize_file(folder / "step-00000030" / "model.safetensors", 1000);
   std::string bytes = read_file(folder / "step-00000020" / "optimizer.safetensors");
   bytes[bytes.size() / 2] ^= 4;
   std::ofstream(folder / "step-00000020" / "optimizer.safetensors", std::ios::binary) << bytes;
 
-  const run::FoundCheckpoint found = run::find_checkpoint(run.path());
+  const runs::FoundCheckpoint found = runs::find_checkpoint(run.path());
   EXPECT_EQ(found.step, 10);
   ASSERT_EQ(found.damaged.size(), 2U);
   EXPECT_THAT(found.damaged[0], HasSubstr("step-00000030/model.safetensors is damaged"));
   EXPECT_THAT(found.damaged[1], HasSubstr("step-00000020/optimizer.safetensors is damaged"));
-  EXPECT_THAT(error_of([&] { run::read_checkpoint(folder / "step-00000020"); }),
+  EXPECT_THAT(error_of([&] { runs::read_checkpoint(folder / "step-00000020"); }),
               HasSubstr("is damaged"));
 
-  run::set_aside_damaged(run.path(), 10);
-  EXPECT_THAT(run::list_checkpoints(run.path()), ElementsAre(10));
+  runs::set_aside_damaged(run.path(), 10);
+  EXPECT_THAT(runs::list_checkpoints(run.path()), ElementsAre(10));
   EXPECT_TRUE(fs::exists(folder / "step-00000030.damaged"));
-  run::write_checkpoint(run.path(), snapshot(20), {});  // the name is free again
+  runs::write_checkpoint(run.path(), snapshot(20), {});  // the name is free again
 }
 
 TEST(Checkpoint, WritesInTheBackgroundFromACopy) {
   const TempFolder run;
-  run::CheckpointWriter writer(run.path(), {});
+  runs::CheckpointWriter writer(run.path(), {});
   const Tensor live = full({100000}, 1);
-  run::Snapshot taken = snapshot(1);
-  taken.model = run::copy_tensors({{"w", live}});
+  runs::Snapshot taken = snapshot(1);
+  taken.model = runs::copy_tensors({{"w", live}});
   writer.begin(std::move(taken));
   live.fill(2);  // training goes on
   writer.finish();
-  EXPECT_EQ(
-      run::read_checkpoint(run::find_checkpoint(run.path()).path).model[0].tensor[0].item<float>(),
-      1);
+  EXPECT_EQ(runs::read_checkpoint(runs::find_checkpoint(run.path()).path)
+                .model[0]
+                .tensor[0]
+                .item<float>(),
+            1);
 }
 
 // The kernel refuses to let files grow, as it does on a full disk.
 TEST(Checkpoint, AFailedWriteIsToldAndKeepsWhatIsThere) {
   const TempFolder run;
-  run::write_checkpoint(run.path(), snapshot(1), {});
-  run::CheckpointWriter writer(run.path(), {});
+  runs::write_checkpoint(run.path(), snapshot(1), {});
+  runs::CheckpointWriter writer(run.path(), {});
   {
     const FileSizeLimit limit(8000);
     writer.begin(snapshot(2));
@@ -130,11 +132,11 @@ TEST(Checkpoint, AFailedWriteIsToldAndKeepsWhatIsThere) {
     EXPECT_THAT(*failure, HasSubstr("step-00000003.partial"));
     EXPECT_FALSE(writer.take_failure()) << "told once";
   }
-  EXPECT_EQ(run::find_checkpoint(run.path()).step, 1);
-  EXPECT_FALSE(fs::exists(run::checkpoints_of(run.path()) / "step-00000003.partial"));
+  EXPECT_EQ(runs::find_checkpoint(run.path()).step, 1);
+  EXPECT_FALSE(fs::exists(runs::checkpoints_of(run.path()) / "step-00000003.partial"));
   writer.begin(snapshot(4));  // room again
   writer.finish();
-  EXPECT_EQ(run::find_checkpoint(run.path()).step, 4);
+  EXPECT_EQ(runs::find_checkpoint(run.path()).step, 4);
 }
 
 // Three layers of 64 x 64 and a head of 64, with AdaGrad: 12,352 parameters and as many states of f32.
@@ -151,18 +153,18 @@ TEST(Checkpoint, OfTheLectureHas98816BytesOfPayload) {
   optimizer.update(grads, 0.1);
 
   const TempFolder run;
-  run::Snapshot taken = snapshot(1);
-  taken.model = run::copy_tensors(parameters);
-  taken.optimizer = run::copy_tensors(optimizer.states());
-  run::write_checkpoint(run.path(), taken, {});
-  const fs::path folder = run::find_checkpoint(run.path()).path;
+  runs::Snapshot taken = snapshot(1);
+  taken.model = runs::copy_tensors(parameters);
+  taken.optimizer = runs::copy_tensors(optimizer.states());
+  runs::write_checkpoint(run.path(), taken, {});
+  const fs::path folder = runs::find_checkpoint(run.path()).path;
   size_t payload = 0;
   for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
     const SafetensorsFile tensors(folder / file);
     for (const auto& entry : tensors.entries()) payload += entry.end - entry.begin;
   }
   EXPECT_EQ(payload, 98'816U);
-  const run::Snapshot back = run::read_checkpoint(folder);
+  const runs::Snapshot back = runs::read_checkpoint(folder);
   for (size_t i = 0; i < parameters.size(); ++i) {
     EXPECT_EQ(back.model[i].tensor.to_vector<float>(), parameters[i].tensor.to_vector<float>());
     EXPECT_EQ(back.optimizer[i].tensor.to_vector<float>(),

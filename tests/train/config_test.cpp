@@ -19,11 +19,11 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 std::string error_in(const std::string& toml) {
-  return error_of([&] { run::parse_config(toml, "run.toml"); });
+  return error_of([&] { runs::parse_config(toml, "run.toml"); });
 }
 
 TEST(Config, EverySettingGoesRound) {
-  run::TrainConfig config;
+  runs::TrainConfig config;
   config.data.files = {"a b.txt", "quo\"te.txt"};
   config.data.weights = {0.7, 3};
   config.data.separator = "<|endoftext|>";
@@ -31,23 +31,23 @@ TEST(Config, EverySettingGoesRound) {
   config.optimizer.lr = 0.1 + 0.2;  // all digits
   config.optimizer.schedule = ScheduleShape::warmup_stable_decay;
   config.train.precision = compiler::Precision::bf16_mixed;
-  config.guard.action = run::GuardAction::stop;
+  config.guard.action = runs::GuardAction::stop;
   config.seed.init = INT64_MAX;
-  const run::TrainConfig back = run::parse_config(run::to_toml(config), "written");
+  const runs::TrainConfig back = runs::parse_config(runs::to_toml(config), "written");
   EXPECT_EQ(back.data.files, config.data.files);
-  for (const run::SettingInfo& setting : run::config_settings())
-    EXPECT_EQ(run::get_setting(back, setting.key), run::get_setting(config, setting.key))
+  for (const runs::SettingInfo& setting : runs::config_settings())
+    EXPECT_EQ(runs::get_setting(back, setting.key), runs::get_setting(config, setting.key))
         << setting.key;
   EXPECT_EQ(back.optimizer.lr, config.optimizer.lr);
 }
 
 TEST(Config, OpenSettingsStayOpen) {
-  const run::TrainConfig back = run::parse_config(run::to_toml({}), "written");
+  const runs::TrainConfig back = runs::parse_config(runs::to_toml({}), "written");
   EXPECT_FALSE(back.train.steps.has_value());
   EXPECT_FALSE(back.optimizer.lr.has_value());
-  run::TrainConfig config;
-  run::set_setting(config, "train.steps", "10");
-  run::set_setting(config, "train.steps", "auto");
+  runs::TrainConfig config;
+  runs::set_setting(config, "train.steps", "10");
+  runs::set_setting(config, "train.steps", "auto");
   EXPECT_FALSE(config.train.steps.has_value());
 }
 
@@ -68,20 +68,20 @@ TEST(Config, ValuesThatDoNotFitAreNamed) {
   EXPECT_THAT(error_in("[train]\nsteps = 1.5\n"), HasSubstr("a whole number is needed"));
   EXPECT_THAT(error_in("[guard]\naction = \"panic\"\n"), HasSubstr("use warn, skip or stop"));
   EXPECT_THAT(error_in("[seed]\nall = -1\n"), HasSubstr("a whole number from 0 on"));
-  run::TrainConfig config;
-  EXPECT_THAT(error_of([&] { run::set_setting(config, "seed.all", "18446744073709551615"); }),
+  runs::TrainConfig config;
+  EXPECT_THAT(error_of([&] { runs::set_setting(config, "seed.all", "18446744073709551615"); }),
               HasSubstr("at most 9223372036854775807"));
   EXPECT_THAT(error_in("[optimizer]\nschedule = \"cosin\"\n"), HasSubstr("cosine"));
   EXPECT_THAT(error_in("[data]\nvocab = [1]\n"), HasSubstr("data.vocab"));
   EXPECT_THAT(error_in("[train\nsteps = 1\n"), HasSubstr("run.toml, line 1"));
-  EXPECT_THAT(error_of([] { run::read_config("nowhere.toml"); }), HasSubstr("nowhere.toml"));
+  EXPECT_THAT(error_of([] { runs::read_config("nowhere.toml"); }), HasSubstr("nowhere.toml"));
 }
 
 TEST(Config, ChecksWhatASettingMayBe) {
   const auto error_with = [](const char* key, const char* value) {
-    run::TrainConfig config;
-    run::set_setting(config, key, value);
-    return error_of([&] { run::check_config(config); });
+    runs::TrainConfig config;
+    runs::set_setting(config, key, value);
+    return error_of([&] { runs::check_config(config); });
   };
   EXPECT_THAT(error_with("train.batch", "0"), HasSubstr("train.batch = 0: at least 1"));
   EXPECT_THAT(error_with("model.dropout", "1"), HasSubstr("below 1"));
@@ -108,15 +108,15 @@ TEST(Config, ChecksWhatASettingMayBe) {
 TEST(Config, SavedRunsAreRead) {
   const std::filesystem::path folder =
       std::filesystem::path(BRRR_SOURCE_DIR) / "tests/fixtures/saved_run";
-  const run::TrainConfig config = run::read_config(folder / "config.toml");
+  const runs::TrainConfig config = runs::read_config(folder / "config.toml");
   EXPECT_EQ(config.model.family, "llama");
   EXPECT_EQ(config.model.layers, 1);
   EXPECT_EQ(config.model.heads, 2);
   EXPECT_EQ(config.model.width, 16);
   EXPECT_EQ(config.model.context, 16);
-  const train::ResolvedRun run =
-      train::resolve_sizes(config, {.train_tokens = 4560, .vocab = 257, .documents = 1},
-                           {.cores = 2, .memory = 8_GiB, .peak_flops = FlopsPerSecond(2e11)});
+  const training::ResolvedRun run =
+      training::resolve_sizes(config, {.train_tokens = 4560, .vocab = 257, .documents = 1},
+                              {.cores = 2, .memory = 8_GiB, .peak_flops = FlopsPerSecond(2e11)});
   std::ifstream file(folder / "model.json");
   std::ostringstream text;
   text << file.rdbuf();
@@ -126,7 +126,7 @@ TEST(Config, SavedRunsAreRead) {
 
 TEST(Config, FlagsAreAllDifferent) {
   std::set<std::string_view> keys, flags;
-  for (const run::SettingInfo& setting : run::config_settings()) {
+  for (const runs::SettingInfo& setting : runs::config_settings()) {
     EXPECT_TRUE(keys.insert(setting.key).second) << setting.key;
     if (!setting.flag.empty()) {
       EXPECT_TRUE(flags.insert(setting.flag).second) << setting.flag;

@@ -29,14 +29,14 @@ TEST(Demo, WritesStoriesThatParseAndAreNew) {
     const Outcome trained = run("train --out " + run_folder.string());
     ASSERT_EQ(trained.status, 0) << trained.output;
   }
-  const run::RunLog log = run::read_run_log(run_folder);
+  const runs::RunLog log = runs::read_run_log(run_folder);
   EXPECT_LT(log.facts.seconds, kMostTrainingSeconds);
 
   const infer::LoadedModel loaded = infer::load_model(run_folder);
-  train::Sampler sampler(*loaded.model, loaded.tokenizer,
-                         {.temperature = run::TrainConfig{}.report.temperature, .seed = 1});
+  training::Sampler sampler(*loaded.model, loaded.tokenizer,
+                            {.temperature = runs::TrainConfig{}.report.temperature, .seed = 1});
   std::unordered_set<std::string> training_set;
-  const auto stories = run::TrainConfig{}.data.stories;
+  const auto stories = runs::TrainConfig{}.data.stories;
   for (int64_t i = 0; i < stories; ++i) training_set.insert(story(i));
   int parsed = 0, known = 0;
   for (int i = 0; i < kSamples; ++i) {
@@ -70,7 +70,7 @@ TEST(Demo, ShakespeareReachesTheLossOfNanoGpt) {
                     "--eval-every 500 --eval-batches 100 --sample-every 0 --out ",
                     run_folder));
   ASSERT_EQ(trained.status, 0) << trained.output;
-  const double loss = run::read_run_log(run_folder).steps.back().validation_loss.value_or(0);
+  const double loss = runs::read_run_log(run_folder).steps.back().validation_loss.value_or(0);
   std::printf("validation loss %.4f nats a character\n", loss);
   EXPECT_NEAR(loss, 1.88, 0.03);
 }

@@ -25,8 +25,8 @@ struct Synthetic {
 };
 
 // 1000 tokens a step, 1000 parameters a step of 1000 steps: one token for each parameter.
-run::RunLog make_run(const Synthetic& curves) {
-  run::RunLog run;
+runs::RunLog make_run(const Synthetic& curves) {
+  runs::RunLog run;
   run.facts.status = "finished";
   run.facts.batch = 10;
   run.facts.context = 100;
@@ -36,7 +36,7 @@ run::RunLog make_run(const Synthetic& curves) {
   std::normal_distribution<double> noise(0, curves.noise);
   for (int64_t step = 1; step <= curves.points * kEvery; ++step) {
     const double part = static_cast<double>(step) / static_cast<double>(curves.points * kEvery);
-    run::StepRecord record{.step = step, .loss = curves.train(part) + 4 * noise(random)};
+    runs::StepRecord record{.step = step, .loss = curves.train(part) + 4 * noise(random)};
     if (step % kEvery == 0) {
       record.train_loss = curves.train(part) + noise(random);
       record.validation_loss = curves.validation(part) + noise(random);
@@ -50,19 +50,19 @@ double steep(double part) { return 1.5 + 3 * std::exp(-2 * part); }    // still 
 double settled(double part) { return 1.5 + 3 * std::exp(-9 * part); }  // flat at the end
 
 // Twenty noises of each shape: a verdict that depends on luck is no verdict.
-void expect_kind(Synthetic curves, run::LearningKind kind) {
+void expect_kind(Synthetic curves, runs::LearningKind kind) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     curves.seed = seed;
-    const run::LearningRegime regime = run::judge_learning(make_run(curves));
-    EXPECT_EQ(run::learning_name(regime.kind), run::learning_name(kind))
+    const runs::LearningRegime regime = runs::judge_learning(make_run(curves));
+    EXPECT_EQ(runs::learning_name(regime.kind), runs::learning_name(kind))
         << "seed " << seed << ": " << regime.what;
   }
 }
 
 TEST(LearningRegime, BothLossesEqualAndFallingIsUnderfitting) {
-  expect_kind({.train = steep, .validation = steep}, run::LearningKind::underfitting);
-  const run::LearningRegime regime =
-      run::judge_learning(make_run({.train = steep, .validation = steep}));
+  expect_kind({.train = steep, .validation = steep}, runs::LearningKind::underfitting);
+  const runs::LearningRegime regime =
+      runs::judge_learning(make_run({.train = steep, .validation = steep}));
   EXPECT_THAT(regime.what, HasSubstr("still falling"));
   EXPECT_FALSE(regime.regularisation_could_help);
   EXPECT_THAT(regime.regularisation, HasSubstr("There is no gap to close"));
@@ -70,19 +70,19 @@ TEST(LearningRegime, BothLossesEqualAndFallingIsUnderfitting) {
 }
 
 TEST(LearningRegime, EqualLossesThatStandStillAreHealthyUntilTheModelMustBeFull) {
-  expect_kind({.train = settled, .validation = settled}, run::LearningKind::healthy);
-  run::RunLog full = make_run({.train = settled, .validation = settled});
+  expect_kind({.train = settled, .validation = settled}, runs::LearningKind::healthy);
+  runs::RunLog full = make_run({.train = settled, .validation = settled});
   full.facts.parameters = 5'000;  // 200 tokens seen for each
-  const run::LearningRegime regime = run::judge_learning(full);
-  EXPECT_EQ(regime.kind, run::LearningKind::underfitting);
+  const runs::LearningRegime regime = runs::judge_learning(full);
+  EXPECT_EQ(regime.kind, runs::LearningKind::underfitting);
   EXPECT_THAT(regime.next[0], HasSubstr("larger"));
 }
 
 TEST(LearningRegime, ASmallGapOnSettledCurvesIsHealthyAndRegularisationCouldHelp) {
   const Synthetic curves{.train = settled,
                          .validation = [](double p) { return settled(p) + 0.15; }};
-  expect_kind(curves, run::LearningKind::healthy);
-  const run::LearningRegime regime = run::judge_learning(make_run(curves));
+  expect_kind(curves, runs::LearningKind::healthy);
+  const runs::LearningRegime regime = runs::judge_learning(make_run(curves));
   EXPECT_TRUE(regime.regularisation_could_help);
   EXPECT_THAT(regime.regularisation, HasSubstr("could help"));
   EXPECT_EQ(regime.since_step, 0);
@@ -93,8 +93,8 @@ double turns(double part) { return 1.65 + 3 * std::pow(part - 0.4, 2); }
 
 TEST(LearningRegime, AValidationLossThatTurnsIsOverfittingSinceTheTurn) {
   const Synthetic curves{.train = steep, .validation = turns};
-  expect_kind(curves, run::LearningKind::overfitting);
-  const run::LearningRegime regime = run::judge_learning(make_run(curves));
+  expect_kind(curves, runs::LearningKind::overfitting);
+  const runs::LearningRegime regime = runs::judge_learning(make_run(curves));
   EXPECT_NEAR(static_cast<double>(regime.since_step), 400, 100);  // of 1000, evaluated every 50
   EXPECT_EQ(regime.best_step, regime.since_step);
   EXPECT_THAT(regime.what, HasSubstr("Overfitting since step"));
@@ -104,58 +104,59 @@ TEST(LearningRegime, AValidationLossThatTurnsIsOverfittingSinceTheTurn) {
 TEST(LearningRegime, AValidationLossThatStandsWhileTheTrainingLossFallsIsOverfitting) {
   const Synthetic curves{.train = [](double p) { return 2.5 * std::exp(-2 * p); },
                          .validation = [](double p) { return 2 + std::exp(-12 * p); }};
-  expect_kind(curves, run::LearningKind::overfitting);
-  const run::LearningRegime regime = run::judge_learning(make_run(curves));
+  expect_kind(curves, runs::LearningKind::overfitting);
+  const runs::LearningRegime regime = runs::judge_learning(make_run(curves));
   EXPECT_GT(regime.since_step, 200);  // exp(-12 p) is below 2 % of the loss from p = 0.27 on
   EXPECT_LT(regime.since_step, 500);
 }
 
 TEST(LearningRegime, ATrainingLossThatRisesIsDiverging) {
   const Curve curve = [](double p) { return 2 + std::pow(p - 0.5, 2) * 4; };
-  expect_kind({.train = curve, .validation = curve}, run::LearningKind::diverging);
-  const run::LearningRegime regime =
-      run::judge_learning(make_run({.train = curve, .validation = curve}));
+  expect_kind({.train = curve, .validation = curve}, runs::LearningKind::diverging);
+  const runs::LearningRegime regime =
+      runs::judge_learning(make_run({.train = curve, .validation = curve}));
   EXPECT_NEAR(static_cast<double>(regime.since_step), 500, 100);
   EXPECT_THAT(regime.next[0], HasSubstr("learning rate"));
 }
 
 TEST(LearningRegime, ALossThatIsNoNumberIsDivergingSinceTheLastThatWas) {
-  run::RunLog run = make_run({.train = steep, .validation = steep});
+  runs::RunLog run = make_run({.train = steep, .validation = steep});
   for (size_t i = run.steps.size() - 10; i < run.steps.size(); ++i)
     run.steps[i].loss = std::numeric_limits<double>::quiet_NaN();
-  const run::LearningRegime regime = run::judge_learning(run);
-  EXPECT_EQ(regime.kind, run::LearningKind::diverging);
+  const runs::LearningRegime regime = runs::judge_learning(run);
+  EXPECT_EQ(regime.kind, runs::LearningKind::diverging);
   EXPECT_EQ(regime.since_step, 990);
 }
 
 TEST(LearningRegime, ThreeEvaluationsAreTooFewToSay) {
-  const run::LearningRegime regime =
-      run::judge_learning(make_run({.train = steep, .validation = turns, .points = 3}));
-  EXPECT_EQ(regime.kind, run::LearningKind::too_early);
+  const runs::LearningRegime regime =
+      runs::judge_learning(make_run({.train = steep, .validation = turns, .points = 3}));
+  EXPECT_EQ(regime.kind, runs::LearningKind::too_early);
   EXPECT_THAT(regime.what, HasSubstr("3 of the 4 evaluations"));
-  EXPECT_EQ(run::judge_learning(run::RunLog{}).kind, run::LearningKind::too_early);
+  EXPECT_EQ(runs::judge_learning(runs::RunLog{}).kind, runs::LearningKind::too_early);
 }
 
 TEST(LearningRegime, NoiseAloneIsNoOverfitting) {
-  expect_kind({.train = settled, .validation = settled, .noise = 0.05}, run::LearningKind::healthy);
+  expect_kind({.train = settled, .validation = settled, .noise = 0.05},
+              runs::LearningKind::healthy);
 }
 
 TEST(LearningRegime, ParametersAgainstSamplesCarryTheCaveat) {
-  run::RunLog run = make_run({.train = steep, .validation = turns});
+  runs::RunLog run = make_run({.train = steep, .validation = turns});
   EXPECT_THAT(
-      run::judge_learning(run).capacity,
+      runs::judge_learning(run).capacity,
       HasSubstr("1 million parameters against 500,000 training tokens (2 a token), read 2 times"));
-  EXPECT_THAT(run::judge_learning(run).capacity, HasSubstr("more capacity may help again"));
+  EXPECT_THAT(runs::judge_learning(run).capacity, HasSubstr("more capacity may help again"));
   run.facts.train_tokens = 1'000'000;
-  EXPECT_THAT(run::judge_learning(run).capacity, HasSubstr("close to one parameter a sample"));
+  EXPECT_THAT(runs::judge_learning(run).capacity, HasSubstr("close to one parameter a sample"));
   run.facts.train_tokens = 100'000'000;
-  EXPECT_THAT(run::judge_learning(run).capacity, HasSubstr("fewer parameters than samples"));
+  EXPECT_THAT(runs::judge_learning(run).capacity, HasSubstr("fewer parameters than samples"));
 }
 
 TEST(LearningRegime, WithoutEvaluationOnTrainingDataTheStepsThemselvesServe) {
-  run::RunLog run = make_run({.train = steep, .validation = turns});
-  for (run::StepRecord& record : run.steps) record.train_loss.reset();
-  EXPECT_EQ(run::judge_learning(run).kind, run::LearningKind::overfitting);
+  runs::RunLog run = make_run({.train = steep, .validation = turns});
+  for (runs::StepRecord& record : run.steps) record.train_loss.reset();
+  EXPECT_EQ(runs::judge_learning(run).kind, runs::LearningKind::overfitting);
 }
 
 TEST(LearningCurves, NoiseIsFoundOnASlope) {
@@ -163,19 +164,19 @@ TEST(LearningCurves, NoiseIsFoundOnASlope) {
   std::normal_distribution<double> noise(0, 0.1);
   std::vector<double> ys;
   for (int i = 0; i < 20000; ++i) ys.push_back(3 - i * 0.01 + noise(random));
-  EXPECT_NEAR(run::noise_of(ys), 0.1, 0.003);  // the median of 20,000 strays by about 1 %
+  EXPECT_NEAR(runs::noise_of(ys), 0.1, 0.003);  // the median of 20,000 strays by about 1 %
 }
 
 TEST(LearningCurves, SmoothingKeepsLinesInsideAndConstantsEverywhere) {
   const std::vector<double> line{1, 2, 3, 4}, constant{5, 5, 5};
-  EXPECT_THAT(run::smoothed(line), ::testing::ElementsAre(4.0 / 3, 2, 3, 11.0 / 3));
-  EXPECT_THAT(run::smoothed(constant), ::testing::ElementsAre(5, 5, 5));
-  EXPECT_TRUE(run::smoothed(std::vector<double>{}).empty());
+  EXPECT_THAT(runs::smoothed(line), ::testing::ElementsAre(4.0 / 3, 2, 3, 11.0 / 3));
+  EXPECT_THAT(runs::smoothed(constant), ::testing::ElementsAre(5, 5, 5));
+  EXPECT_TRUE(runs::smoothed(std::vector<double>{}).empty());
 }
 
 TEST(LearningCurves, ARunningMeanHalvesWhatIsOld) {
   const std::vector<double> ys{1, NAN, 0};
-  const std::vector<double> mean = run::running_mean(ys, 1);
+  const std::vector<double> mean = runs::running_mean(ys, 1);
   EXPECT_DOUBLE_EQ(mean[1], 1);
   EXPECT_DOUBLE_EQ(mean[2], 0.5 / 1.5);
 }

@@ -22,7 +22,7 @@ TEST(Machine, MemoryIsBoundedByTheAddressSpace) {
   const int64_t used = pages * sysconf(_SC_PAGESIZE), room = (100_MiB).value();
   const rlimit narrow{.rlim_cur = static_cast<rlim_t>(used + room), .rlim_max = before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_AS, &narrow), 0);
-  const Bytes free = train::available_memory();
+  const Bytes free = training::available_memory();
   setrlimit(RLIMIT_AS, &before);
   EXPECT_LE(free, Bytes(room) + 1_MiB);  // reading the file above took some, and gave it back
   EXPECT_GT(free, Bytes(room / 2));
@@ -30,8 +30,8 @@ TEST(Machine, MemoryIsBoundedByTheAddressSpace) {
 
 TEST(Machine, DiskIsThatOfTheFirstFolderThatIsThere) {
   const TempFolder folder;
-  EXPECT_GT(train::available_disk(folder.path()), 0_B);
-  EXPECT_EQ(train::available_disk(folder / "not/there/yet") > 0_B, true);
+  EXPECT_GT(training::available_disk(folder.path()), 0_B);
+  EXPECT_EQ(training::available_disk(folder / "not/there/yet") > 0_B, true);
 }
 
 }  // namespace

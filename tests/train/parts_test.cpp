@@ -11,10 +11,10 @@ constexpr const char* kNames[] = {"adamw", "adam", "sgd",     "nesterov",
                                   "lion",  "muon", "rmsprop", "adagrad"};
 
 // A matrix and a vector of ones behind three updates by gradients that change.
-std::vector<double> trained(const run::OptimizerConfig& config, double gradient = 0.5) {
+std::vector<double> trained(const runs::OptimizerConfig& config, double gradient = 0.5) {
   const std::vector<NamedTensor> parameters{{"block.weight", full({2, 2}, 1.0)},
                                             {"block.bias", full({2}, 1.0)}};
-  const auto optimizer = train::make_optimizer(config, parameters);
+  const auto optimizer = training::make_optimizer(config, parameters);
   for (int step = 1; step <= 3; ++step) {
     std::vector<Tensor> grads;
     for (const NamedTensor& each : parameters)
@@ -26,7 +26,7 @@ std::vector<double> trained(const run::OptimizerConfig& config, double gradient 
 
 TEST(OptimizerByConfig, EverySettingReachesTheRulesThatHaveIt) {
   for (const std::string name : kNames) {
-    run::OptimizerConfig plain{.name = name}, first = plain, second = plain, small = plain;
+    runs::OptimizerConfig plain{.name = name}, first = plain, second = plain, small = plain;
     first.beta1 = 0.3, second.beta2 = 0.3, small.eps = 0.3;
     const bool has_first = name != "rmsprop" && name != "adagrad",
                has_second = has_first && name != "sgd" && name != "nesterov",
@@ -41,14 +41,14 @@ TEST(OptimizerByConfig, EverySettingReachesTheRulesThatHaveIt) {
 
 // Lion goes by signs: its rates show where gradients change theirs.
 TEST(OptimizerByConfig, LionHasBothRates) {
-  const auto changing = [](const run::OptimizerConfig& config) {
+  const auto changing = [](const runs::OptimizerConfig& config) {
     const std::vector<NamedTensor> parameters{{"weight", full({2, 2}, 1.0)}};
-    const auto optimizer = train::make_optimizer(config, parameters);
+    const auto optimizer = training::make_optimizer(config, parameters);
     for (const double gradient : {1.0, -0.2, -0.2, 0.05, -0.01})
       optimizer->update(std::vector<Tensor>{full({2, 2}, gradient)}, 0.1);
     return parameters[0].tensor.to_vector<double>()[0];
   };
-  run::OptimizerConfig plain{.name = "lion"}, first = plain, second = plain;
+  runs::OptimizerConfig plain{.name = "lion"}, first = plain, second = plain;
   first.beta1 = 0.1, second.beta2 = 0.1;
   EXPECT_NE(changing(plain), changing(first));
   EXPECT_NE(changing(plain), changing(second));

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-run::StepRecord plain(int64_t step) {
+runs::StepRecord plain(int64_t step) {
   return {.step = step,
           .loss = 7.0 / static_cast<double>(step),
           .lr = 1e-3,
@@ -27,8 +27,8 @@ run::StepRecord plain(int64_t step) {
           .ms = 12.5};
 }
 
-run::RunFacts some_facts() {
-  run::RunFacts facts{.brrr_version = "0.1.0", .name = "first", .status = "finished"};
+runs::RunFacts some_facts() {
+  runs::RunFacts facts{.brrr_version = "0.1.0", .name = "first", .status = "finished"};
   facts.model_json = R"({"family":"gpt2","width":64})";
   facts.parameters = 124439808;
   facts.predicted_memory = 3_GiB;
@@ -43,12 +43,12 @@ run::RunFacts some_facts() {
 }
 
 void write_steps(const TempFolder& folder, int64_t from, int64_t to, int64_t keep = 0) {
-  run::RunLogWriter log(folder.path(), keep);
+  runs::RunLogWriter log(folder.path(), keep);
   for (int64_t step = from; step <= to; ++step) log.add(plain(step));
 }
 
 TEST(StepRecord, ALineHasTheFieldsThatEveryReaderNeedsAndNoOthers) {
-  const auto line = nlohmann::json::parse(run::to_json(plain(3)));
+  const auto line = nlohmann::json::parse(runs::to_json(plain(3)));
   std::vector<std::string> names;
   for (const auto& item : line.items()) names.push_back(item.key());
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("step", "loss", "lr", "grad_norm",
@@ -56,7 +56,7 @@ TEST(StepRecord, ALineHasTheFieldsThatEveryReaderNeedsAndNoOthers) {
 }
 
 TEST(StepRecord, KeepsEveryFieldAndEveryBit) {
-  run::StepRecord record = plain(17);
+  runs::StepRecord record = plain(17);
   record.loss = std::nextafter(2.3, 3);
   record.mfu = 0.41;
   record.memory_bytes = 3e9;
@@ -65,7 +65,7 @@ TEST(StepRecord, KeepsEveryFieldAndEveryBit) {
   record.activations = {{"layer 0", 12.5}, {"logits", 3.25}};
   record.guard = "spike: skipped";
   record.sample = "Once \"upon\"\na time";
-  const run::StepRecord back = run::parse_step_record(run::to_json(record), "here");
+  const runs::StepRecord back = runs::parse_step_record(runs::to_json(record), "here");
   EXPECT_EQ(back.step, 17);
   EXPECT_EQ(back.loss, record.loss);
   EXPECT_EQ(back.mfu, record.mfu);
@@ -78,26 +78,26 @@ TEST(StepRecord, KeepsEveryFieldAndEveryBit) {
 }
 
 TEST(StepRecord, NumbersThatJsonLacksAreNullAndReadAsNaN) {
-  run::StepRecord record = plain(1);
+  runs::StepRecord record = plain(1);
   record.loss = std::numeric_limits<double>::quiet_NaN();
   record.grad_norm = std::numeric_limits<double>::infinity();
-  const std::string line = run::to_json(record);
+  const std::string line = runs::to_json(record);
   EXPECT_THAT(line, HasSubstr(R"("loss":null)"));
-  EXPECT_TRUE(std::isnan(run::parse_step_record(line, "here").loss));
-  EXPECT_TRUE(std::isnan(run::parse_step_record(line, "here").grad_norm));
+  EXPECT_TRUE(std::isnan(runs::parse_step_record(line, "here").loss));
+  EXPECT_TRUE(std::isnan(runs::parse_step_record(line, "here").grad_norm));
 }
 
 TEST(StepRecord, ASampleCutInsideACharacterIsStillALineOfJson) {
-  run::StepRecord record = plain(1);
+  runs::StepRecord record = plain(1);
   record.sample = "na\xC3";
-  EXPECT_EQ(run::parse_step_record(run::to_json(record), "here").sample, "na\xEF\xBF\xBD");
+  EXPECT_EQ(runs::parse_step_record(runs::to_json(record), "here").sample, "na\xEF\xBF\xBD");
 }
 
 TEST(RunLog, IsReadBackAsItWasWritten) {
   const TempFolder folder;
-  run::write_run_facts(folder.path(), some_facts());
+  runs::write_run_facts(folder.path(), some_facts());
   write_steps(folder, 1, 3);
-  const run::RunLog run = run::read_run_log(folder.path());
+  const runs::RunLog run = runs::read_run_log(folder.path());
   EXPECT_EQ(run.facts.name, "first");
   EXPECT_EQ(run.facts.parameters, 124439808);
   EXPECT_EQ(run.facts.predicted_memory, 3_GiB);
@@ -112,31 +112,31 @@ TEST(RunLog, IsReadBackAsItWasWritten) {
 
 TEST(RunLog, ARunBeforeItsFirstStepHasNoSteps) {
   const TempFolder folder;
-  run::write_run_facts(folder.path(), some_facts());
-  EXPECT_TRUE(run::read_run_log(folder.path()).steps.empty());
+  runs::write_run_facts(folder.path(), some_facts());
+  EXPECT_TRUE(runs::read_run_log(folder.path()).steps.empty());
 }
 
 TEST(RunLog, ALineThatIsBeingWrittenIsLeftOut) {
   const TempFolder folder;
-  run::write_run_facts(folder.path(), some_facts());
-  folder.write("log.jsonl", run::to_json(plain(1)) + "\n" + run::to_json(plain(2)).substr(0, 20));
-  EXPECT_EQ(run::read_run_log(folder.path()).steps.size(), 1U);
+  runs::write_run_facts(folder.path(), some_facts());
+  folder.write("log.jsonl", runs::to_json(plain(1)) + "\n" + runs::to_json(plain(2)).substr(0, 20));
+  EXPECT_EQ(runs::read_run_log(folder.path()).steps.size(), 1U);
 }
 
 TEST(RunLog, DamageIsNamedByFileAndLine) {
   const TempFolder folder;
-  run::write_run_facts(folder.path(), some_facts());
-  const std::string first = run::to_json(plain(1)) + "\n";
+  runs::write_run_facts(folder.path(), some_facts());
+  const std::string first = runs::to_json(plain(1)) + "\n";
   const auto message = [&](const std::string& second) {
     folder.write("log.jsonl", first + second + "\n");
-    return error_of([&] { run::read_run_log(folder.path()); });
+    return error_of([&] { runs::read_run_log(folder.path()); });
   };
   EXPECT_THAT(message("{\"step\": 2"), HasSubstr("log.jsonl:2 is not JSON"));
   EXPECT_THAT(message("[1]"), HasSubstr("log.jsonl:2 is not an object but array"));
   EXPECT_THAT(message(std::string(100000, '[')), HasSubstr("log.jsonl:2 is not JSON"));
   EXPECT_THAT(message(R"({"step":2})"), HasSubstr("log.jsonl:2: \"loss\" is missing"));
   EXPECT_THAT(message(first.substr(0, first.size() - 1)), HasSubstr("step 1 comes after step 1"));
-  nlohmann::json line = nlohmann::json::parse(run::to_json(plain(2)));
+  nlohmann::json line = nlohmann::json::parse(runs::to_json(plain(2)));
   line["loss"] = "low";
   EXPECT_THAT(message(line.dump()), HasSubstr("\"loss\" is not a number"));
   line["loss"] = 1;
@@ -153,11 +153,11 @@ TEST(RunLog, DamageIsNamedByFileAndLine) {
 
 TEST(RunFacts, WhatIsNoRunIsNamed) {
   const TempFolder folder;
-  EXPECT_THAT(error_of([&] { run::read_run_log(folder.path()); }), HasSubstr("has no run.json"));
-  EXPECT_THAT(error_of([&] { run::read_run_log(folder / "gone"); }), HasSubstr("is not a folder"));
+  EXPECT_THAT(error_of([&] { runs::read_run_log(folder.path()); }), HasSubstr("has no run.json"));
+  EXPECT_THAT(error_of([&] { runs::read_run_log(folder / "gone"); }), HasSubstr("is not a folder"));
   const auto message = [&](std::string_view text) {
     folder.write("run.json", text);
-    return error_of([&] { run::read_run_log(folder.path()); });
+    return error_of([&] { runs::read_run_log(folder.path()); });
   };
   EXPECT_THAT(message(""), HasSubstr("run.json is not JSON"));
   EXPECT_THAT(message("{}"), HasSubstr("\"format\" is missing"));
@@ -170,16 +170,16 @@ TEST(RunFacts, WhatIsNoRunIsNamed) {
 
 TEST(RunLogWriter, ResumingDropsLinesPastTheStepAndATornOne) {
   const TempFolder folder;
-  run::write_run_facts(folder.path(), some_facts());
+  runs::write_run_facts(folder.path(), some_facts());
   write_steps(folder, 1, 5);
   std::ofstream(folder / "log.jsonl", std::ios::app) << "{\"step\": 6, \"lo";
   {
-    run::RunLogWriter log(folder.path(), 3);
+    runs::RunLogWriter log(folder.path(), 3);
     EXPECT_EQ(log.last_step(), 3);
     EXPECT_EQ(log.dropped_lines(), 3);
     log.add(plain(4));
   }
-  const run::RunLog run = run::read_run_log(folder.path());
+  const runs::RunLog run = runs::read_run_log(folder.path());
   ASSERT_EQ(run.steps.size(), 4U);
   EXPECT_EQ(run.steps.back().step, 4);
 }
@@ -202,23 +202,23 @@ TEST(RunLogWriter, ANewRunBeginsWithAnEmptyLog) {
 
 TEST(RunLogWriter, KeepsNothingBehindDamage) {
   const TempFolder folder;
-  folder.write("log.jsonl", run::to_json(plain(1)) + "\n" + std::string(30, '\0') + "\n" +
-                                run::to_json(plain(3)) + "\n");
-  const run::RunLogWriter log(folder.path(), 10);
+  folder.write("log.jsonl", runs::to_json(plain(1)) + "\n" + std::string(30, '\0') + "\n" +
+                                runs::to_json(plain(3)) + "\n");
+  const runs::RunLogWriter log(folder.path(), 10);
   EXPECT_EQ(log.last_step(), 1);
   EXPECT_EQ(log.dropped_lines(), 2);
 }
 
 TEST(RunLogWriter, TwoWritersOfOneLogAreRefused) {
   const TempFolder folder;
-  const run::RunLogWriter first(folder.path(), 0);
-  EXPECT_THAT(error_of([&] { const run::RunLogWriter second(folder.path(), 0); }),
+  const runs::RunLogWriter first(folder.path(), 0);
+  EXPECT_THAT(error_of([&] { const runs::RunLogWriter second(folder.path(), 0); }),
               HasSubstr("another process is training into this folder"));
 }
 
 TEST(RunLogWriter, AStepIsLoggedOnce) {
   const TempFolder folder;
-  run::RunLogWriter log(folder.path(), 0);
+  runs::RunLogWriter log(folder.path(), 0);
   log.add(plain(1));
   EXPECT_THAT(error_of([&] { log.add(plain(1)); }), HasSubstr("step 1 was logged already"));
 }
@@ -247,7 +247,7 @@ class FileSizeLimit {
 
 TEST(RunLogWriter, WithoutRoomTheLinesBeforeStayAndTheStepCanBeLoggedLater) {
   const TempFolder folder;
-  run::RunLogWriter log(folder.path(), 0);
+  runs::RunLogWriter log(folder.path(), 0);
   log.add(plain(1));
   const std::string before = read_file(folder / "log.jsonl");
   {
@@ -256,7 +256,7 @@ TEST(RunLogWriter, WithoutRoomTheLinesBeforeStayAndTheStepCanBeLoggedLater) {
   }
   EXPECT_EQ(read_file(folder / "log.jsonl"), before);
   log.add(plain(2));
-  EXPECT_EQ(read_file(folder / "log.jsonl"), before + run::to_json(plain(2)) + "\n");
+  EXPECT_EQ(read_file(folder / "log.jsonl"), before + runs::to_json(plain(2)) + "\n");
 }
 
 }  // namespace

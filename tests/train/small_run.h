@@ -22,7 +22,7 @@ inline std::string small_text(int64_t stories = 40) {
 
 struct SmallRunOptions {
   bool resume = false;
-  train::TrainObserver observer = {};
+  training::TrainObserver observer = {};
   const std::atomic<bool>* stop = nullptr;
   int64_t steps_ahead = 0;  // as a GPU would be
 };
@@ -43,30 +43,30 @@ class SmallRun {
 
   std::filesystem::path folder(const std::string& name) const { return folder_ / name; }
 
-  train::TrainOutcome train(const std::string& name, const SmallRunOptions& extra = {}) const {
+  training::TrainOutcome train(const std::string& name, const SmallRunOptions& extra = {}) const {
     const hardware::Rates rates = hardware::rates_from_peaks(
         "a test", {.flops_per_second = 1e10, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
-    const train::PreparedRun prepared = train::prepare_run({.config = config,
-                                                            .folder = folder(name),
-                                                            .rates = [&] { return rates; },
-                                                            .resume = extra.resume});
-    train::Trainer trainer(prepared.run, prepared.corpus, prepared.plan,
-                           {.folder = folder(name),
-                            .brrr_version = "test",
-                            .peak_flops = prepared.machine.peak_flops,
-                            .stop = extra.stop,
-                            .steps_ahead = extra.steps_ahead},
-                           extra.observer);
+    const training::PreparedRun prepared = training::prepare_run({.config = config,
+                                                                  .folder = folder(name),
+                                                                  .rates = [&] { return rates; },
+                                                                  .resume = extra.resume});
+    training::Trainer trainer(prepared.run, prepared.corpus, prepared.plan,
+                              {.folder = folder(name),
+                               .brrr_version = "test",
+                               .peak_flops = prepared.machine.peak_flops,
+                               .stop = extra.stop,
+                               .steps_ahead = extra.steps_ahead},
+                              extra.observer);
     if (extra.resume) trainer.resume();
     return trainer.run();
   }
 
   // Trains until `step` and ends there as a signal would end it.
-  train::TrainOutcome train_until(const std::string& name, int64_t step,
-                                  SmallRunOptions extra = {}) const {
+  training::TrainOutcome train_until(const std::string& name, int64_t step,
+                                     SmallRunOptions extra = {}) const {
     std::atomic<bool> stop = false;
     extra.stop = &stop;
-    extra.observer.on_step = [&](const run::StepRecord& record) {
+    extra.observer.on_step = [&](const runs::StepRecord& record) {
       if (record.step == step - 1) stop = true;  // seen behind the next step
     };
     return train(name, extra);
@@ -74,12 +74,12 @@ class SmallRun {
 
   std::vector<double> losses(const std::string& name) const {
     std::vector<double> all;
-    for (const run::StepRecord& record : run::read_run_log(folder(name)).steps)
+    for (const runs::StepRecord& record : runs::read_run_log(folder(name)).steps)
       all.push_back(record.loss);
     return all;
   }
 
-  run::TrainConfig config;
+  runs::TrainConfig config;
 
  private:
   TempFolder folder_;

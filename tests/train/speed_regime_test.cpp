@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(SpeedRegime, SetsMeasuredBesidePredicted) {
-  const run::SpeedRegime regime = run::judge_speed(made_up_run("a", false));
+  const runs::SpeedRegime regime = runs::judge_speed(made_up_run("a", false));
   EXPECT_DOUBLE_EQ(regime.step_seconds, 0.160);
   EXPECT_THAT(regime.what, HasSubstr("Compute-bound: 71 %"));
   EXPECT_THAT(regime.why, HasSubstr("measured is 1.07 of it"));
@@ -22,25 +22,25 @@ TEST(SpeedRegime, SetsMeasuredBesidePredicted) {
 }
 
 TEST(SpeedRegime, SeesARunThatSlowsDown) {
-  run::RunLog run = made_up_run("a", false);
+  runs::RunLog run = made_up_run("a", false);
   for (size_t i = run.steps.size() - 20; i < run.steps.size(); ++i) run.steps[i].ms = 400;
-  const run::SpeedRegime regime = run::judge_speed(run);
+  const runs::SpeedRegime regime = runs::judge_speed(run);
   EXPECT_DOUBLE_EQ(regime.slowdown, 2.5);
   EXPECT_THAT(regime.next.back(), HasSubstr("2.5 times the median"));
 }
 
 TEST(SpeedRegime, SaysWhenThePredictionWasTooGood) {
-  run::RunLog run = made_up_run("a", false);
+  runs::RunLog run = made_up_run("a", false);
   run.facts.predicted_step_seconds = 0.05;
-  EXPECT_THAT(run::judge_speed(run).next.back(), HasSubstr("brrr calibrate"));
+  EXPECT_THAT(runs::judge_speed(run).next.back(), HasSubstr("brrr calibrate"));
 }
 
 TEST(SpeedRegime, TheFirstStepWhichCompilesIsNoMeasure) {
-  run::RunLog run = made_up_run("a", false);
+  runs::RunLog run = made_up_run("a", false);
   run.steps.resize(1);
-  EXPECT_TRUE(std::isnan(run::judge_speed(run).step_seconds));
-  EXPECT_THAT(run::judge_speed(run).why, HasSubstr("too few steps"));
-  EXPECT_THAT(run::judge_speed(run::RunLog{}).what, HasSubstr("not predicted"));
+  EXPECT_TRUE(std::isnan(runs::judge_speed(run).step_seconds));
+  EXPECT_THAT(runs::judge_speed(run).why, HasSubstr("too few steps"));
+  EXPECT_THAT(runs::judge_speed(runs::RunLog{}).what, HasSubstr("not predicted"));
 }
 
 }  // namespace

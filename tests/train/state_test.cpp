@@ -8,8 +8,8 @@
 namespace brrr {
 namespace {
 
-train::TrainingState some_state() {
-  train::TrainingState state{.step = 120, .brrr_version = "0.1.0", .tokenizer_hash = "abc"};
+training::TrainingState some_state() {
+  training::TrainingState state{.step = 120, .brrr_version = "0.1.0", .tokenizer_hash = "abc"};
   state.guard.losses = {2.5, 2.25};
   state.guard.limits = {{}, {.loss = 3.5}, {.loss = 3, .grad_norm = 7}};
   state.best_loss = 2.25;
@@ -17,33 +17,33 @@ train::TrainingState some_state() {
 }
 
 TEST(TrainingStateFile, KeepsTheAlgorithmsOfAGpu) {
-  train::TrainingState state = some_state();
+  training::TrainingState state = some_state();
   state.algorithms = {
       .library = "NVIDIA H200 driver 13000 cublasLt 130100",
       .lines = "m8 n8 k8 = " + kernels::to_text(kernels::GemmAlgorithm{{1, 2, 3, 4, 5, 6, 7, 8}}) +
                "\n"};
-  const train::TrainingState read =
-      train::parse_training_state(train::to_json(state), "state.json");
+  const training::TrainingState read =
+      training::parse_training_state(training::to_json(state), "state.json");
   EXPECT_EQ(read.algorithms, state.algorithms);
   EXPECT_EQ(read.step, 120);
   EXPECT_EQ(read.guard, state.guard);
 }
 
 TEST(TrainingStateFile, OfTheCpuHasNoAlgorithms) {
-  const std::string json = train::to_json(some_state());
+  const std::string json = training::to_json(some_state());
   EXPECT_EQ(json.find("algorithms"), std::string::npos);
-  EXPECT_EQ(train::parse_training_state(json, "state.json").algorithms,
+  EXPECT_EQ(training::parse_training_state(json, "state.json").algorithms,
             kernels::AlgorithmChoices{});
 }
 
 TEST(TrainingStateFile, NamesDamagedAlgorithms) {
-  train::TrainingState state = some_state();
+  training::TrainingState state = some_state();
   state.algorithms = {.library = "a GPU", .lines = ""};
-  std::string json = train::to_json(state);
+  std::string json = training::to_json(state);
   const std::string key = "\"products\"";
   json.replace(json.find(key), key.size(), "\"product_s\"");
   EXPECT_NE(error_of([&] {
-              train::parse_training_state(json, "run/state.json");
+              training::parse_training_state(json, "run/state.json");
             }).find("run/state.json is damaged: it has no products"),
             std::string::npos);
 }

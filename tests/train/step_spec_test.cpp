@@ -40,9 +40,10 @@ TEST(DeviceScope, NamesTheDeviceOfNewTensors) {
 TEST(StepSpec, Gpt2FlopsAreTheFormula) {
   const int64_t batch = 2, seq = 32;
   const Gpt2Config config = gpt2_preset("gpt2-124m");
-  const train::StepSpec spec =
-      train::on_paper(train::named_step("gpt2-124m", {.batch = batch, .seq = seq}));
-  const graph::Graph forward = train::make_parts(spec).step->trace_forward(train::make_batch(spec));
+  const training::StepSpec spec =
+      training::on_paper(training::named_step("gpt2-124m", {.batch = batch, .seq = seq}));
+  const graph::Graph forward =
+      training::make_parts(spec).step->trace_forward(training::make_batch(spec));
   int64_t flops = 0;
   for (const graph::Node& node : forward.nodes) {
     if (node.op->kind == OpKind::contraction) flops += graph::cost_of(forward, node).flops;
@@ -55,11 +56,11 @@ TEST(StepSpec, Gpt2FlopsAreTheFormula) {
 
 TEST(StepSpec, OnPaperItTakesNoMemory) {
   const Bytes before = ledger(Device::cpu()).live();
-  const train::StepSpec spec =
-      train::on_paper(train::named_step("gpt2-1558m", {.batch = 1, .seq = 64}));
-  const train::TrainingParts parts = train::make_parts(spec);
+  const training::StepSpec spec =
+      training::on_paper(training::named_step("gpt2-1558m", {.batch = 1, .seq = 64}));
+  const training::TrainingParts parts = training::make_parts(spec);
   EXPECT_EQ(parts.trained().parameter_count(), 1'557'611'200);
-  const runtime::PlannedProgram program = train::plan_step(spec);
+  const runtime::PlannedProgram program = training::plan_step(spec);
   EXPECT_EQ(ledger(Device::cpu()).live(), before);
   int64_t state_bytes = 0;
   for (const compiler::Buffer& buffer : program.kernels.buffers)
@@ -82,11 +83,11 @@ void expect_same_kernels(const compiler::KernelList& planned, const compiler::Ke
 TEST(StepSpec, PaperAndHostHaveTheSameProgram) {
   for (const char* name : {"gpt2-tiny", "mlp", "cnn"}) {
     for (const int64_t accumulate : {1, 2}) {
-      train::StepSpec spec = train::named_step(name, {.batch = 2, .seq = 16});
+      training::StepSpec spec = training::named_step(name, {.batch = 2, .seq = 16});
       spec.accumulate = accumulate;
-      const train::TrainingParts parts = train::make_parts(spec);
-      const runtime::Executable& real = parts.step->executable(train::make_batch(spec));
-      const runtime::PlannedProgram planned = train::plan_step(train::on_paper(spec));
+      const training::TrainingParts parts = training::make_parts(spec);
+      const runtime::Executable& real = parts.step->executable(training::make_batch(spec));
+      const runtime::PlannedProgram planned = training::plan_step(training::on_paper(spec));
       expect_same_kernels(planned.kernels, real.kernels());
       EXPECT_EQ(planned.plan.arena_bytes, real.plan().arena_bytes) << name;
     }
@@ -96,49 +97,52 @@ TEST(StepSpec, PaperAndHostHaveTheSameProgram) {
 // What `brrr explain`, `profile` and `napkin` are about is the program of a run: settings that a run chooses from its
 // data are numbers in it.
 TEST(StepSpec, DefaultsAreThoseOfARun) {
-  run::TrainConfig config;
+  runs::TrainConfig config;
   config.model.preset = "gpt2-tiny";
   config.model.context = 32;
   config.train.batch = 4;
   for (const int64_t accumulate : {1, 3}) {
     config.train.accumulate = accumulate;
-    const train::ResolvedRun run =
-        train::resolve_sizes(config, {.train_tokens = 100'000, .vocab = 96, .documents = 1}, {});
-    train::StepSpec spec = train::named_step("gpt2-tiny", {.batch = 4, .seq = 32, .vocab = 96});
+    const training::ResolvedRun run =
+        training::resolve_sizes(config, {.train_tokens = 100'000, .vocab = 96, .documents = 1}, {});
+    training::StepSpec spec =
+        training::named_step("gpt2-tiny", {.batch = 4, .seq = 32, .vocab = 96});
     std::get<ModelConfig>(spec.model).set("context", int64_t{32});
     spec.accumulate = accumulate;
-    const train::StepSpec of_run = train::step_spec(run.config, run.model, compiler::cpu_target());
+    const training::StepSpec of_run =
+        training::step_spec(run.config, run.model, compiler::cpu_target());
     EXPECT_EQ(of_run.optimizer, spec.optimizer);
-    expect_same_kernels(train::plan_step(train::on_paper(spec)).kernels,
-                        train::plan_step(train::on_paper(of_run)).kernels);
+    expect_same_kernels(training::plan_step(training::on_paper(spec)).kernels,
+                        training::plan_step(training::on_paper(of_run)).kernels);
   }
 }
 
 TEST(StepSpec, MicroBatchesAreRowsOfTheBatch) {
   for (const char* name : {"gpt2-tiny", "mlp"}) {
-    train::StepSpec spec = train::named_step(name, {.batch = 4, .seq = 16});
-    train::StepSpec parted = spec;
+    training::StepSpec spec = training::named_step(name, {.batch = 4, .seq = 16});
+    training::StepSpec parted = spec;
     parted.batch = 2, parted.accumulate = 2;
-    const auto loss = [](const train::StepSpec& s) {
-      const train::TrainingParts parts = train::make_parts(s);
-      return parts.step->run(train::make_batch(s), 0).loss;
+    const auto loss = [](const training::StepSpec& s) {
+      const training::TrainingParts parts = training::make_parts(s);
+      return parts.step->run(training::make_batch(s), 0).loss;
     };
     EXPECT_NEAR(loss(parted), loss(spec), 1e-5 * loss(spec)) << name << ": f32 sums in two parts";
   }
 }
 
 TEST(StepSpec, EagerStepsHaveTheLossOfCompiledOnes) {
-  const train::StepSpec spec = train::named_step("cnn", {.batch = 2});
+  const training::StepSpec spec = training::named_step("cnn", {.batch = 2});
   const double eager =
-      train::make_parts(spec).step->run_eager(train::make_batch(spec))[0].item<double>();
-  EXPECT_EQ(train::make_parts(spec).step->run(train::make_batch(spec), 0).loss, eager);
+      training::make_parts(spec).step->run_eager(training::make_batch(spec))[0].item<double>();
+  EXPECT_EQ(training::make_parts(spec).step->run(training::make_batch(spec), 0).loss, eager);
 }
 
 TEST(StepSpec, SaysWhatItDoesNotKnow) {
-  EXPECT_THAT(error_of([] { train::named_step("gpt9"); }), HasSubstr("use one of gpt2-tiny"));
-  EXPECT_EQ(error_of([] { train::named_step("mlp", {.batch = 0}); }),
+  EXPECT_THAT(error_of([] { training::named_step("gpt9"); }), HasSubstr("use one of gpt2-tiny"));
+  EXPECT_EQ(error_of([] { training::named_step("mlp", {.batch = 0}); }),
             "a batch of 0 x 64 is empty; use at least 1");
-  EXPECT_EQ(error_of([] { train::named_step("cnn", {.width = 8}); }), "cnn has no width to change");
+  EXPECT_EQ(error_of([] { training::named_step("cnn", {.width = 8}); }),
+            "cnn has no width to change");
 }
 
 }  // namespace

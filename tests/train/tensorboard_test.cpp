@@ -31,11 +31,11 @@ TEST(TensorBoard, WritesByteForByteWhatTensorBoardItselfWrites) {
   for (int i = 0; i < 12; ++i)
     story += "Once \u201cupon\u201d a time ";  // over 127 bytes: a longer varint
   const std::string ours =
-      run::framed(run::version_event(1700000000.5)) +
-      run::framed(run::restart_event(1700000000.75, 301)) +
-      run::framed(run::scalar_event(1700000001.25, "loss/train", 1, 3.140625)) +
-      run::framed(run::scalar_event(1700000002.0, "lr", 123456789, 3e-4)) +
-      run::framed(run::text_event(1700000003.0, "sample", 300, story));
+      runs::framed(runs::version_event(1700000000.5)) +
+      runs::framed(runs::restart_event(1700000000.75, 301)) +
+      runs::framed(runs::scalar_event(1700000001.25, "loss/train", 1, 3.140625)) +
+      runs::framed(runs::scalar_event(1700000002.0, "lr", 123456789, 3e-4)) +
+      runs::framed(runs::text_event(1700000003.0, "sample", 300, story));
   EXPECT_EQ(hex(ours), theirs);
 }
 
@@ -106,7 +106,7 @@ TEST(TensorBoard, AFileIsReadBackRecordByRecord) {
   const TempFolder folder;
   std::filesystem::path path;
   {
-    run::TensorBoardWriter board(folder.path(), {.resumed_after_step = 6});
+    runs::TensorBoardWriter board(folder.path(), {.resumed_after_step = 6});
     path = board.path();
     board.scalar("loss", 7, 0.5);
     board.text("sample", 8, "a story");
@@ -129,7 +129,7 @@ TEST(TensorBoard, AFileIsReadBackRecordByRecord) {
 
 TEST(TensorBoard, WritersWithinOneSecondHaveFilesOfTheirOwn) {
   const TempFolder folder;
-  const run::TensorBoardWriter first(folder.path()), second(folder.path()), third(folder.path());
+  const runs::TensorBoardWriter first(folder.path()), second(folder.path()), third(folder.path());
   EXPECT_NE(first.path(), second.path());
   EXPECT_NE(second.path(), third.path());
 }

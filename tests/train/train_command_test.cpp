@@ -84,17 +84,17 @@ TEST_F(TrainCommand, SurvivesKillAtAnyInstant) {
     if (kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child)
       killed += WIFSIGNALED(status) ? 1 : 0;
     ASSERT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0) << "a resume failed";
-    if (run::find_checkpoint(folder_ / "cut").step == steps) break;
+    if (runs::find_checkpoint(folder_ / "cut").step == steps) break;
   }
   std::printf("%d kills in %d sessions\n", killed, sessions + 1);
   EXPECT_GE(killed, kills / 2) << "the run must not end before it has been disturbed";
   const Outcome last = train("cut", settings + "--resume");
   ASSERT_EQ(last.status, 0) << last.output;
-  const std::string name = run::checkpoint_name(steps);
+  const std::string name = runs::checkpoint_name(steps);
   EXPECT_EQ(weights_of(folder_ / "cut" / "checkpoints" / name),
             weights_of(folder_ / "whole" / "checkpoints" / name));
-  const run::RunLog cut = run::read_run_log(folder_ / "cut"),
-                    whole = run::read_run_log(folder_ / "whole");
+  const runs::RunLog cut = runs::read_run_log(folder_ / "cut"),
+                     whole = runs::read_run_log(folder_ / "whole");
   ASSERT_EQ(cut.steps.size(), whole.steps.size()) << "one line a step";
   for (size_t i = 0; i < cut.steps.size(); ++i)
     ASSERT_EQ(cut.steps[i].loss, whole.steps[i].loss) << i;
@@ -110,9 +110,9 @@ TEST_F(TrainCommand, SignalsFinishTheStepAndSave) {
     waitpid(child, &status, 0);
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 0);
-    const run::RunLog log = run::read_run_log(folder_ / name);
+    const runs::RunLog log = runs::read_run_log(folder_ / name);
     EXPECT_EQ(log.facts.status, "stopped");
-    EXPECT_EQ(run::find_checkpoint(folder_ / name).step, log.steps.back().step);
+    EXPECT_EQ(runs::find_checkpoint(folder_ / name).step, log.steps.back().step);
   }
 }
 

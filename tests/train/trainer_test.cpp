@@ -27,9 +27,9 @@ TEST(Trainer, LearnsAndLeavesEverythingBehind) {
   SmallRun run;
   run.config.train.steps = 40;
   run.config.report.sample_every = 20;
-  const train::TrainOutcome outcome = run.train("a");
+  const training::TrainOutcome outcome = run.train("a");
   EXPECT_EQ(outcome.status, "finished");
-  const run::RunLog log = run::read_run_log(run.folder("a"));
+  const runs::RunLog log = runs::read_run_log(run.folder("a"));
   ASSERT_EQ(log.steps.size(), 40U);
   EXPECT_LT(log.steps.back().loss, log.steps.front().loss - 0.5);
   EXPECT_GT(log.steps[0].tokens_per_second, 0);
@@ -50,14 +50,14 @@ TEST(Trainer, GoesOnBitForBitAtAnyNumberOfThreads) {
   SmallRun run;
   run.config.optimizer.average = 0.9;
   set_num_threads(1);
-  const train::TrainOutcome whole = run.train("whole");
+  const training::TrainOutcome whole = run.train("whole");
   for (const int threads : {1, 2}) {
     const std::string name = join_text("cut", threads);
-    const train::TrainOutcome cut = run.train_until(name, 7);
+    const training::TrainOutcome cut = run.train_until(name, 7);
     EXPECT_EQ(cut.step, 7);
     EXPECT_EQ(cut.status, "stopped");
     set_num_threads(threads);
-    const train::TrainOutcome rest = run.train(name, {.resume = true});
+    const training::TrainOutcome rest = run.train(name, {.resume = true});
     EXPECT_EQ(rest.step, 12);
     EXPECT_EQ(run.losses(name), run.losses("whole")) << threads << " threads";
     EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint)) << threads << " threads";
@@ -68,14 +68,14 @@ TEST(Trainer, GoesOnBitForBitAtAnyNumberOfThreads) {
 // As a GPU is: steps are started before the results of the last ones are seen.
 TEST(Trainer, StepsStartedAheadChangeNothing) {
   const SmallRun run;
-  const train::TrainOutcome alone = run.train("alone");
-  const train::TrainOutcome ahead = run.train("ahead", {.steps_ahead = 2});
+  const training::TrainOutcome alone = run.train("alone");
+  const training::TrainOutcome ahead = run.train("ahead", {.steps_ahead = 2});
   EXPECT_EQ(run.losses("ahead"), run.losses("alone"));
   EXPECT_EQ(weights_of(ahead.checkpoint), weights_of(alone.checkpoint));
   // A signal ends it behind the steps that are under way, and it goes on from there.
-  const train::TrainOutcome stopped = run.train_until("resumed", 6, {.steps_ahead = 2});
+  const training::TrainOutcome stopped = run.train_until("resumed", 6, {.steps_ahead = 2});
   EXPECT_EQ(stopped.status, "stopped");
-  const train::TrainOutcome resumed = run.train("resumed", {.resume = true, .steps_ahead = 2});
+  const training::TrainOutcome resumed = run.train("resumed", {.resume = true, .steps_ahead = 2});
   EXPECT_EQ(run.losses("resumed"), run.losses("alone"));
   EXPECT_EQ(weights_of(resumed.checkpoint), weights_of(alone.checkpoint));
 }
@@ -120,9 +120,9 @@ TEST(Trainer, AccumulatesInEveryPrecision) {
 TEST(Trainer, GoesOnWithAccumulationAndDropout) {
   SmallRun run;
   run.config.train.accumulate = 3;
-  const train::TrainOutcome whole = run.train("whole");
+  const training::TrainOutcome whole = run.train("whole");
   run.train_until("cut", 5);
-  const train::TrainOutcome rest = run.train("cut", {.resume = true});
+  const training::TrainOutcome rest = run.train("cut", {.resume = true});
   EXPECT_EQ(run.losses("cut"), run.losses("whole"));
   EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint));
 }
@@ -152,7 +152,7 @@ TEST(Trainer, ProductsPartsAndMemoryAreSettings) {
   run.train("roomy");
   EXPECT_EQ(run.losses("roomy"), run.losses("bf16"));
   run.config.train.recompute = compiler::RematPolicy::selective;
-  EXPECT_THAT([&] { run::check_config(run.config); },
+  EXPECT_THAT([&] { runs::check_config(run.config); },
               testing::ThrowsMessage<Error>(testing::HasSubstr("is for --recompute budget")));
 }
 
@@ -165,7 +165,7 @@ TEST(Trainer, RunsLayersAgainInsideMicroBatches) {
     run.config.train.recompute = policy;
     const std::string name(compiler::policy_name(policy));
     run.train(name);
-    return std::pair(run.losses(name), run::read_run_log(run.folder(name)).facts.predicted_memory);
+    return std::pair(run.losses(name), runs::read_run_log(run.folder(name)).facts.predicted_memory);
   };
   const auto [kept, kept_bytes] = train(compiler::RematPolicy::none);
   const auto [again, again_bytes] = train(compiler::RematPolicy::full);
@@ -183,9 +183,9 @@ TEST(Trainer, GoesOnInEveryPrecision) {
       SmallRun run;
       run.config.train.precision = precision;
       run.config.train.accumulate = accumulate;
-      const train::TrainOutcome whole = run.train("whole");
+      const training::TrainOutcome whole = run.train("whole");
       run.train_until("cut", 5);
-      const train::TrainOutcome rest = run.train("cut", {.resume = true});
+      const training::TrainOutcome rest = run.train("cut", {.resume = true});
       EXPECT_EQ(run.losses("cut"), run.losses("whole")) << compiler::precision_name(precision);
       EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint))
           << compiler::precision_name(precision);
@@ -195,13 +195,13 @@ TEST(Trainer, GoesOnInEveryPrecision) {
 
 TEST(Trainer, PassesOverADamagedCheckpointAndSaysSo) {
   SmallRun run;
-  const train::TrainOutcome whole = run.train("whole");
+  const training::TrainOutcome whole = run.train("whole");
   run.train_until("cut", 9);
-  const fs::path newest = run::find_checkpoint(run.folder("cut")).path;
+  const fs::path newest = runs::find_checkpoint(run.folder("cut")).path;
   EXPECT_EQ(newest.filename(), "step-00000009");
   fs::resize_file(newest / "model.safetensors", 100);
   std::vector<std::string> notes;
-  const train::TrainOutcome rest = run.train(
+  const training::TrainOutcome rest = run.train(
       "cut", {.resume = true,
               .observer = {.on_note = [&](const std::string& text) { notes.push_back(text); }}});
   EXPECT_THAT(notes, Contains(HasSubstr("step-00000009/model.safetensors is damaged")));
@@ -225,11 +225,11 @@ TEST(Seeds, ChangeOnlyWhatTheyName) {
     other.config.train.steps = 3;
     other.config.report.sample_every = 2;
     other.config.model.dropout = 0.2;
-    run::set_setting(other.config, key, "7");
+    runs::set_setting(other.config, key, "7");
     other.train("a");
-    return std::pair(other.losses("a"), run::read_run_log(other.folder("a")).steps[1].sample);
+    return std::pair(other.losses("a"), runs::read_run_log(other.folder("a")).steps[1].sample);
   };
-  const std::string sample = run::read_run_log(run.folder("same")).steps[1].sample;
+  const std::string sample = runs::read_run_log(run.folder("same")).steps[1].sample;
   EXPECT_NE(losses_with("seed.all").first, plain);
   EXPECT_NE(losses_with("seed.init").first, plain);
   EXPECT_NE(losses_with("seed.data").first, plain);
@@ -242,13 +242,13 @@ TEST(Seeds, ChangeOnlyWhatTheyName) {
 // What each seed moves, seen by itself: initial weights, rows of the first batch, keys of dropout.
 TEST(Seeds, OfWeightsLeaveTheRowsAlone) {
   const auto parts_of = [](const std::string& key) {
-    run::TrainConfig config;
+    runs::TrainConfig config;
     config.model = {.context = 8, .dropout = 0.5};
     config.train.steps = 1, config.train.batch = 2;
     config.optimizer.lr = 1e-3, config.optimizer.warmup = 0;
     config.data.whole_documents = config.data.document_mask = false;
-    if (!key.empty()) run::set_setting(config, key, "9");
-    return train::make_parts(
+    if (!key.empty()) runs::set_setting(config, key, "9");
+    return training::make_parts(
         config,
         Gpt2Config{.vocab = 11, .context = 8, .layers = 1, .heads = 2, .width = 8, .dropout = 0.5});
   };
@@ -269,12 +269,12 @@ TEST(Seeds, OfWeightsLeaveTheRowsAlone) {
 // ---- going on with other settings ----------------------------------------------------------------
 TEST(Seeds, OfDataAloneChangeTheOrderOfTheRows) {
   const SmallRun run;
-  const train::Corpus corpus = train::make_corpus(run.config.data, run.folder("a"));
+  const training::Corpus corpus = training::make_corpus(run.config.data, run.folder("a"));
   const auto rows = [&](const std::string& key) {
-    run::TrainConfig config = run.config;
+    runs::TrainConfig config = run.config;
     config.data.whole_documents = config.data.document_mask = false;
-    if (!key.empty()) run::set_setting(config, key, "9");
-    return train::training_batches(config, corpus).at(3).inputs.to_vector<int64_t>();
+    if (!key.empty()) runs::set_setting(config, key, "9");
+    return training::training_batches(config, corpus).at(3).inputs.to_vector<int64_t>();
   };
   EXPECT_NE(rows("seed.data"), rows(""));
   EXPECT_NE(rows("seed.all"), rows(""));
@@ -305,7 +305,7 @@ TEST(Resume, RefusesAnotherModelAndKeepsTheRun) {
   run.train_until("a", 6);
   run.config.model.width = 32;
   EXPECT_THAT(error_of([&] { run.train("a", {.resume = true}); }), HasSubstr("another model"));
-  EXPECT_EQ(run::find_checkpoint(run.folder("a")).step, 6);
+  EXPECT_EQ(runs::find_checkpoint(run.folder("a")).step, 6);
 }
 
 TEST(Resume, TakesOtherDataAndSaysSo) {
@@ -335,7 +335,7 @@ class MixedRun : public SmallRun {
 
 TEST(Mixing, RowsComeByWeightAndGoOnBitForBit) {
   MixedRun run;
-  const train::Corpus corpus = train::make_corpus(run.config.data, run.folder("data only"));
+  const training::Corpus corpus = training::make_corpus(run.config.data, run.folder("data only"));
   ASSERT_EQ(corpus.train.size(), 2U);
   EXPECT_EQ(corpus.validation.size(), 2U);
   EXPECT_GT(corpus.facts.sources[0].train_tokens, 2 * corpus.facts.sources[1].train_tokens);
@@ -346,12 +346,12 @@ TEST(Mixing, RowsComeByWeightAndGoOnBitForBit) {
     EXPECT_EQ(of_b, 3) << "three rows of four";
   }
 
-  const train::TrainOutcome whole = run.train("whole");
+  const training::TrainOutcome whole = run.train("whole");
   run.train_until("cut", 7);
-  const train::TrainOutcome rest = run.train("cut", {.resume = true});
+  const training::TrainOutcome rest = run.train("cut", {.resume = true});
   EXPECT_EQ(run.losses("cut"), run.losses("whole"));
   EXPECT_EQ(weights_of(rest.checkpoint), weights_of(whole.checkpoint));
-  EXPECT_EQ(train::open_run_tokens(run.folder("whole"), "train")->token_count(),
+  EXPECT_EQ(training::open_run_tokens(run.folder("whole"), "train")->token_count(),
             corpus.facts.train_tokens);
 }
 
@@ -373,28 +373,28 @@ TEST(Mixing, OtherWeightsAreToldAndTokensAreNotMadeAgain) {
 
 TEST(Mixing, TokenFilesAreMixedTooAndMustBeOfOneTokenizer) {
   MixedRun run;
-  train::make_corpus(run.config.data, run.folder("a"));
-  run::DataConfig tokens{.files = {(run.folder("a") / "data/source-1").string(),
-                                   (run.folder("a") / "data/source-2").string()},
-                         .weights = {2, 1}};
-  const train::Corpus mixed = train::make_corpus(tokens, run.folder("unused"));
+  training::make_corpus(run.config.data, run.folder("a"));
+  runs::DataConfig tokens{.files = {(run.folder("a") / "data/source-1").string(),
+                                    (run.folder("a") / "data/source-2").string()},
+                          .weights = {2, 1}};
+  const training::Corpus mixed = training::make_corpus(tokens, run.folder("unused"));
   EXPECT_EQ(mixed.train.size(), 2U);
   EXPECT_EQ(mixed.train[0].weight, 2);
   EXPECT_EQ(mixed.validation[1].weight, 1);
   tokens.weights.clear();
-  const train::Corpus joined = train::make_corpus(tokens, run.folder("unused"));
+  const training::Corpus joined = training::make_corpus(tokens, run.folder("unused"));
   EXPECT_EQ(joined.train.size(), 1U);
   EXPECT_EQ(joined.facts.train_tokens, mixed.facts.train_tokens);
   EXPECT_FALSE(fs::exists(run.folder("unused"))) << "token files stay where they are";
 
-  run::DataConfig others = run.config.data;
+  runs::DataConfig others = run.config.data;
   others.tokenizer = "byte";
-  train::make_corpus(others, run.folder("b"));
+  training::make_corpus(others, run.folder("b"));
   tokens.files[1] = (run.folder("b") / "data/source-2").string();
-  EXPECT_THAT(error_of([&] { train::make_corpus(tokens, run.folder("unused")); }),
+  EXPECT_THAT(error_of([&] { training::make_corpus(tokens, run.folder("unused")); }),
               HasSubstr("prepare them all with one"));
   tokens.files[1] = run.folder("b.txt").string();
-  EXPECT_THAT(error_of([&] { train::make_corpus(tokens, run.folder("unused")); }),
+  EXPECT_THAT(error_of([&] { training::make_corpus(tokens, run.folder("unused")); }),
               HasSubstr("give files of one sort"));
 }
 
@@ -403,11 +403,11 @@ TEST(LookAtCorpus, IsNearWhatPreparingMakesAndWritesNothing) {
   SmallRun run;
   std::ofstream(run.folder("long.txt")) << small_text(12000);  // some 6 MB: more than is looked at
   for (const std::string& file : {run.config.data.files[0], run.folder("long.txt").string()}) {
-    const run::DataConfig data{.files = {file}};
-    const train::CorpusFacts seen = train::look_at_corpus(data, run.folder("nothing"));
+    const runs::DataConfig data{.files = {file}};
+    const training::CorpusFacts seen = training::look_at_corpus(data, run.folder("nothing"));
     EXPECT_FALSE(fs::exists(run.folder("nothing")));
-    const train::CorpusFacts made =
-        train::make_corpus(data, run.folder(fs::path(file).stem())).facts;
+    const training::CorpusFacts made =
+        training::make_corpus(data, run.folder(fs::path(file).stem())).facts;
     EXPECT_TRUE(seen.is_estimate && !made.is_estimate);
     EXPECT_EQ(seen.vocab, made.vocab);
     EXPECT_EQ(seen.text_bytes, made.text_bytes);
@@ -417,12 +417,12 @@ TEST(LookAtCorpus, IsNearWhatPreparingMakesAndWritesNothing) {
     EXPECT_LT(near(seen.train_tokens, made.train_tokens), 0.05);
     EXPECT_LT(near(seen.data_bytes.value(), made.data_bytes.value()), 0.1);
   }
-  const run::DataConfig stories{.stories = 300};
-  const train::CorpusFacts seen = train::look_at_corpus(stories, run.folder("nothing"));
-  const train::CorpusFacts made = train::make_corpus(stories, run.folder("stories")).facts;
+  const runs::DataConfig stories{.stories = 300};
+  const training::CorpusFacts seen = training::look_at_corpus(stories, run.folder("nothing"));
+  const training::CorpusFacts made = training::make_corpus(stories, run.folder("stories")).facts;
   EXPECT_EQ(seen.documents, made.documents);
   EXPECT_EQ(seen.longest_document, made.longest_document);
-  EXPECT_EQ(train::look_at_corpus(stories, run.folder("stories"), true).train_tokens,
+  EXPECT_EQ(training::look_at_corpus(stories, run.folder("stories"), true).train_tokens,
             made.train_tokens)
       << "of a run that goes on the tokens are there";
 }
@@ -476,7 +476,7 @@ TEST(Trainer, AFullDiskKeepsTheLastGoodCheckpoint) {
   SmallRun run;
   fs::create_directory_symlink(disk.path(), run.folder("small"));
   std::vector<std::string> notes;
-  const auto fill = [&](const run::StepRecord& record) {
+  const auto fill = [&](const runs::StepRecord& record) {
     if (record.step != 6) return;
     std::ofstream filler(disk.path() / "filler", std::ios::binary);
     const std::string block(1000, 'x');
@@ -490,7 +490,7 @@ TEST(Trainer, AFullDiskKeepsTheLastGoodCheckpoint) {
   });
   EXPECT_THAT(error,
               AllOf(HasSubstr("No space left on device"), HasSubstr("the last good one is")));
-  const run::FoundCheckpoint found = run::find_checkpoint(run.folder("small/run"));
+  const runs::FoundCheckpoint found = runs::find_checkpoint(run.folder("small/run"));
   EXPECT_GE(found.step, 4);
   EXPECT_LT(found.step, 12);
   fs::remove(disk.path() / "filler");

@@ -37,9 +37,9 @@ TEST(VocabPadding, AutoFollowsTheTilesOfTheDevice) {
 
 TEST(VocabPadding, RefusesWhatIsNoMultiple) {
   for (const char* setting : {"", "0", "-64", "64.5", "many", "1e3", "99999999999999999999"}) {
-    run::TrainConfig config;
+    runs::TrainConfig config;
     config.train.pad_vocab = setting;
-    EXPECT_THAT(error_of([&] { run::check_config(config); }),
+    EXPECT_THAT(error_of([&] { runs::check_config(config); }),
                 HasSubstr("auto, off, or a whole number from 1 to 65536"))
         << setting;
   }
@@ -101,7 +101,7 @@ TEST(VocabPadding, NeedsARowForEveryToken) {
 struct PaddedRun : SmallRun {
   explicit PaddedRun(std::string setting) { config.train.pad_vocab = std::move(setting); }
   std::string end_of(const std::string& name) const {
-    return weights_of(run::find_checkpoint(folder(name)).path);
+    return weights_of(runs::find_checkpoint(folder(name)).path);
   }
 };
 
@@ -118,8 +118,8 @@ TEST(VocabPadding, LeavesTheRunAsItIsBitForBit) {
       }
       EXPECT_EQ(padded.losses("a"), plain.losses("a"));
       EXPECT_EQ(padded.end_of("a"), plain.end_of("a")) << "parameters and optimizer state";
-      const run::RunLog ours = run::read_run_log(padded.folder("a")),
-                        theirs = run::read_run_log(plain.folder("a"));
+      const runs::RunLog ours = runs::read_run_log(padded.folder("a")),
+                         theirs = runs::read_run_log(plain.folder("a"));
       ASSERT_EQ(ours.steps.size(), theirs.steps.size());
       for (size_t i = 0; i < ours.steps.size(); ++i) {
         EXPECT_EQ(ours.steps[i].grad_norm, theirs.steps[i].grad_norm) << i;
@@ -141,7 +141,7 @@ TEST(VocabPadding, DoesNotLeakIntoCheckpoints) {
   const int64_t vocab = vocab_of(theirs.config);
   ASSERT_LT(vocab, 512);
   EXPECT_EQ(vocab_of(ours.config), vocab);
-  const SafetensorsFile file(run::find_checkpoint(padded.folder("a")).path / "model.safetensors");
+  const SafetensorsFile file(runs::find_checkpoint(padded.folder("a")).path / "model.safetensors");
   int tables = 0;
   for (const SafetensorsFile::Entry& entry : file.entries()) {
     for (const int64_t size : entry.type.shape) {
@@ -159,7 +159,7 @@ TEST(VocabPadding, DoesNotLeakIntoCheckpoints) {
 }
 
 TEST(VocabPadding, ReallyFillsTheProgramUp) {
-  run::TrainConfig config = SmallRun().config;
+  runs::TrainConfig config = SmallRun().config;
   config.data.whole_documents = config.data.document_mask = false;
   const Gpt2Config model{.vocab = 37, .context = 16, .layers = 1, .heads = 2, .width = 16};
   const auto widths = [&](const char* setting,
@@ -167,8 +167,8 @@ TEST(VocabPadding, ReallyFillsTheProgramUp) {
                               compiler::cpu_target()) {  // of products that read or make logits
     config.train.pad_vocab = setting;
     const DeviceScope nothing(Device::null());
-    const train::TrainingParts parts = train::make_parts(config, model, target);
-    const graph::Graph graph = parts.step->trace(train::null_batch(4, 16));
+    const training::TrainingParts parts = training::make_parts(config, model, target);
+    const graph::Graph graph = parts.step->trace(training::null_batch(4, 16));
     std::set<int64_t> found;
     for (const graph::Node& node : graph.nodes) {
       if (node.op->kind != OpKind::contraction) continue;
@@ -186,17 +186,17 @@ TEST(VocabPadding, ReallyFillsTheProgramUp) {
 }
 
 TEST(VocabPadding, IsNoWorkOfTheModel) {
-  run::TrainConfig config = SmallRun().config;
+  runs::TrainConfig config = SmallRun().config;
   config.data.whole_documents = config.data.document_mask = false;
   const Gpt2Config model{.vocab = 37, .context = 16, .layers = 1, .heads = 2, .width = 16};
   const hardware::Rates rates = hardware::rates_from_peaks(
       "a test", {.flops_per_second = 1e10, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
   config.train.pad_vocab = "off";
-  const train::TrainPlan plain =
-      train::plan_training(config, model, compiler::cpu_target(), rates, Bytes());
+  const training::TrainPlan plain =
+      training::plan_training(config, model, compiler::cpu_target(), rates, Bytes());
   config.train.pad_vocab = "512";
-  const train::TrainPlan padded =
-      train::plan_training(config, model, compiler::cpu_target(), rates, Bytes());
+  const training::TrainPlan padded =
+      training::plan_training(config, model, compiler::cpu_target(), rates, Bytes());
   EXPECT_EQ(padded.model_flops_per_token.value(), plain.model_flops_per_token.value());
   EXPECT_EQ(padded.parameters, plain.parameters);
   EXPECT_EQ(padded.checkpoint, plain.checkpoint);

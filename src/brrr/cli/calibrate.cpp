@@ -75,7 +75,8 @@ hardware::Rates measure_gpu(const Options& options, Device device) {
       }};
   std::optional<runtime::PlannedProgram> program;
   if (!options.model.model.empty()) {
-    program = train::plan_step(train::on_paper(options.model.on(compiler::target_of(device))));
+    program =
+        training::plan_step(training::on_paper(options.model.on(compiler::target_of(device))));
     calibrate.programs = {&program->kernels};
     calibrate.programs_name = fmt::format("{}, {}", options.model.text(), options.model.precision);
   }

@@ -40,9 +40,9 @@ struct LossDistance {
 LossDistance loss_distance(const std::vector<report::NamedRun>& runs) {
   LossDistance farthest;
   std::map<int64_t, double> first;
-  for (const run::StepRecord& record : runs[0].run.steps) first[record.step] = record.loss;
+  for (const runs::StepRecord& record : runs[0].run.steps) first[record.step] = record.loss;
   for (size_t i = 1; i < runs.size(); ++i) {
-    for (const run::StepRecord& record : runs[i].run.steps) {
+    for (const runs::StepRecord& record : runs[i].run.steps) {
       const auto found = first.find(record.step);
       if (found == first.end()) continue;
       ++farthest.steps;
@@ -57,7 +57,7 @@ LossDistance loss_distance(const std::vector<report::NamedRun>& runs) {
 std::vector<report::NamedRun> read_runs(const Options& options) {
   std::vector<report::NamedRun> runs;
   for (const std::string& folder : options.runs)
-    runs.push_back({.name = folder, .run = run::read_run_log(folder)});
+    runs.push_back({.name = folder, .run = runs::read_run_log(folder)});
   return runs;
 }
 
@@ -81,8 +81,9 @@ std::string curves(const std::vector<report::NamedRun>& runs) {
   double low = INFINITY, high = -INFINITY;
   for (const report::NamedRun& named : runs) {
     std::vector<double> raw;
-    for (const run::StepRecord& record : named.run.steps) raw.push_back(record.loss);
-    losses.push_back(run::running_mean(raw, std::max(1.0, 0.01 * static_cast<double>(raw.size()))));
+    for (const runs::StepRecord& record : named.run.steps) raw.push_back(record.loss);
+    losses.push_back(
+        runs::running_mean(raw, std::max(1.0, 0.01 * static_cast<double>(raw.size()))));
     longest = std::max(longest, raw.size());
     for (double y : losses.back()) {
       if (!std::isfinite(y)) continue;
@@ -144,14 +145,14 @@ nlohmann::json to_json(const std::vector<report::NamedRun>& runs,
                            {"steps_compared", distance.steps},
                            {"differences", nlohmann::json::object()}};
   for (const report::NamedRun& named : runs) {
-    const run::LearningRegime learning = run::judge_learning(named.run);
+    const runs::LearningRegime learning = runs::judge_learning(named.run);
     nlohmann::json run = {{"run", named.name},
                           {"status", named.run.facts.status},
                           {"steps", named.run.steps.empty() ? 0 : named.run.steps.back().step},
                           {"parameters", named.run.facts.parameters},
                           {"seconds", named.run.facts.seconds},
-                          {"learning", run::learning_name(learning.kind)}};
-    for (const auto& point : run::evaluation_points(named.run))
+                          {"learning", runs::learning_name(learning.kind)}};
+    for (const auto& point : runs::evaluation_points(named.run))
       run["evaluations"].push_back({{"step", point.step},
                                     {"train_loss", point.train},
                                     {"validation_loss", point.validation}});

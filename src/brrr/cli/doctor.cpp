@@ -35,7 +35,7 @@ double silence(const std::filesystem::path& folder) {
 }
 
 // A run that says it is running and has not written for long has been killed.
-bool seems_dead(const run::RunLog& run, const run::SpeedRegime& speed, double silent_seconds) {
+bool seems_dead(const runs::RunLog& run, const runs::SpeedRegime& speed, double silent_seconds) {
   constexpr double kLeastSilence = 300, kManySteps = 30;
   const double patience = std::max(
       kLeastSilence, std::isfinite(speed.step_seconds) ? kManySteps * speed.step_seconds : 0);
@@ -46,8 +46,8 @@ nlohmann::json number(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
 }
 
-nlohmann::json learning_json(const run::LearningRegime& learning) {
-  return {{"kind", run::learning_name(learning.kind)},
+nlohmann::json learning_json(const runs::LearningRegime& learning) {
+  return {{"kind", runs::learning_name(learning.kind)},
           {"since_step", learning.since_step},
           {"best_step", learning.best_step},
           {"train_loss", number(learning.train_loss)},
@@ -62,7 +62,7 @@ nlohmann::json learning_json(const run::LearningRegime& learning) {
           {"next", learning.next}};
 }
 
-nlohmann::json speed_json(const run::SpeedRegime& speed) {
+nlohmann::json speed_json(const runs::SpeedRegime& speed) {
   return {
       {"step_seconds", number(speed.step_seconds)},
       {"predicted_step_seconds", speed.predicted_step_seconds},
@@ -76,8 +76,8 @@ nlohmann::json speed_json(const run::SpeedRegime& speed) {
       {"next", speed.next}};
 }
 
-void print_text(const Options& options, const run::RunLog& run, const run::LearningRegime& learning,
-                const run::SpeedRegime& speed, bool dead) {
+void print_text(const Options& options, const runs::RunLog& run,
+                const runs::LearningRegime& learning, const runs::SpeedRegime& speed, bool dead) {
   report::Table table(
       {"", ""},
       fmt::format("{}: {}{}", run.facts.name.empty() ? options.run : run.facts.name,
@@ -91,16 +91,17 @@ void print_text(const Options& options, const run::RunLog& run, const run::Learn
         to_text(Seconds(silence(options.run))), options.run);
   if (options.plot && !run.steps.empty()) {
     std::vector<double> losses;
-    for (const run::StepRecord& record : run.steps) losses.push_back(record.loss);
-    fmt::print("{}\n", report::line_plot(run::running_mean(losses, 3), {.title = "training loss"}));
+    for (const runs::StepRecord& record : run.steps) losses.push_back(record.loss);
+    fmt::print("{}\n",
+               report::line_plot(runs::running_mean(losses, 3), {.title = "training loss"}));
   }
-  fmt::print("Learning\n{}\nSpeed\n{}", run::to_text(learning), run::to_text(speed));
+  fmt::print("Learning\n{}\nSpeed\n{}", runs::to_text(learning), runs::to_text(speed));
 }
 
 void run_doctor(const Options& options) {
-  const run::RunLog run = run::read_run_log(options.run);
-  const run::LearningRegime learning = run::judge_learning(run);
-  const run::SpeedRegime speed = run::judge_speed(run);
+  const runs::RunLog run = runs::read_run_log(options.run);
+  const runs::LearningRegime learning = runs::judge_learning(run);
+  const runs::SpeedRegime speed = runs::judge_speed(run);
   const bool dead = seems_dead(run, speed, silence(options.run));
   if (options.report) report::write_run_report(options.run);
   if (!options.json) {

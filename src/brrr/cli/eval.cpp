@@ -83,8 +83,8 @@ std::filesystem::path run_of(const infer::LoadedModel& loaded) {
 // How windows are cut and seen: as asked for, else as the model was trained, else by documents.
 infer::EvaluateOptions options_of(const Arguments& arguments, const std::filesystem::path& run) {
   infer::EvaluateOptions options = arguments.options;
-  if (!run.empty() && train::holds_run(run)) {
-    const run::DataConfig trained = run::read_config(run / "config.toml").data;
+  if (!run.empty() && training::holds_run(run)) {
+    const runs::DataConfig trained = runs::read_config(run / "config.toml").data;
     options.documents = trained.document_mask.value_or(options.documents);
     options.whole_documents = trained.whole_documents.value_or(options.whole_documents);
   }
@@ -97,7 +97,7 @@ TokenSet tokens_of(const Arguments& arguments, const infer::LoadedModel& loaded)
   const int ways = !arguments.files.empty() + !arguments.data.empty() + (arguments.stories != 0);
   const std::filesystem::path run = run_of(loaded);
   if (ways == 0 && !run.empty()) {
-    if (const auto own = train::open_run_tokens(run, arguments.split)) return *own;
+    if (const auto own = training::open_run_tokens(run, arguments.split)) return *own;
   }
   check(ways == 1,
         "eval: name what to predict, and one thing only: text FILES, --data FOLDER, or "

@@ -194,12 +194,13 @@ compiler::Target target_for(const Options& options) {
 
 // The model takes no memory, wherever its program would run.
 Explained explain_model(const Options& options) {
-  const train::StepSpec spec = train::on_paper(options.model.on(target_for(options)));
-  train::StepSpec micro_batch = spec;
+  const training::StepSpec spec = training::on_paper(options.model.on(target_for(options)));
+  training::StepSpec micro_batch = spec;
   micro_batch.accumulate = 1;
   return {
-      .forward = train::make_parts(micro_batch).step->trace_forward(train::make_batch(micro_batch)),
-      .program = train::plan_step(spec),
+      .forward =
+          training::make_parts(micro_batch).step->trace_forward(training::make_batch(micro_batch)),
+      .program = training::plan_step(spec),
       .rates = options.rates,
       .target = target_for(options),
       .svg = options.svg};
@@ -209,11 +210,11 @@ Explained explain_graph(const Options& options) {
   const graph::Graph graph = graph::parse_graph(read_file(options.graph));
   graph::verify(graph, "parse");
   const bool is_step = runtime::has_backward(graph) || graph.states.empty();
-  const train::StepSpec spec =
-      train::on_paper(options.model.step_of(Gpt2Config{}, target_for(options)));
+  const training::StepSpec spec =
+      training::on_paper(options.model.step_of(Gpt2Config{}, target_for(options)));
   return {.forward = graph,
           .program = runtime::plan_program(is_step ? graph : runtime::differentiate(graph),
-                                           train::pipeline_of(spec)),
+                                           training::pipeline_of(spec)),
           .rates = options.rates,
           .target = target_for(options),
           .svg = options.svg};

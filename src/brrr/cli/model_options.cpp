@@ -17,13 +17,13 @@ std::vector<std::string> pass_names() {
 }  // namespace
 
 CLI::Option* add_model_options(CLI::App& command, ModelOptions& options) {
-  CLI::Option* model = command.add_option("--model", options.model,
-                                          join_text("One of ", join_names(train::step_models())));
+  CLI::Option* model = command.add_option(
+      "--model", options.model, join_text("One of ", join_names(training::step_models())));
   command.add_option("--batch", options.sizes.batch, "Sequences (or images) of a micro-batch")
       ->capture_default_str();
   command.add_option("--seq", options.sizes.seq, "Tokens in a sequence")->capture_default_str();
   command.add_option("--accumulate", options.accumulate, "Micro-batches of a step")
-      ->check(CLI::Range(int64_t{1}, run::kMostMicroBatches))
+      ->check(CLI::Range(int64_t{1}, runs::kMostMicroBatches))
       ->capture_default_str();
   command.add_option("--optimizer", options.optimizer, optimizer_names())->capture_default_str();
   command.add_flag("--document-mask", options.document_mask,
@@ -56,9 +56,9 @@ CLI::Option* add_model_options(CLI::App& command, ModelOptions& options) {
   return model;
 }
 
-train::StepSpec ModelOptions::step_of(const train::StepModel& other,
-                                      const compiler::Target& target) const {
-  run::TrainConfig config = train::default_step_settings(sizes.batch, sizes.seq);
+training::StepSpec ModelOptions::step_of(const training::StepModel& other,
+                                         const compiler::Target& target) const {
+  runs::TrainConfig config = training::default_step_settings(sizes.batch, sizes.seq);
   config.train.accumulate = accumulate;
   config.optimizer.name = optimizer;
   config.data.document_mask = document_mask;
@@ -67,7 +67,7 @@ train::StepSpec ModelOptions::step_of(const train::StepModel& other,
     config.train.matmul_precision = compiler::parse_matmul_precision(matmul_precision);
   config.train.precision_of = precision_overrides;
   config.train.recompute = compiler::parse_policy(recompute);
-  train::StepSpec spec = train::step_spec(config, other, target);
+  training::StepSpec spec = training::step_spec(config, other, target);
   if (memory_budget_mib > 0)
     spec.pipeline.remat.memory_budget =
         Bytes(static_cast<int64_t>(memory_budget_mib * 1024 * 1024));
@@ -76,8 +76,8 @@ train::StepSpec ModelOptions::step_of(const train::StepModel& other,
   return spec;
 }
 
-train::StepSpec ModelOptions::on(const compiler::Target& target) const {
-  return step_of(train::find_step_model(model, sizes), target);
+training::StepSpec ModelOptions::on(const compiler::Target& target) const {
+  return step_of(training::find_step_model(model, sizes), target);
 }
 
 std::string ModelOptions::text() const {

@@ -12,7 +12,7 @@ namespace brrr::cli {
 // What is not given is as `brrr train` has it, so that a command is about the program that a run would have.
 struct ModelOptions {
   std::string model;
-  train::StepSizes sizes;
+  training::StepSizes sizes;
   int64_t accumulate = 1;
   std::string optimizer = "adamw";
   bool document_mask = false;
@@ -21,11 +21,11 @@ struct ModelOptions {
   std::vector<std::string> precision_overrides;  // "h.*.attn=f32"
   double memory_budget_mib = 0;                  // for the arena; 0: none
 
-  train::StepSpec on(const compiler::Target& target) const;
-  train::StepSpec step_of(const train::StepModel& other,
-                          const compiler::Target& target) const;  // the same of another model
-  int64_t rows() const { return sizes.batch * accumulate; }       // of a step
-  std::string text() const;                                       // "gpt2-124m, batch 64, seq 1024"
+  training::StepSpec on(const compiler::Target& target) const;
+  training::StepSpec step_of(const training::StepModel& other,
+                             const compiler::Target& target) const;  // the same of another model
+  int64_t rows() const { return sizes.batch * accumulate; }          // of a step
+  std::string text() const;  // "gpt2-124m, batch 64, seq 1024"
 };
 CLI::Option* add_model_options(CLI::App& command, ModelOptions& options);
 

@@ -32,9 +32,9 @@ report::BatchTest test_batch(const Options& options, runtime::Executable& once,
                              std::span<const Tensor> inputs, const plan::Profile& profile) {
   ModelOptions doubled = options.model;
   doubled.sizes.batch *= 2;
-  const train::StepSpec spec = doubled.on(options.device.target());
-  const train::TrainingParts twice = train::make_parts(spec);
-  const Batch batch = train::make_batch(spec);
+  const training::StepSpec spec = doubled.on(options.device.target());
+  const training::TrainingParts twice = training::make_parts(spec);
+  const Batch batch = training::make_batch(spec);
   runtime::Executable& program = twice.step->executable(batch);
   const std::vector<Tensor> twice_inputs = twice.step->inputs_of(batch);
   // In turn, so that both meet the same machine.
@@ -57,9 +57,9 @@ report::BatchTest test_batch(const Options& options, runtime::Executable& once,
 
 // The same step in another precision: another program, planned without memory.
 runtime::PlannedProgram plan_in(compiler::Precision precision, const ModelOptions& model) {
-  train::StepSpec spec = train::on_paper(model.on(compiler::target_of(default_device())));
+  training::StepSpec spec = training::on_paper(model.on(compiler::target_of(default_device())));
   spec.pipeline.precision.policy = precision;
-  return train::plan_step(spec);
+  return training::plan_step(spec);
 }
 
 double price(const cost::WhatIf& what_if, const runtime::Executable& program,
@@ -73,9 +73,9 @@ double price(const cost::WhatIf& what_if, const runtime::Executable& program,
 void run_profile(const Options& options) {
   const DeviceScope scope(options.device.device());
   const cost::WhatIf what_if = cost::parse_what_if(options.what_if);
-  const train::StepSpec spec = options.model.on(options.device.target());
-  const train::TrainingParts parts = train::make_parts(spec);
-  const Batch batch = train::make_batch(spec);
+  const training::StepSpec spec = options.model.on(options.device.target());
+  const training::TrainingParts parts = training::make_parts(spec);
+  const Batch batch = training::make_batch(spec);
   runtime::Executable& program = parts.step->executable(batch);
   std::unique_ptr<cost::Calibrator> calibrator;
   plan::MeasureOptions measure{.steps = options.steps};

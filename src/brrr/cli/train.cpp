@@ -45,11 +45,11 @@ void listen_for_signals() {
 }
 
 // ---- from arguments to a request ------------------------------------------------------------------
-run::TrainConfig config_of(const Arguments& arguments, const std::filesystem::path& folder) {
-  run::TrainConfig config = arguments.resume           ? train::settings_of_run(folder)
-                            : arguments.config.empty() ? run::TrainConfig{}
-                                                       : run::read_config(arguments.config);
-  for (const auto& [key, value] : arguments.given) run::set_setting(config, key, value);
+runs::TrainConfig config_of(const Arguments& arguments, const std::filesystem::path& folder) {
+  runs::TrainConfig config = arguments.resume           ? training::settings_of_run(folder)
+                             : arguments.config.empty() ? runs::TrainConfig{}
+                                                        : runs::read_config(arguments.config);
+  for (const auto& [key, value] : arguments.given) runs::set_setting(config, key, value);
   if (!arguments.files.empty()) config.data.files = arguments.files;
   return config;
 }
@@ -57,10 +57,10 @@ run::TrainConfig config_of(const Arguments& arguments, const std::filesystem::pa
 std::filesystem::path folder_of(const Arguments& arguments) {
   if (!arguments.out.empty()) return arguments.out;
   check(!arguments.resume, "--resume goes on with the run in a folder; name it with --out");
-  run::DataConfig data;
-  if (!arguments.config.empty()) data = run::read_config(arguments.config).data;
+  runs::DataConfig data;
+  if (!arguments.config.empty()) data = runs::read_config(arguments.config).data;
   if (!arguments.files.empty()) data.files = arguments.files;
-  return train::free_run_folder(data);
+  return training::free_run_folder(data);
 }
 
 void run_train(const Arguments& arguments) {
@@ -77,7 +77,7 @@ void run_train(const Arguments& arguments) {
     kernels::gemm_choices().pin(read_file(arguments.algorithms), arguments.algorithms);
   const std::filesystem::path folder = folder_of(arguments);
   TrainView view({.folder = folder, .json = arguments.json, .kernels = arguments.kernels});
-  train::RunRequest request{
+  training::RunRequest request{
       .config = config_of(arguments, folder),
       .folder = folder,
       .target = target,
@@ -95,22 +95,22 @@ void run_train(const Arguments& arguments) {
   if (is_open && target.has_tensor_cores())
     request.config.train.precision = compiler::Precision::bf16_mixed;
   if (arguments.dry_run) {
-    view.show_plan(train::plan_run(request));
+    view.show_plan(training::plan_run(request));
     return;
   }
-  train::PreparedRun prepared = train::prepare_run(request);
+  training::PreparedRun prepared = training::prepare_run(request);
   view.show_start(prepared);
   listen_for_signals();
-  train::Trainer trainer(prepared.run, prepared.corpus, prepared.plan,
-                         {.folder = folder,
-                          .brrr_version = BRRR_VERSION,
-                          .peak_flops = prepared.machine.peak_flops,
-                          .stop = &stop_requested},
-                         view.observer());
+  training::Trainer trainer(prepared.run, prepared.corpus, prepared.plan,
+                            {.folder = folder,
+                             .brrr_version = BRRR_VERSION,
+                             .peak_flops = prepared.machine.peak_flops,
+                             .stop = &stop_requested},
+                            view.observer());
   if (arguments.resume) trainer.resume();
-  const train::TrainOutcome outcome = trainer.run();
+  const training::TrainOutcome outcome = trainer.run();
   view.show_end(outcome, [&](int64_t number) {
-    return trainer.write_sample(number, run::resolved(prepared.run.config.model.context));
+    return trainer.write_sample(number, runs::resolved(prepared.run.config.model.context));
   });
 }
 
@@ -135,7 +135,7 @@ void add_train(CLI::App& app) {
   command->add_flag("--json", arguments->json, "Print JSON at the end and no progress");
   add_rates_option(*command, arguments->rates);
   add_device_option(*command, arguments->device);
-  for (const run::SettingInfo& setting : run::config_settings()) {
+  for (const runs::SettingInfo& setting : runs::config_settings()) {
     if (setting.flag.empty()) continue;
     command
         ->add_option_function<std::string>(

@@ -17,16 +17,16 @@ namespace {
 
 constexpr int kTextsAtTheEnd = 3;
 
-std::string model_words(const train::ResolvedRun& run) {
-  const run::ModelSettings& model = run.config.model;
+std::string model_words(const training::ResolvedRun& run) {
+  const runs::ModelSettings& model = run.config.model;
   return fmt::format("{}, {} layers of width {}, {} parameters", family_of(run.model),
-                     run::resolved(model.layers), run::resolved(model.width),
+                     runs::resolved(model.layers), runs::resolved(model.width),
                      with_commas(parameter_count(run.model)));
 }
 
-nlohmann::json data_json(const train::CorpusFacts& data) {
+nlohmann::json data_json(const training::CorpusFacts& data) {
   nlohmann::json sources = nlohmann::json::array();
-  for (const train::SourceFacts& source : data.sources)
+  for (const training::SourceFacts& source : data.sources)
     sources.push_back(
         {{"name", source.name}, {"share", source.share}, {"train_tokens", source.train_tokens}});
   return {{"train_tokens", data.train_tokens},
@@ -36,18 +36,18 @@ nlohmann::json data_json(const train::CorpusFacts& data) {
           {"sources", sources}};
 }
 
-nlohmann::json rates_json(const train::TrainPlan& plan) {
+nlohmann::json rates_json(const training::TrainPlan& plan) {
   return {{"kind", hardware::to_text(plan.rates_kind)}, {"source", plan.rates_source}};
 }
 
-nlohmann::json plan_json(const train::PlannedRun& planned, bool with_kernels) {
-  const train::TrainPlan& plan = planned.plan;
-  const auto steps = static_cast<double>(run::resolved(planned.run.config.train.steps));
+nlohmann::json plan_json(const training::PlannedRun& planned, bool with_kernels) {
+  const training::TrainPlan& plan = planned.plan;
+  const auto steps = static_cast<double>(runs::resolved(planned.run.config.train.steps));
   nlohmann::json json = {{"model", nlohmann::json::parse(to_json(planned.run.model))},
                          {"target", plan.target.name},
                          {"data", data_json(planned.data)},
                          {"parameters", plan.parameters},
-                         {"steps", run::resolved(planned.run.config.train.steps)},
+                         {"steps", runs::resolved(planned.run.config.train.steps)},
                          {"memory_bytes", plan.memory().value()},
                          {"memory_available", planned.memory.value()},
                          {"disk_bytes", plan.disk.value()},
@@ -61,13 +61,13 @@ nlohmann::json plan_json(const train::PlannedRun& planned, bool with_kernels) {
                          {"flops_per_token", plan.model_flops_per_token.value()},
                          {"speed_regime", plan.speed_regime},
                          {"reasons", planned.run.reasons},
-                         {"config", run::to_toml(planned.run.config)}};
+                         {"config", runs::to_toml(planned.run.config)}};
   if (with_kernels) json["kernels"] = kernels_json(plan.launches);
   return json;
 }
 
 // "loss 2.31  12,345 tok/s  MFU 31 %  210 MiB"
-std::string detail_of(const run::StepRecord& record) {
+std::string detail_of(const runs::StepRecord& record) {
   std::string text = fmt::format("loss {:.4f}  {} tok/s", record.loss,
                                  with_commas(static_cast<int64_t>(record.tokens_per_second)));
   if (record.mfu) text += fmt::format("  MFU {:.0f} %", 100 * *record.mfu);
@@ -99,13 +99,13 @@ MeasureNotes TrainView::measure_notes() {
           .warning = [this](const std::string& text) { warn(text); }};
 }
 
-void TrainView::show_plan(const train::PlannedRun& planned) const {
+void TrainView::show_plan(const training::PlannedRun& planned) const {
   if (options_.json) {
     std::puts(plan_json(planned, options_.kernels).dump(1).c_str());
     return;
   }
-  const train::TrainPlan& plan = planned.plan;
-  const auto steps = static_cast<double>(run::resolved(planned.run.config.train.steps));
+  const training::TrainPlan& plan = planned.plan;
+  const auto steps = static_cast<double>(runs::resolved(planned.run.config.train.steps));
   report::Table table({"", "needed", "", "there is"});
   table.row("parameters and optimizer", plan.states, "", "");
   table.row("a step at its fullest", plan.arena, "", "");
@@ -114,12 +114,12 @@ void TrainView::show_plan(const train::PlannedRun& planned) const {
   table.rule();
   table.row("memory", plan.memory(), "", planned.memory);
   table.row("disk", plan.disk, fmt::format("{} a checkpoint", to_text(plan.checkpoint)),
-            train::available_disk(options_.folder));
+            training::available_disk(options_.folder));
   table.row("time", Seconds(plan.step_seconds * steps),
             fmt::format("{} a step{}", to_text(Seconds(plan.step_seconds)),
                         plan.rates_kind == hardware::RatesKind::assumed ? ", uncalibrated" : ""),
             "");
-  const train::CorpusFacts& data = planned.data;
+  const training::CorpusFacts& data = planned.data;
   fmt::print("target {}\ndata   {}, {}{} training tokens\nmodel  {}\n", plan.target.name,
              data.words, data.is_estimate ? "about " : "", with_commas(data.train_tokens),
              model_words(planned.run));
@@ -129,9 +129,9 @@ void TrainView::show_plan(const train::PlannedRun& planned) const {
   if (options_.kernels) print_kernels(plan.launches);
 }
 
-void TrainView::show_start(const train::PlannedRun& planned) {
+void TrainView::show_start(const training::PlannedRun& planned) {
   plan_ = planned.plan;
-  const train::CorpusFacts& data = planned.data;
+  const training::CorpusFacts& data = planned.data;
   say(fmt::format("data       {}: {} tokens to train on, {} held out", data.words,
                   with_commas(data.train_tokens), with_commas(data.validation_tokens)));
   if (!data.tokenizer.empty())
@@ -141,21 +141,22 @@ void TrainView::show_start(const train::PlannedRun& planned) {
   say(fmt::format("machine    {} thread{}, {} free of which {} are needed", planned.machine.cores,
                   planned.machine.cores == 1 ? "" : "s", to_text(planned.memory),
                   to_text(planned.plan.memory())));
-  say(fmt::format("MFU        {}: {}", to_text(planned.machine.peak_flops), train::kMfuConvention));
+  say(fmt::format("MFU        {}: {}", to_text(planned.machine.peak_flops),
+                  training::kMfuConvention));
   say(fmt::format("run        {}\n", options_.folder.string()));
   if (!options_.json)
     progress_ =
-        std::make_unique<report::Progress>(run::resolved(planned.run.config.train.steps), stdout);
+        std::make_unique<report::Progress>(runs::resolved(planned.run.config.train.steps), stdout);
 }
 
-train::TrainObserver TrainView::observer() {
-  train::TrainObserver observer;
+training::TrainObserver TrainView::observer() {
+  training::TrainObserver observer;
   observer.on_note = [this](const std::string& text) { warn(text); };
   if (options_.json) return observer;
   observer.on_sample = [this](int64_t step, const std::string& text) {
     say(fmt::format("\nat step {} it writes:\n  {}\n", step, text));
   };
-  observer.on_step = [this, first = true](const run::StepRecord& record) mutable {
+  observer.on_step = [this, first = true](const runs::StepRecord& record) mutable {
     if (first) progress_->start_at(record.step - 1);
     first = false;
     if (record.validation_loss)
@@ -166,13 +167,13 @@ train::TrainObserver TrainView::observer() {
   return observer;
 }
 
-void TrainView::show_summary(const train::TrainOutcome& outcome) {
-  const run::RunLog log = run::read_run_log(options_.folder);
+void TrainView::show_summary(const training::TrainOutcome& outcome) {
+  const runs::RunLog log = runs::read_run_log(options_.folder);
   say(fmt::format("\n{} after {} steps and {} of training{}", outcome.status, outcome.step,
                   to_text(Seconds(outcome.seconds)),
                   outcome.reason.empty() ? "" : join_text(": ", outcome.reason)));
-  say(fmt::format("\n{}\n\n{}", run::to_text(run::judge_learning(log)),
-                  run::to_text(run::judge_speed(log))));
+  say(fmt::format("\n{}\n\n{}", runs::to_text(runs::judge_learning(log)),
+                  runs::to_text(runs::judge_speed(log))));
 }
 
 void TrainView::show_texts(const TextWriter& write) {
@@ -187,7 +188,7 @@ void TrainView::show_texts(const TextWriter& write) {
   }
 }
 
-void TrainView::show_end(const train::TrainOutcome& outcome, const TextWriter& write) {
+void TrainView::show_end(const training::TrainOutcome& outcome, const TextWriter& write) {
   report::write_run_report(options_.folder);
   if (options_.json) {
     const nlohmann::json report{{"run", options_.folder.string()},

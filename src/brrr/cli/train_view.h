@@ -24,22 +24,22 @@ class TrainView {
   explicit TrainView(const TrainViewOptions& options) : options_(options) {}
 
   MeasureNotes measure_notes();
-  void show_plan(const train::PlannedRun& planned) const;
-  void show_start(const train::PlannedRun& planned);
-  train::TrainObserver observer();
+  void show_plan(const training::PlannedRun& planned) const;
+  void show_start(const training::PlannedRun& planned);
+  training::TrainObserver observer();
   // Makes the text of a number; nothing where no tokenizer can.
   using TextWriter = std::function<std::optional<std::string>(int64_t number)>;
-  void show_end(const train::TrainOutcome& outcome, const TextWriter& write);
+  void show_end(const training::TrainOutcome& outcome, const TextWriter& write);
 
  private:
   void say(const std::string& text);
   void warn(const std::string& text);
-  void show_summary(const train::TrainOutcome& outcome);
+  void show_summary(const training::TrainOutcome& outcome);
   void show_texts(const TextWriter& write);
 
   TrainViewOptions options_;
   std::unique_ptr<report::Progress> progress_;
-  train::TrainPlan plan_;  // of the run that was started
+  training::TrainPlan plan_;  // of the run that was started
 };
 
 }  // namespace brrr::cli

@@ -57,26 +57,27 @@ int64_t program_bytes(const runtime::PlannedProgram& program, size_t own_states,
 
 // The step and a batch for it, with what both have taken on a device. A GPU's batch is on the host.
 struct MadeStep {
-  train::TrainingParts parts;
+  training::TrainingParts parts;
   Batch batch;
   Account made{};
 };
 
-MadeStep make_step(const train::StepSpec& spec, Device counted) {
+MadeStep make_step(const training::StepSpec& spec, Device counted) {
   const Account before = live_on(counted);
-  MadeStep step{.parts = train::make_parts(spec), .batch = train::make_batch(spec)};
+  MadeStep step{.parts = training::make_parts(spec), .batch = training::make_batch(spec)};
   step.made = difference(live_on(counted), before);
   return step;
 }
 
-PlannedMemory plan_memory_of(const train::StepSpec& spec) {
+PlannedMemory plan_memory_of(const training::StepSpec& spec) {
   MadeStep step = make_step(spec, Device::null());
   PlannedMemory planned{.made = step.made};
   if (spec.target.is_accelerator()) planned.made[static_cast<size_t>(Category::data)] = 0;
   graph::Graph joint = step.parts.step->trace(step.batch);
   const size_t own_states = joint.states.size();
-  planned.program = program_bytes(runtime::plan_program(std::move(joint), train::pipeline_of(spec)),
-                                  own_states, spec.target);
+  planned.program =
+      program_bytes(runtime::plan_program(std::move(joint), training::pipeline_of(spec)),
+                    own_states, spec.target);
   return planned;
 }
 
@@ -95,10 +96,10 @@ bool Verification::memory_is_exact() const {
                      [](const MemoryLine& line) { return line.predicted == line.measured; });
 }
 
-Verification verify_step(const train::StepSpec& spec, const VerifyOptions& verify) {
+Verification verify_step(const training::StepSpec& spec, const VerifyOptions& verify) {
   const Device device = spec.target.device();
   const DeviceScope scope(device);
-  const PlannedMemory planned = plan_memory_of(train::on_paper(spec));
+  const PlannedMemory planned = plan_memory_of(training::on_paper(spec));
   const MadeStep step = make_step(spec, device);
   const std::vector<Tensor> inputs = step.parts.step->inputs_of(step.batch);
   const Bytes before_program = ledger(device).live();

@@ -39,6 +39,6 @@ struct Verification {
 };
 
 // On the target of the step. The memory of everything else that lives there is left out.
-Verification verify_step(const train::StepSpec& spec, const VerifyOptions& verify = {});
+Verification verify_step(const training::StepSpec& spec, const VerifyOptions& verify = {});
 
 }  // namespace brrr::plan

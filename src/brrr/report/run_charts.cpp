@@ -55,9 +55,9 @@ Json chart_json(const ChartOptions& options, const std::vector<Line>& lines) {
 }
 
 template <typename Value>
-Points points_of(const run::RunLog& run, const Value& value) {
+Points points_of(const runs::RunLog& run, const Value& value) {
   Points points;
-  for (const run::StepRecord& record : run.steps)
+  for (const runs::StepRecord& record : run.steps)
     points.emplace_back(static_cast<double>(record.step), value(record));
   return points;
 }
@@ -79,9 +79,9 @@ Points smooth_line(const Points& points) {
   return smooth;
 }
 
-Points optional_points(const run::RunLog& run, std::optional<double> run::StepRecord::*field) {
+Points optional_points(const runs::RunLog& run, std::optional<double> runs::StepRecord::*field) {
   Points points;
-  for (const run::StepRecord& record : run.steps) {
+  for (const runs::StepRecord& record : run.steps) {
     const std::optional<double>& value = record.*field;
     if (value) points.emplace_back(static_cast<double>(record.step), *value);
   }
@@ -90,8 +90,8 @@ Points optional_points(const run::RunLog& run, std::optional<double> run::StepRe
 
 // ---- the charts of one run -----------------------------------------------------------------------------
 
-Json loss_chart(const run::RunLog& run, const run::LearningRegime& learning) {
-  const Points raw = points_of(run, [](const run::StepRecord& r) { return r.loss; });
+Json loss_chart(const runs::RunLog& run, const runs::LearningRegime& learning) {
+  const Points raw = points_of(run, [](const runs::StepRecord& r) { return r.loss; });
   const Points smooth = smooth_line(raw);
   // A loss that falls far is drawn by its logarithm; else its later part would be a line at the bottom.
   const bool far = !smooth.empty() && smooth.back().second > 0 &&
@@ -103,14 +103,14 @@ Json loss_chart(const run::RunLog& run, const run::LearningRegime& learning) {
        {.name = "training, evaluated",
         .colour = 2,
         .style = "dashed",
-        .points = optional_points(run, &run::StepRecord::train_loss)},
+        .points = optional_points(run, &runs::StepRecord::train_loss)},
        {.name = "validation",
         .colour = 1,
         .style = "dots",
-        .points = optional_points(run, &run::StepRecord::validation_loss)}});
+        .points = optional_points(run, &runs::StepRecord::validation_loss)}});
   if (learning.best_step > 0)
     chart["marks"].push_back({{"x", learning.best_step}, {"text", "best validation loss"}});
-  for (const run::StepRecord& record : run.steps) {
+  for (const runs::StepRecord& record : run.steps) {
     if (!record.guard.empty())
       chart["marks"].push_back({{"x", record.step}, {"text", "guard: " + record.guard}});
   }
@@ -123,10 +123,10 @@ Json with_smooth(const ChartOptions& options, int colour, const Points& raw) {
                      {.name = "smoothed", .colour = colour, .points = smooth_line(raw)}});
 }
 
-Json activations_chart(const run::RunLog& run) {
+Json activations_chart(const runs::RunLog& run) {
   std::vector<Line> lines;
   std::map<std::string, size_t> place;
-  for (const run::StepRecord& record : run.steps) {
+  for (const runs::StepRecord& record : run.steps) {
     for (const auto& [part, largest] : record.activations) {
       const auto [found, is_new] = place.emplace(part, lines.size());
       if (is_new) {  // after eight colours they come again, dashed
@@ -142,10 +142,10 @@ Json activations_chart(const run::RunLog& run) {
                     lines);
 }
 
-Json memory_chart(const run::RunFacts& facts) {
+Json memory_chart(const runs::RunFacts& facts) {
   std::vector<Line> lines;
   for (size_t i = 0; i < facts.memory_timeline.size(); ++i) {
-    const run::MemoryMoment& moment = facts.memory_timeline[i];
+    const runs::MemoryMoment& moment = facts.memory_timeline[i];
     if (lines.empty() || lines.back().name != moment.phase) {
       const auto same = std::find_if(lines.begin(), lines.end(),
                                      [&](const Line& line) { return line.name == moment.phase; });
@@ -168,14 +168,14 @@ Json memory_chart(const run::RunFacts& facts) {
 
 // Kernels by the arithmetic that they do for each byte, under the two roofs of the machine. The area of a
 // bubble is the time that the kernel takes.
-Json roofline_chart(const run::RunFacts& facts) {
+Json roofline_chart(const runs::RunFacts& facts) {
   constexpr std::array kRegimes{"compute", "bandwidth", "overhead"};
   double total = 0, low = INFINITY, high = 0;
-  const auto intensity = [](const run::KernelFact& k) { return k.flops / k.bytes; };
-  const auto drawable = [](const run::KernelFact& k) {
+  const auto intensity = [](const runs::KernelFact& k) { return k.flops / k.bytes; };
+  const auto drawable = [](const runs::KernelFact& k) {
     return k.flops > 0 && k.bytes > 0 && k.seconds > 0;
   };
-  for (const run::KernelFact& kernel : facts.kernels) {
+  for (const runs::KernelFact& kernel : facts.kernels) {
     total += kernel.seconds;
     if (!drawable(kernel)) continue;
     low = std::min(low, intensity(kernel));
@@ -208,7 +208,7 @@ Json roofline_chart(const run::RunFacts& facts) {
                           roofs);
   for (size_t r = 0; r < kRegimes.size(); ++r) {
     Json points = Json::array();
-    for (const run::KernelFact& k : facts.kernels) {
+    for (const runs::KernelFact& k : facts.kernels) {
       if (k.regime != kRegimes[r] || !drawable(k)) continue;
       points.push_back(
           {intensity(k), k.flops / k.seconds, k.seconds / total,
@@ -251,30 +251,30 @@ Points thinned(const Points& points, size_t most) {
   return kept;
 }
 
-std::string run_charts_json(const run::RunLog& run, const run::LearningRegime& learning) {
+std::string run_charts_json(const runs::RunLog& run, const runs::LearningRegime& learning) {
   Json charts = Json::array();
   charts.push_back(loss_chart(run, learning));
-  const auto all = [&](double run::StepRecord::*field) {
-    return points_of(run, [&](const run::StepRecord& record) { return record.*field; });
+  const auto all = [&](double runs::StepRecord::*field) {
+    return points_of(run, [&](const runs::StepRecord& record) { return record.*field; });
   };
   charts.push_back(
       chart_json({.title = "Learning rate", .y_label = "rate", .from_zero = true},
-                 {{.name = "learning rate", .colour = 3, .points = all(&run::StepRecord::lr)}}));
+                 {{.name = "learning rate", .colour = 3, .points = all(&runs::StepRecord::lr)}}));
   charts.push_back(
       with_smooth({.title = "Gradient norm", .y_label = "norm before clipping", .log_y = true}, 0,
-                  all(&run::StepRecord::grad_norm)));
+                  all(&runs::StepRecord::grad_norm)));
   charts.push_back(
       with_smooth({.title = "Throughput", .y_label = "tokens a second", .from_zero = true}, 0,
-                  all(&run::StepRecord::tokens_per_second)));
+                  all(&runs::StepRecord::tokens_per_second)));
   charts.push_back(activations_chart(run));
   charts.push_back(with_smooth(
       {.title = "Model FLOPs utilisation", .y_label = "MFU", .unit = "%", .from_zero = true}, 4,
-      optional_points(run, &run::StepRecord::mfu)));
+      optional_points(run, &runs::StepRecord::mfu)));
   charts.push_back(chart_json(
       {.title = "Memory of the process", .y_label = "bytes", .unit = "B", .from_zero = true},
       {{.name = "in use",
         .colour = 5,
-        .points = optional_points(run, &run::StepRecord::memory_bytes)}}));
+        .points = optional_points(run, &runs::StepRecord::memory_bytes)}}));
   charts.push_back(memory_chart(run.facts));
   charts.push_back(roofline_chart(run.facts));
   Json drawn = Json::array();
@@ -288,16 +288,17 @@ std::string compared_charts_json(const std::vector<NamedRun>& runs) {
   std::vector<Line> train, validation, rate;
   for (const NamedRun& named : runs) {
     const int colour = static_cast<int>(train.size());
-    const Points raw = points_of(named.run, [](const run::StepRecord& r) { return r.loss; });
+    const Points raw = points_of(named.run, [](const runs::StepRecord& r) { return r.loss; });
     train.push_back({.name = named.name, .colour = colour, .points = smooth_line(raw)});
-    validation.push_back({.name = named.name,
-                          .colour = colour,
-                          .style = "dots",
-                          .points = optional_points(named.run, &run::StepRecord::validation_loss)});
+    validation.push_back(
+        {.name = named.name,
+         .colour = colour,
+         .style = "dots",
+         .points = optional_points(named.run, &runs::StepRecord::validation_loss)});
     rate.push_back({.name = named.name,
                     .colour = colour,
                     .points = points_of(
-                        named.run, [](const run::StepRecord& r) { return r.tokens_per_second; })});
+                        named.run, [](const runs::StepRecord& r) { return r.tokens_per_second; })});
   }
   const Json charts = {
       chart_json({.title = "Training loss, smoothed", .y_label = "nats a token", .wide = true},

@@ -14,12 +14,12 @@
 
 namespace brrr::report {
 
-std::string run_charts_json(const run::RunLog& run, const run::LearningRegime& learning);
+std::string run_charts_json(const runs::RunLog& run, const runs::LearningRegime& learning);
 
 // The losses of several runs, one chart for training and one for validation.
 struct NamedRun {
   std::string name;
-  run::RunLog run;
+  runs::RunLog run;
 };
 std::string compared_charts_json(const std::vector<NamedRun>& runs);
 

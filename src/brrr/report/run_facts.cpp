@@ -31,33 +31,34 @@ struct Best {
   double loss = NAN;
   int64_t step = 0;
 };
-Best best_validation(const run::RunLog& run) {
+Best best_validation(const runs::RunLog& run) {
   Best best;
-  for (const run::EvaluationPoint& point : run::evaluation_points(run)) {
+  for (const runs::EvaluationPoint& point : runs::evaluation_points(run)) {
     if (best.step == 0 || point.validation < best.loss) best = {point.validation, point.step};
   }
   return best;
 }
 
-double final_loss(const run::RunLog& run) {
+double final_loss(const runs::RunLog& run) {
   std::vector<double> losses;
-  for (const run::StepRecord& record : run.steps) losses.push_back(record.loss);
+  for (const runs::StepRecord& record : run.steps) losses.push_back(record.loss);
   if (losses.empty()) return NAN;
-  return run::running_mean(losses, std::max(1.0, 0.02 * static_cast<double>(losses.size()))).back();
+  return runs::running_mean(losses, std::max(1.0, 0.02 * static_cast<double>(losses.size())))
+      .back();
 }
 
-double peak_memory(const run::RunLog& run) {
+double peak_memory(const runs::RunLog& run) {
   double peak = 0;
-  for (const run::StepRecord& record : run.steps) {
+  for (const runs::StepRecord& record : run.steps) {
     if (record.memory_bytes && std::isfinite(*record.memory_bytes))
       peak = std::max(peak, *record.memory_bytes);
   }
   return peak;
 }
 
-int64_t last_step(const run::RunLog& run) { return run.steps.empty() ? 0 : run.steps.back().step; }
+int64_t last_step(const runs::RunLog& run) { return run.steps.empty() ? 0 : run.steps.back().step; }
 
-std::string speed_text(const run::SpeedRegime& speed) {
+std::string speed_text(const runs::SpeedRegime& speed) {
   return std::isfinite(speed.step_seconds)
              ? with_commas(std::llround(speed.tokens_per_second)) + " tokens/s"
              : "";
@@ -66,69 +67,69 @@ std::string speed_text(const run::SpeedRegime& speed) {
 // One row of a comparison, by a function of the run.
 struct Row {
   const char* name;
-  std::string (*value)(const run::RunLog&);
+  std::string (*value)(const runs::RunLog&);
 };
 
-std::string memory_text(const run::RunLog& run) {
+std::string memory_text(const runs::RunLog& run) {
   const double peak = peak_memory(run);
   return peak > 0 ? to_text(Bytes(std::llround(peak))) : "";
 }
 
 constexpr Row kRows[] = {
-    {"status", [](const run::RunLog& run) { return run.facts.status; }},
+    {"status", [](const runs::RunLog& run) { return run.facts.status; }},
     {"steps",
-     [](const run::RunLog& run) {
+     [](const runs::RunLog& run) {
        return with_commas(last_step(run)) + " of " + with_commas(run.facts.steps);
      }},
-    {"training loss, last", [](const run::RunLog& run) { return loss_text(final_loss(run)); }},
+    {"training loss, last", [](const runs::RunLog& run) { return loss_text(final_loss(run)); }},
     {"validation loss, last",
-     [](const run::RunLog& run) {
-       const auto points = run::evaluation_points(run);
+     [](const runs::RunLog& run) {
+       const auto points = runs::evaluation_points(run);
        return points.empty() ? "" : loss_text(points.back().validation);
      }},
     {"validation loss, best",
-     [](const run::RunLog& run) {
+     [](const runs::RunLog& run) {
        const Best best = best_validation(run);
        return best.step == 0 ? "" : loss_text(best.loss) + " at step " + with_commas(best.step);
      }},
     {"perplexity, best",
-     [](const run::RunLog& run) {
+     [](const runs::RunLog& run) {
        const Best best = best_validation(run);
        return best.step == 0 ? "" : fmt::format("{:.4g}", std::exp(best.loss));
      }},
     {"learning",
-     [](const run::RunLog& run) {
-       return std::string(run::learning_name(run::judge_learning(run).kind));
+     [](const runs::RunLog& run) {
+       return std::string(runs::learning_name(runs::judge_learning(run).kind));
      }},
-    {"parameters", [](const run::RunLog& run) { return count_or_nothing(run.facts.parameters); }},
+    {"parameters", [](const runs::RunLog& run) { return count_or_nothing(run.facts.parameters); }},
     {"tokens a step",
-     [](const run::RunLog& run) { return count_or_nothing(run.facts.tokens_per_step()); }},
+     [](const runs::RunLog& run) { return count_or_nothing(run.facts.tokens_per_step()); }},
     {"training tokens",
-     [](const run::RunLog& run) { return count_or_nothing(run.facts.train_tokens); }},
-    {"vocabulary", [](const run::RunLog& run) { return count_or_nothing(run.facts.vocab); }},
-    {"speed", [](const run::RunLog& run) { return speed_text(run::judge_speed(run)); }},
+     [](const runs::RunLog& run) { return count_or_nothing(run.facts.train_tokens); }},
+    {"vocabulary", [](const runs::RunLog& run) { return count_or_nothing(run.facts.vocab); }},
+    {"speed", [](const runs::RunLog& run) { return speed_text(runs::judge_speed(run)); }},
     {"MFU",
-     [](const run::RunLog& run) {
-       const double mfu = run::judge_speed(run).mfu;
+     [](const runs::RunLog& run) {
+       const double mfu = runs::judge_speed(run).mfu;
        return mfu > 0 ? fmt::format("{:.1f} %", 100 * mfu) : "";
      }},
     {"time in steps",
-     [](const run::RunLog& run) {
+     [](const runs::RunLog& run) {
        return run.facts.seconds > 0 ? to_text(Seconds(run.facts.seconds)) : "";
      }},
     {"memory, largest", memory_text},
-    {"device", [](const run::RunLog& run) { return run.facts.device; }},
-    {"threads", [](const run::RunLog& run) { return count_or_nothing(run.facts.threads); }},
-    {"optimizer", [](const run::RunLog& run) { return run.facts.optimizer; }},
-    {"precision", [](const run::RunLog& run) { return run.facts.precision; }},
-    {"data", [](const run::RunLog& run) { return run.facts.data; }},
-    {"tokenizer", [](const run::RunLog& run) { return run.facts.tokenizer; }},
+    {"device", [](const runs::RunLog& run) { return run.facts.device; }},
+    {"threads", [](const runs::RunLog& run) { return count_or_nothing(run.facts.threads); }},
+    {"optimizer", [](const runs::RunLog& run) { return run.facts.optimizer; }},
+    {"precision", [](const runs::RunLog& run) { return run.facts.precision; }},
+    {"data", [](const runs::RunLog& run) { return run.facts.data; }},
+    {"tokenizer", [](const runs::RunLog& run) { return run.facts.tokenizer; }},
 };
 
 }  // namespace
 
-std::vector<RunFact> headline_facts(const run::RunLog& run) {
-  const run::SpeedRegime speed = run::judge_speed(run);
+std::vector<RunFact> headline_facts(const runs::RunLog& run) {
+  const runs::SpeedRegime speed = runs::judge_speed(run);
   const Best best = best_validation(run);
   std::vector<RunFact> facts;
   const auto add = [&](const std::string& name, const std::string& value) {

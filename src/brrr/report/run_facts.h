@@ -13,7 +13,7 @@ struct RunFact {
   std::string name, value;
 };
 // What a person asks first: how far, how good, how large, how fast.
-std::vector<RunFact> headline_facts(const run::RunLog& run);
+std::vector<RunFact> headline_facts(const runs::RunLog& run);
 
 struct ComparedFact {
   std::string name;

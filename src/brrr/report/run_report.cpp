@@ -41,8 +41,8 @@ std::string list(const std::vector<std::string>& items) {
   return out + "</ul>\n";
 }
 
-std::string heading(const run::RunLog& run) {
-  const run::RunFacts& facts = run.facts;
+std::string heading(const runs::RunLog& run) {
+  const runs::RunFacts& facts = run.facts;
   const bool good = facts.status == "running" || facts.status == "finished";
   std::string out =
       join_text("<h1>", html_escaped(facts.name.empty() ? "A run of brrr" : facts.name),
@@ -55,7 +55,7 @@ std::string heading(const run::RunLog& run) {
   return out + paragraph(line, " class=\"soft\"");
 }
 
-std::string fact_cards(const run::RunLog& run) {
+std::string fact_cards(const runs::RunLog& run) {
   std::string out = "<div class=\"facts\">\n";
   for (const RunFact& fact : headline_facts(run)) {
     out += join_text("<div class=\"fact\"><b>", html_escaped(fact.value), "</b><span>",
@@ -65,7 +65,7 @@ std::string fact_cards(const run::RunLog& run) {
 }
 
 // The shares of the predicted time as one bar.
-std::string regime_bar(const run::SpeedRegime& speed) {
+std::string regime_bar(const runs::SpeedRegime& speed) {
   constexpr const char* kNames[] = {"compute", "bandwidth", "overhead"};
   if (speed.share[0] + speed.share[1] + speed.share[2] <= 0) return "";
   std::string bar = "<div class=\"bar\">", words;
@@ -80,7 +80,7 @@ std::string regime_bar(const run::SpeedRegime& speed) {
   return bar + "</div>\n<div class=\"legend\">" + words + "</div>\n";
 }
 
-std::string regimes(const run::LearningRegime& learning, const run::SpeedRegime& speed) {
+std::string regimes(const runs::LearningRegime& learning, const runs::SpeedRegime& speed) {
   return join_text(
       "<h2>How it learns, and what bounds its speed</h2>\n<div class=\"pair\">\n<div "
       "class=\"card\">\n",
@@ -91,7 +91,7 @@ std::string regimes(const run::LearningRegime& learning, const run::SpeedRegime&
       "</b></p>\n", regime_bar(speed), paragraph(speed.why), list(speed.next), "</div>\n</div>\n");
 }
 
-std::string kernel_table(const run::RunFacts& facts) {
+std::string kernel_table(const runs::RunFacts& facts) {
   constexpr size_t kMostRows = 15;
   if (facts.kernels.empty()) return "";
   std::string out =
@@ -101,7 +101,7 @@ std::string kernel_table(const run::RunFacts& facts) {
       "class=\"n\">work</th>"
       "<th class=\"n\">traffic</th><th>bound by</th></tr>\n";
   for (size_t i = 0; i < std::min(kMostRows, facts.kernels.size()); ++i) {
-    const run::KernelFact& k = facts.kernels[i];
+    const runs::KernelFact& k = facts.kernels[i];
     out += fmt::format(
         "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
         "<td class=\"n\">{}</td><td>{}</td></tr>\n",
@@ -111,9 +111,9 @@ std::string kernel_table(const run::RunFacts& facts) {
   return out + "</table></div></details>\n";
 }
 
-std::string samples(const run::RunLog& run) {
+std::string samples(const runs::RunLog& run) {
   std::string out;
-  for (const run::StepRecord& record : std::views::reverse(run.steps)) {  // the newest first
+  for (const runs::StepRecord& record : std::views::reverse(run.steps)) {  // the newest first
     if (record.sample.empty()) continue;
     out += join_text("<details", out.empty() ? " open" : "", "><summary>step ",
                      with_commas(record.step), "</summary>\n<div class=\"card\"><pre>",
@@ -129,7 +129,7 @@ std::string pretty_json(const std::string& text) {
              : json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-std::string settings(const run::RunLog& run, const std::string& config) {
+std::string settings(const runs::RunLog& run, const std::string& config) {
   std::string out = "<h2>Settings</h2>\n";
   if (!config.empty())
     out += join_text(
@@ -153,9 +153,9 @@ constexpr std::string_view kChartPlace =
 
 }  // namespace
 
-std::string run_report_html(const run::RunLog& run, const std::string& config) {
-  const run::LearningRegime learning = run::judge_learning(run);
-  const run::SpeedRegime speed = run::judge_speed(run);
+std::string run_report_html(const runs::RunLog& run, const std::string& config) {
+  const runs::LearningRegime learning = runs::judge_learning(run);
+  const runs::SpeedRegime speed = runs::judge_speed(run);
   std::string body = heading(run) + fact_cards(run) + regimes(learning, speed);
   body += kChartPlace;
   body += kernel_table(run.facts) + samples(run) + settings(run, config);
@@ -166,7 +166,7 @@ std::string run_report_html(const run::RunLog& run, const std::string& config) {
 }
 
 void write_run_report(const std::filesystem::path& run_folder) {
-  const run::RunLog run = run::read_run_log(run_folder);
+  const runs::RunLog run = runs::read_run_log(run_folder);
   write_file_atomically(run_folder / "report.html",
                         run_report_html(run, read_if_there(run_folder / "config.toml")));
 }

@@ -14,7 +14,7 @@ namespace brrr::report {
 void write_run_report(const std::filesystem::path& run_folder);
 
 // `config` is the text of the settings.
-std::string run_report_html(const run::RunLog& run, const std::string& config);
+std::string run_report_html(const runs::RunLog& run, const std::string& config);
 
 // Several runs beside each other.
 std::string compared_report_html(const std::vector<NamedRun>& runs);

@@ -15,7 +15,7 @@
 #include "brrr/io/sealed_folder.h"
 #include "brrr/ops/create/copy.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 namespace fs = std::filesystem;
 namespace {
 
@@ -216,4 +216,4 @@ void set_aside_damaged(const fs::path& run_folder, int64_t step) {
   }
 }
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

@@ -21,7 +21,7 @@
 
 #include "brrr/nn/state_dict.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 
 // All that a checkpoint holds, in memory.
 struct Snapshot {
@@ -91,4 +91,4 @@ void mark_best(const std::filesystem::path& run_folder, int64_t step);
 // their names are free again.
 void set_aside_damaged(const std::filesystem::path& run_folder, int64_t step);
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

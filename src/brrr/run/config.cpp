@@ -11,7 +11,7 @@
 #include "brrr/optim/registry.h"
 #include "brrr/run/config_settings.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 namespace {
 
 constexpr std::string_view kGuardActions[] = {"warn", "skip", "stop"};
@@ -235,4 +235,4 @@ void check_config(const TrainConfig& config) {
         ": 0 or more is needed");
 }
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

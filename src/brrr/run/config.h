@@ -20,7 +20,7 @@
 #include "brrr/compiler/remat/rematerialize.h"
 #include "brrr/optim/schedule.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 
 inline constexpr int64_t kMostMicroBatches = 65'536;  // no run has had so many
 
@@ -143,4 +143,4 @@ const Value& resolved(const std::optional<Value>& setting) {
 // Throws Error naming the first setting whose value makes no sense by itself.
 void check_config(const TrainConfig& config);
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

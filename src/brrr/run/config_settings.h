@@ -4,7 +4,7 @@
 
 #include "brrr/run/config.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 
 // The names in the registry of optimizers, as they are at the first call.
 std::string_view optimizer_setting_help();
@@ -105,4 +105,4 @@ void for_each_setting(Config& c, Visit&& visit) {
   visit("seed.sampling", "--seed-sampling", "samples alone", seed.sampling);
 }
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

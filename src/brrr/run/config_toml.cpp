@@ -9,7 +9,7 @@
 #include "brrr/run/config.h"
 #include "brrr/run/config_settings.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 namespace {
 
 std::string quoted(const std::string& text) {
@@ -127,4 +127,4 @@ std::string to_toml(const TrainConfig& config) {
   return text;
 }
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace brrr::run {
+namespace brrr::runs {
 
 std::vector<EvaluationPoint> evaluation_points(const RunLog& run) {
   std::vector<EvaluationPoint> points;
@@ -59,4 +59,4 @@ std::vector<double> running_mean(std::span<const double> ys, double half_life) {
   return result;
 }
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

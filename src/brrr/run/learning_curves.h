@@ -7,7 +7,7 @@
 
 #include "brrr/run/run_log.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 
 struct EvaluationPoint {
   int64_t step = 0;
@@ -29,4 +29,4 @@ double noise_of(std::span<const double> ys);
 // Mean of the values before with weights that fall by half every `half_life` values; NaN is passed over.
 std::vector<double> running_mean(std::span<const double> ys, double half_life);
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

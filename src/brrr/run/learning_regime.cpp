@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace brrr::run {
+namespace brrr::runs {
 namespace {
 
 constexpr size_t kFewestPoints = 4;   // a bend needs three, its noise one more
@@ -310,4 +310,4 @@ std::string to_text(const LearningRegime& regime) {
   return text;
 }
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

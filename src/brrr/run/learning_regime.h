@@ -17,7 +17,7 @@
 #include "brrr/run/learning_curves.h"
 #include "brrr/run/run_log.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 
 enum class LearningKind : uint8_t { too_early, underfitting, healthy, overfitting, diverging };
 std::string_view learning_name(LearningKind kind);  // "too early to say", "underfitting", ...
@@ -46,4 +46,4 @@ LearningRegime judge_learning(const RunLog& run);
 // All sentences, one a line, what to do next as a list.
 std::string to_text(const LearningRegime& regime);
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

@@ -12,7 +12,7 @@
 #include "brrr/base/error.h"
 #include "brrr/io/atomic_file.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 namespace {
 
 std::filesystem::path facts_path(const std::filesystem::path& folder) {
@@ -142,4 +142,4 @@ void RunLogWriter::sync() {
   if (::fdatasync(file_) != 0 && errno != EINVAL) fail_log(path_, errno);
 }
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

@@ -15,7 +15,7 @@
 
 #include "brrr/base/units.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 
 // One line of log.jsonl. JSON has no NaN and no infinity: both are written as null and read as NaN.
 struct StepRecord {
@@ -111,4 +111,4 @@ class RunLogWriter {
   int64_t last_step_ = 0, dropped_lines_ = 0;
 };
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

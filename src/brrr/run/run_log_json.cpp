@@ -8,7 +8,7 @@
 #include "brrr/base/error.h"
 #include "brrr/run/run_log.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -258,4 +258,4 @@ RunFacts parse_run_facts(std::string_view text, const std::string& origin) {
   return facts;
 }
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <span>
 
-namespace brrr::run {
+namespace brrr::runs {
 namespace {
 
 constexpr std::array kRegimeNames{"compute", "bandwidth", "overhead"};
@@ -109,4 +109,4 @@ std::string to_text(const SpeedRegime& regime) {
   return text;
 }
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

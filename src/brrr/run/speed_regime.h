@@ -6,7 +6,7 @@
 
 #include "brrr/run/run_log.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 
 struct SpeedRegime {
   double step_seconds = 0;  // the median; NaN before the first steps
@@ -24,4 +24,4 @@ struct SpeedRegime {
 SpeedRegime judge_speed(const RunLog& run);
 std::string to_text(const SpeedRegime& regime);
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

@@ -13,7 +13,7 @@
 #include "brrr/base/error.h"
 #include "brrr/io/crc32c.h"
 
-namespace brrr::run {
+namespace brrr::runs {
 namespace {
 
 // ---- protocol buffers: a field is its number with a wire type, then its value --------------------------
@@ -190,4 +190,4 @@ void TensorBoardWriter::add(const std::string& event) {
   fail(path_.string(), ": cannot be written: ", std::strerror(reason));
 }
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace brrr::run {
+namespace brrr::runs {
 
 struct TensorBoardOptions {
   // A run that goes on after this step: TensorBoard then drops what earlier files say of later ones.
@@ -52,4 +52,4 @@ std::string text_event(double wall_time, std::string_view tag, int64_t step, std
 // An event as it lies in a file, between its lengths and checksums.
 std::string framed(std::string_view event);
 
-}  // namespace brrr::run
+}  // namespace brrr::runs

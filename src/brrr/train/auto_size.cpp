@@ -7,7 +7,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace {
 
 struct Size {
@@ -35,13 +35,13 @@ double training_flops_of(int64_t parameters) { return 6.0 * static_cast<double>(
 
 class Resolver {
  public:
-  Resolver(const run::TrainConfig& config, const DataFacts& data, const MachineFacts& machine)
+  Resolver(const runs::TrainConfig& config, const DataFacts& data, const MachineFacts& machine)
       : data_(data), machine_(machine) {
     run_.config = config;
   }
 
   ResolvedRun resolve() {
-    run::TrainConfig& c = run_.config;
+    runs::TrainConfig& c = run_.config;
     if (!c.model.preset.empty()) take_preset();
     choose_rows();
     choose_model();
@@ -60,7 +60,7 @@ class Resolver {
   // A preset gives the sizes that were not given themselves.
   void take_preset() {
     const ModelConfig preset = model_preset(run_.config.model.preset);
-    run::ModelSettings& model = run_.config.model;
+    runs::ModelSettings& model = run_.config.model;
     model.family = family_of(preset);
     if (!model.layers) model.layers = preset.size("layers");
     if (!model.width) model.width = preset.size("width");
@@ -68,17 +68,17 @@ class Resolver {
     if (!model.context) model.context = std::min<int64_t>(context_of(preset), kLongestRow);
     run_.model = preset;
     say("model {}, with the vocabulary of the data and a context of {}", model.preset,
-        run::resolved(model.context));
+        runs::resolved(model.context));
   }
 
   // How long rows are, and whether they hold whole documents.
   void choose_rows() {
-    run::TrainConfig& c = run_.config;
+    runs::TrainConfig& c = run_.config;
     const int64_t whole = (data_.longest_document + 7) / 8 * 8;
     const bool fits = data_.documents > 1 && whole > 0 && whole <= kLongestRow;
     if (!c.data.whole_documents) c.data.whole_documents = data_.is_stories && fits;
     if (!c.model.context) {
-      if (run::resolved(c.data.whole_documents) && fits) {
+      if (runs::resolved(c.data.whole_documents) && fits) {
         c.model.context = whole;
         say("context {}: the longest document has {} tokens, so rows hold whole ones", whole,
             data_.longest_document);
@@ -86,28 +86,28 @@ class Resolver {
         // At least 16 windows, so that there is something to shuffle.
         const int64_t most = std::max<int64_t>(data_.train_tokens / 16, 8);
         c.model.context = std::min<int64_t>(128, most);
-        say("context {}: {}", run::resolved(c.model.context),
-            run::resolved(c.model.context) == 128
+        say("context {}: {}", runs::resolved(c.model.context),
+            runs::resolved(c.model.context) == 128
                 ? "long enough for a few sentences"
                 : "the text is so short that longer rows would be few");
       }
     }
-    check(data_.train_tokens > run::resolved(c.model.context), "the training text has ",
-          data_.train_tokens, " tokens, and a row of ", run::resolved(c.model.context),
-          " and a target need ", run::resolved(c.model.context) + 1,
+    check(data_.train_tokens > runs::resolved(c.model.context), "the training text has ",
+          data_.train_tokens, " tokens, and a row of ", runs::resolved(c.model.context),
+          " and a target need ", runs::resolved(c.model.context) + 1,
           "; give more text or a smaller --context");
     if (!c.data.document_mask)
-      c.data.document_mask = data_.documents > 1 && !run::resolved(c.data.whole_documents);
+      c.data.document_mask = data_.documents > 1 && !runs::resolved(c.data.whole_documents);
     if (!c.train.batch)
       c.train.batch =
           data_.is_stories
               ? kStoryBatch
-              : std::clamp<int64_t>(kTokensPerStep / run::resolved(c.model.context), 1, 64);
+              : std::clamp<int64_t>(kTokensPerStep / runs::resolved(c.model.context), 1, 64);
   }
 
   int64_t tokens_per_step() const {
-    const run::TrainConfig& c = run_.config;
-    return run::resolved(c.train.batch) * c.train.accumulate * run::resolved(c.model.context);
+    const runs::TrainConfig& c = run_.config;
+    return runs::resolved(c.train.batch) * c.train.accumulate * runs::resolved(c.model.context);
   }
   // Tokens that this machine trains on in the time allowed.
   double affordable_tokens(int64_t parameters) const {
@@ -122,8 +122,8 @@ class Resolver {
   bool fits(const Size& size) const {
     const double head = static_cast<double>(data_.vocab * size.width),
                  parameters = static_cast<double>(size.parameters()) + head;
-    const auto tokens = static_cast<double>(run::resolved(run_.config.train.batch) *
-                                            run::resolved(run_.config.model.context));
+    const auto tokens = static_cast<double>(runs::resolved(run_.config.train.batch) *
+                                            runs::resolved(run_.config.model.context));
     const double kept = 20.0 * static_cast<double>(size.layers * size.width),
                  logits = 2.0 * static_cast<double>(data_.vocab);
     return 4 * (7 * parameters + tokens * (kept + logits)) <
@@ -131,7 +131,7 @@ class Resolver {
   }
 
   void choose_model() {
-    run::ModelSettings& model = run_.config.model;
+    runs::ModelSettings& model = run_.config.model;
     const bool all_given =
         model.layers && model.width && (model.heads || !find_family(model.family).has("heads"));
     if (all_given) return;
@@ -158,36 +158,36 @@ class Resolver {
     }
     if (!model.layers) model.layers = size.layers;
     if (!model.width) model.width = size.width;
-    if (!model.heads) model.heads = run::resolved(model.width) % size.heads == 0 ? size.heads : 1;
+    if (!model.heads) model.heads = runs::resolved(model.width) % size.heads == 0 ? size.heads : 1;
   }
 
   void choose_steps() {
-    run::TrainConfig& c = run_.config;
+    runs::TrainConfig& c = run_.config;
     if (c.train.steps) return;
     if (data_.is_stories) {
       c.train.steps = kStorySteps;
       say("{} steps: after so many nearly all stories that it writes are right", kStorySteps);
       return;
     }
-    const int64_t parameters = 12 * run::resolved(c.model.layers) * run::resolved(c.model.width) *
-                               run::resolved(c.model.width);
+    const int64_t parameters = 12 * runs::resolved(c.model.layers) * runs::resolved(c.model.width) *
+                               runs::resolved(c.model.width);
     const double by_time = affordable_tokens(parameters),
                  by_data = kMostEpochs * static_cast<double>(data_.train_tokens);
     const double tokens = std::min(by_time, by_data);
     c.train.steps = std::clamp<int64_t>(
         std::llround(tokens / static_cast<double>(tokens_per_step())), 50, 100'000'000);
-    say("{} steps: {}", run::resolved(c.train.steps),
+    say("{} steps: {}", runs::resolved(c.train.steps),
         by_time < by_data ? fmt::format("about {} minutes here", c.train.minutes)
                           : fmt::format("{} passes over the text", kMostEpochs));
   }
 
   void choose_rest() {
-    run::TrainConfig& c = run_.config;
-    const int64_t steps = run::resolved(c.train.steps);
+    runs::TrainConfig& c = run_.config;
+    const int64_t steps = runs::resolved(c.train.steps);
     if (!c.optimizer.lr) {
-      const double by_width = 0.25 / static_cast<double>(run::resolved(c.model.width));
+      const double by_width = 0.25 / static_cast<double>(runs::resolved(c.model.width));
       c.optimizer.lr = data_.is_stories ? kStoryRate : std::clamp(by_width, 3e-4, 3e-3);
-      say("learning rate {:.2g}: {}", run::resolved(c.optimizer.lr),
+      say("learning rate {:.2g}: {}", runs::resolved(c.optimizer.lr),
           data_.is_stories ? "small models take large steps" : "a quarter over the width");
     }
     if (!c.optimizer.warmup) c.optimizer.warmup = std::min<int64_t>(100, steps / 20);
@@ -197,17 +197,17 @@ class Resolver {
   }
 
   void make_model_config() {
-    const run::ModelSettings& model = run_.config.model;
+    const runs::ModelSettings& model = run_.config.model;
     if (model.preset.empty()) {
       const ModelFamily& family = find_family(model.family);
-      run_.model =
-          family.from_scratch ? family.from_scratch(run::resolved(model.width)) : family.defaults();
+      run_.model = family.from_scratch ? family.from_scratch(runs::resolved(model.width))
+                                       : family.defaults();
     }
     ModelConfig& made = run_.model;
     made.set("vocab", data_.vocab);
-    made.set("context", run::resolved(model.context));
-    made.set("layers", run::resolved(model.layers));
-    made.set("width", run::resolved(model.width));
+    made.set("context", runs::resolved(model.context));
+    made.set("layers", runs::resolved(model.layers));
+    made.set("width", runs::resolved(model.width));
     made.set("dropout", model.dropout);
     if (model.heads) made.set_if_there("heads", *model.heads);
   }
@@ -219,10 +219,10 @@ class Resolver {
 
 }  // namespace
 
-ResolvedRun resolve_sizes(const run::TrainConfig& config, const DataFacts& data,
+ResolvedRun resolve_sizes(const runs::TrainConfig& config, const DataFacts& data,
                           const MachineFacts& machine) {
-  run::check_config(config);
+  runs::check_config(config);
   return Resolver(config, data, machine).resolve();
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -9,7 +9,7 @@
 #include "brrr/run/config.h"
 #include "brrr/train/machine.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct DataFacts {
   int64_t train_tokens = 0, vocab = 0;
@@ -18,12 +18,12 @@ struct DataFacts {
 };
 
 struct ResolvedRun {
-  run::TrainConfig config;  // nothing is open any more
+  runs::TrainConfig config;  // nothing is open any more
   ModelConfig model;
   std::vector<std::string> reasons;  // a sentence for each choice
 };
 // Throws Error for settings that contradict each other or the data.
-ResolvedRun resolve_sizes(const run::TrainConfig& config, const DataFacts& data,
+ResolvedRun resolve_sizes(const runs::TrainConfig& config, const DataFacts& data,
                           const MachineFacts& machine);
 
-}  // namespace brrr::train
+}  // namespace brrr::training

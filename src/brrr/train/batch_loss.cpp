@@ -3,7 +3,7 @@
 #include "brrr/ops/elementwise/binary.h"
 #include "brrr/ops/reduce/reduce.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 BatchLoss::BatchLoss(const LanguageModel& model, Batches batches, const BatchLossOptions& options)
     : model_(model),
@@ -35,4 +35,4 @@ double BatchLoss::run() {
   return positions > 0 ? sum / positions : 0;
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -6,7 +6,7 @@
 #include "brrr/nn/language_model.h"
 #include "brrr/runtime/compile.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct BatchLossOptions {
   int64_t batches = 8;
@@ -31,4 +31,4 @@ class BatchLoss {
   runtime::CompiledFunction program_;
 };
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -16,7 +16,7 @@
 #include "brrr/text/tokenizer_file.h"
 #include "brrr/train/corpus_sources.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace fs = std::filesystem;
 namespace {
 
@@ -87,7 +87,7 @@ MadeFacts write_stories(const text::Tokenizer& tokenizer, StorySplit split, int6
   return facts;
 }
 
-MadeFacts prepare_stories(const run::DataConfig& config, const fs::path& folder,
+MadeFacts prepare_stories(const runs::DataConfig& config, const fs::path& folder,
                           const text::Tokenizer& tokenizer) {
   MadeFacts all = write_stories(tokenizer, StorySplit::train, config.stories, folder);
   if (const int64_t held_out = held_out_stories(config); held_out > 0)
@@ -95,7 +95,7 @@ MadeFacts prepare_stories(const run::DataConfig& config, const fs::path& folder,
   return all;
 }
 
-MadeFacts prepare_files(const run::DataConfig& config, const std::vector<fs::path>& files,
+MadeFacts prepare_files(const runs::DataConfig& config, const std::vector<fs::path>& files,
                         const fs::path& folder, const TokenEncoder& encoder) {
   const Prepared prepared = prepare_tokens(files, encoder,
                                            {.folder = folder,
@@ -107,7 +107,7 @@ MadeFacts prepare_files(const run::DataConfig& config, const std::vector<fs::pat
           .bytes = prepared.text_bytes.value()};
 }
 
-MadeFacts prepare(const run::DataConfig& config, const fs::path& run_folder,
+MadeFacts prepare(const runs::DataConfig& config, const fs::path& run_folder,
                   const std::shared_ptr<const text::Tokenizer>& tokenizer) {
   clear_shards(run_folder);
   const fs::path data = run_folder / kDataFolder;
@@ -124,7 +124,7 @@ MadeFacts prepare(const run::DataConfig& config, const fs::path& run_folder,
 
 // ---- what a run has --------------------------------------------------------------------------------
 // What the token files of a run were made from; the same settings and files give the same ones.
-Json source_of(const run::DataConfig& config) {
+Json source_of(const runs::DataConfig& config) {
   Json files = Json::array();
   for (const std::string& path : config.files)
     files.push_back({{"path", path}, {"bytes", fs::file_size(path)}});
@@ -170,7 +170,7 @@ int64_t count_tokens(const std::vector<BatchSource>& sources) {
 }
 
 // Once the sources are open.
-void count(const run::DataConfig& config, Corpus& corpus) {
+void count(const runs::DataConfig& config, Corpus& corpus) {
   CorpusFacts& facts = corpus.facts;
   facts.train_tokens = count_tokens(corpus.train);
   facts.validation_tokens = count_tokens(corpus.validation);
@@ -182,7 +182,7 @@ void count(const run::DataConfig& config, Corpus& corpus) {
   }
 }
 
-ChosenTokenizer make_and_keep_tokenizer(const run::DataConfig& config, Bytes bytes,
+ChosenTokenizer make_and_keep_tokenizer(const runs::DataConfig& config, Bytes bytes,
                                         const fs::path& run_folder) {
   ChosenTokenizer chosen = make_tokenizer_for(config, bytes);
   fs::create_directories(run_folder);
@@ -209,18 +209,18 @@ Bytes size_of_texts(const std::vector<std::string>& files) {
   return total;
 }
 
-int64_t held_out_stories(const run::DataConfig& config) {
+int64_t held_out_stories(const runs::DataConfig& config) {
   return static_cast<int64_t>(static_cast<double>(config.stories) * config.validation /
                               (1 - config.validation));
 }
 
-std::string words_of(const run::DataConfig& config, Bytes text_bytes) {
+std::string words_of(const runs::DataConfig& config, Bytes text_bytes) {
   if (config.files.empty()) return fmt::format("{} embedded stories", with_commas(config.stories));
   return fmt::format("{} of text in {} file{}", to_text(text_bytes), config.files.size(),
                      config.files.size() == 1 ? "" : "s");
 }
 
-std::vector<SourceFacts> sources_of(const run::DataConfig& config) {
+std::vector<SourceFacts> sources_of(const runs::DataConfig& config) {
   if (config.weights.empty()) return {{.name = "all"}};
   const double total = std::accumulate(config.weights.begin(), config.weights.end(), 0.0);
   std::vector<SourceFacts> sources;
@@ -235,7 +235,7 @@ std::optional<ChosenTokenizer> tokenizer_of_run(const fs::path& run_folder) {
   return ChosenTokenizer{text::load_tokenizer(path.string()), "of this run"};
 }
 
-std::optional<Corpus> open_prepared(const run::DataConfig& config, const fs::path& run_folder,
+std::optional<Corpus> open_prepared(const runs::DataConfig& config, const fs::path& run_folder,
                                     const ChosenTokenizer& chosen) {
   Corpus corpus{.facts = {.vocab = chosen.tokenizer->vocab_size(),
                           .tokenizer = chosen.tokenizer->description(),
@@ -263,7 +263,7 @@ std::optional<Corpus> open_prepared(const run::DataConfig& config, const fs::pat
   return corpus;
 }
 
-Corpus make_corpus(const run::DataConfig& config, const fs::path& run_folder, bool goes_on) {
+Corpus make_corpus(const runs::DataConfig& config, const fs::path& run_folder, bool goes_on) {
   if (are_tokens(config)) {
     Corpus corpus = open_token_files(config);
     count(config, corpus);
@@ -296,4 +296,4 @@ std::optional<TokenSet> open_run_tokens(const fs::path& run_folder, std::string_
   return all;
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

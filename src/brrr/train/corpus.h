@@ -14,7 +14,7 @@
 #include "brrr/run/config.h"
 #include "brrr/text/tokenizer.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct SourceFacts {
   std::string name;
@@ -46,12 +46,12 @@ struct Corpus {
 
 // Opens what RUN/data holds for these settings, or makes it; a run that goes on keeps its tokenizer. Throws
 // Error for files that are missing, unreadable or empty.
-Corpus make_corpus(const run::DataConfig& config, const std::filesystem::path& run_folder,
+Corpus make_corpus(const runs::DataConfig& config, const std::filesystem::path& run_folder,
                    bool goes_on = false);
 
 // The same for looking only, and nothing is written: what is there is counted, and of texts that are not
 // tokenised yet a few megabytes are.
-CorpusFacts look_at_corpus(const run::DataConfig& config, const std::filesystem::path& run_folder,
+CorpusFacts look_at_corpus(const runs::DataConfig& config, const std::filesystem::path& run_folder,
                            bool goes_on = false);
 
 // The tokens of one split that a run made for itself, all sources behind each other; nothing where the
@@ -59,4 +59,4 @@ CorpusFacts look_at_corpus(const run::DataConfig& config, const std::filesystem:
 std::optional<TokenSet> open_run_tokens(const std::filesystem::path& run_folder,
                                         std::string_view split);
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -6,7 +6,7 @@
 #include "brrr/io/mapped_file.h"
 #include "brrr/train/corpus_sources.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace fs = std::filesystem;
 namespace {
 
@@ -72,7 +72,7 @@ CorpusFacts begin_facts(const ChosenTokenizer& chosen) {
           .tokenizer_reason = chosen.reason};
 }
 
-CorpusFacts look_at_stories(const run::DataConfig& config, const ChosenTokenizer& chosen) {
+CorpusFacts look_at_stories(const runs::DataConfig& config, const ChosenTokenizer& chosen) {
   CorpusFacts facts = begin_facts(chosen);
   const int64_t looked_at = std::min(config.stories, kStoriesLookedAt);
   int64_t tokens = 0, bytes = 0;
@@ -94,7 +94,7 @@ CorpusFacts look_at_stories(const run::DataConfig& config, const ChosenTokenizer
   return facts;
 }
 
-CorpusFacts look_at_texts(const run::DataConfig& config, const TextSample& sample, Bytes all,
+CorpusFacts look_at_texts(const runs::DataConfig& config, const TextSample& sample, Bytes all,
                           const ChosenTokenizer& chosen) {
   CorpusFacts facts = begin_facts(chosen);
   int64_t tokens = 0, separators = 0;
@@ -122,7 +122,7 @@ CorpusFacts look_at_texts(const run::DataConfig& config, const TextSample& sampl
 
 }  // namespace
 
-CorpusFacts look_at_corpus(const run::DataConfig& config, const fs::path& run_folder,
+CorpusFacts look_at_corpus(const runs::DataConfig& config, const fs::path& run_folder,
                            bool goes_on) {
   if (are_tokens(config)) return make_corpus(config, run_folder).facts;  // it only opens them
   const Bytes bytes = size_of_texts(config.files);
@@ -140,4 +140,4 @@ CorpusFacts look_at_corpus(const run::DataConfig& config, const fs::path& run_fo
   return facts;
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

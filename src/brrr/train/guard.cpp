@@ -9,7 +9,7 @@
 #include "brrr/io/safetensors.h"
 #include "brrr/run/checkpoint.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
@@ -48,7 +48,7 @@ StepLimits SpikeGuard::spike_limits(int64_t under_way) const {
 }
 
 StepLimits SpikeGuard::step_limits(const StepLimits& spikes) const {
-  return config_.action == run::GuardAction::warn ? StepLimits{} : spikes;
+  return config_.action == runs::GuardAction::warn ? StepLimits{} : spikes;
 }
 
 void SpikeGuard::remember_limits() {
@@ -105,7 +105,7 @@ GuardVerdict SpikeGuard::verdict_on_bad(const StepResult& result, const StepLimi
 }
 
 std::filesystem::path save_bad_step(const std::filesystem::path& run_folder, const BadStep& bad) {
-  const std::filesystem::path folder = run_folder / "guard" / run::checkpoint_name(bad.step);
+  const std::filesystem::path folder = run_folder / "guard" / runs::checkpoint_name(bad.step);
   std::filesystem::create_directories(folder);
   std::vector<NamedTensor> batch{{"inputs", bad.batch.inputs}, {"targets", bad.batch.targets}};
   if (bad.batch.documents.defined()) batch.push_back({"documents", bad.batch.documents});
@@ -129,4 +129,4 @@ std::filesystem::path save_bad_step(const std::filesystem::path& run_folder, con
   return folder;
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

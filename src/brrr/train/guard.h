@@ -13,7 +13,7 @@
 #include "brrr/run/config.h"
 #include "brrr/train/step.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 inline constexpr int64_t kStepsAhead = 2;  // steps under way, at most, when an older one is judged
 
@@ -33,7 +33,7 @@ struct GuardVerdict {
 
 class SpikeGuard {
  public:
-  explicit SpikeGuard(const run::GuardConfig& config) : config_(config) {}
+  explicit SpikeGuard(const runs::GuardConfig& config) : config_(config) {}
 
   // Beyond them the next step to start is a spike, while `under_way` others are not judged; infinite while
   // too little was seen.
@@ -43,7 +43,7 @@ class SpikeGuard {
   // Judges a step that had these limits, and remembers it.
   GuardVerdict judge(const StepResult& result, const StepLimits& spikes);
   // Whether a step that is refused ends the run, so that none behind it may change the state.
-  bool halts() const { return config_.action == run::GuardAction::stop; }
+  bool halts() const { return config_.action == runs::GuardAction::stop; }
 
   const GuardHistory& history() const { return history_; }
   void restore(GuardHistory history) { history_ = std::move(history); }
@@ -53,7 +53,7 @@ class SpikeGuard {
   void remember_limits();
   GuardVerdict verdict_on_bad(const StepResult& result, const StepLimits& spikes);
 
-  run::GuardConfig config_;
+  runs::GuardConfig config_;
   GuardHistory history_;
 };
 
@@ -70,4 +70,4 @@ struct BadStep {
 };
 std::filesystem::path save_bad_step(const std::filesystem::path& run_folder, const BadStep& bad);
 
-}  // namespace brrr::train
+}  // namespace brrr::training

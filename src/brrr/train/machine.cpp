@@ -15,7 +15,7 @@
 #include "brrr/base/thread_pool.h"
 #include "brrr/hardware/measure.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace fs = std::filesystem;
 namespace {
 
@@ -73,4 +73,4 @@ MachineFacts look_at_machine() {
           .peak_flops = peak_of(thread_pool().threads())};
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -5,7 +5,7 @@
 
 #include "brrr/base/units.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct MachineFacts {
   int cores = 1;
@@ -19,4 +19,4 @@ Bytes available_memory();
 // Free bytes on the disk that will hold `path`, which need not be there yet.
 Bytes available_disk(const std::filesystem::path& path);
 
-}  // namespace brrr::train
+}  // namespace brrr::training

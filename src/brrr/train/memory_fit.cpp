@@ -4,10 +4,10 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace {
 
-Bytes memory_needed(const run::TrainConfig& config, const ModelConfig& model,
+Bytes memory_needed(const runs::TrainConfig& config, const ModelConfig& model,
                     const compiler::Target& target) {
   const hardware::Rates any = hardware::rates_from_peaks(
       "any", {.flops_per_second = 1e11, .bytes_per_second = 1e10, .launch_seconds = 1e-6});
@@ -26,11 +26,11 @@ std::vector<int64_t> ways_to_cut(int64_t rows, int64_t most) {
 // The first of the settings, as the batch is cut into more and smaller micro-batches, that needs no more than
 // `memory`: updates are of as many rows, and each size is tried with layers computed again as well. Empty
 // where there are none.
-std::string smaller_batch(const run::TrainConfig& config, const ModelConfig& model,
+std::string smaller_batch(const runs::TrainConfig& config, const ModelConfig& model,
                           const compiler::Target& target, Bytes memory) {
-  run::TrainConfig tried = config;
-  const int64_t rows = run::resolved(config.train.batch);
-  for (const int64_t parts : ways_to_cut(rows, run::kMostMicroBatches / config.train.accumulate)) {
+  runs::TrainConfig tried = config;
+  const int64_t rows = runs::resolved(config.train.batch);
+  for (const int64_t parts : ways_to_cut(rows, runs::kMostMicroBatches / config.train.accumulate)) {
     tried.train.batch = rows / parts;
     tried.train.accumulate = config.train.accumulate * parts;
     for (const compiler::RematPolicy policy :
@@ -47,11 +47,11 @@ std::string smaller_batch(const run::TrainConfig& config, const ModelConfig& mod
 
 // The same model with as many layers as fit when rows go through it one by one; empty where not even one
 // layer does.
-std::string fewer_layers(const run::TrainConfig& config, const ModelConfig& model,
+std::string fewer_layers(const runs::TrainConfig& config, const ModelConfig& model,
                          const compiler::Target& target, Bytes memory) {
-  run::TrainConfig tried = config;
-  tried.train.accumulate = config.train.accumulate * run::resolved(config.train.batch);
-  if (tried.train.accumulate > run::kMostMicroBatches) return {};
+  runs::TrainConfig tried = config;
+  tried.train.accumulate = config.train.accumulate * runs::resolved(config.train.batch);
+  if (tried.train.accumulate > runs::kMostMicroBatches) return {};
   tried.train.batch = 1;
   tried.train.recompute = compiler::RematPolicy::full;
   const auto needed_by = [&](int64_t layers) {
@@ -59,7 +59,7 @@ std::string fewer_layers(const run::TrainConfig& config, const ModelConfig& mode
     shorter.set("layers", layers);
     return memory_needed(tried, shorter, target);
   };
-  int64_t fits = 0, too_many = run::resolved(config.model.layers);
+  int64_t fits = 0, too_many = runs::resolved(config.model.layers);
   Bytes needed;
   while (too_many - fits > 1) {
     const int64_t between = fits + (too_many - fits) / 2;
@@ -72,7 +72,7 @@ std::string fewer_layers(const run::TrainConfig& config, const ModelConfig& mode
                      tried.train.accumulate, to_text(needed));
 }
 
-std::string memory_words(const run::TrainConfig& config, const ModelConfig& model,
+std::string memory_words(const runs::TrainConfig& config, const ModelConfig& model,
                          const compiler::Target& target, Bytes memory) {
   const std::string batch = smaller_batch(config, model, target, memory);
   if (!batch.empty()) return join_text("this fits, with updates of as many rows: ", batch);
@@ -83,11 +83,11 @@ std::string memory_words(const run::TrainConfig& config, const ModelConfig& mode
 }
 
 // All that a plan counts but the checkpoints that are kept.
-Bytes disk_needed(const run::TrainConfig& config, const TrainPlan& plan, int64_t kept) {
+Bytes disk_needed(const runs::TrainConfig& config, const TrainPlan& plan, int64_t kept) {
   return plan.disk - plan.checkpoint * (config.checkpoint.keep - kept);
 }
 
-std::string disk_words(const run::TrainConfig& config, const TrainPlan& plan, Bytes disk) {
+std::string disk_words(const runs::TrainConfig& config, const TrainPlan& plan, Bytes disk) {
   for (int64_t kept = config.checkpoint.keep - 1; kept >= 1; --kept) {
     const Bytes needed = disk_needed(config, plan, kept);
     if (needed <= disk) return fmt::format("this fits: --keep {} needs {}", kept, to_text(needed));
@@ -100,7 +100,7 @@ std::string disk_words(const run::TrainConfig& config, const TrainPlan& plan, By
 
 }  // namespace
 
-std::string lack_of_room(const run::TrainConfig& config, const ModelConfig& model,
+std::string lack_of_room(const runs::TrainConfig& config, const ModelConfig& model,
                          const TrainPlan& plan, const Room& room) {
   if (plan.memory() > room.memory)
     return join_text("the run needs ", plan.memory(), " of memory (", plan.states,
@@ -115,4 +115,4 @@ std::string lack_of_room(const run::TrainConfig& config, const ModelConfig& mode
   return {};
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -6,14 +6,14 @@
 
 #include "brrr/train/plan.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct Room {
   Bytes memory, disk;  // free ones
 };
 
 // What is lacking, and settings that fit; empty where the run has room.
-std::string lack_of_room(const run::TrainConfig& config, const ModelConfig& model,
+std::string lack_of_room(const runs::TrainConfig& config, const ModelConfig& model,
                          const TrainPlan& plan, const Room& room);
 
-}  // namespace brrr::train
+}  // namespace brrr::training

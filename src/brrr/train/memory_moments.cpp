@@ -4,13 +4,13 @@
 
 #include "brrr/compiler/lower/arena_timeline.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
-std::vector<run::MemoryMoment> memory_moments(const compiler::KernelList& list,
-                                              const compiler::MemoryPlan& plan, size_t most) {
+std::vector<runs::MemoryMoment> memory_moments(const compiler::KernelList& list,
+                                               const compiler::MemoryPlan& plan, size_t most) {
   const std::vector<int64_t> bytes = compiler::bytes_over_time(list, plan);
   const size_t count = std::min(bytes.size(), most);
-  std::vector<run::MemoryMoment> moments;
+  std::vector<runs::MemoryMoment> moments;
   for (size_t i = 0; i < count; ++i) {
     const auto begin = static_cast<std::ptrdiff_t>(bytes.size() * i / count),
                end = static_cast<std::ptrdiff_t>(bytes.size() * (i + 1) / count);
@@ -21,4 +21,4 @@ std::vector<run::MemoryMoment> memory_moments(const compiler::KernelList& list,
   return moments;
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

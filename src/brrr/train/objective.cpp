@@ -2,7 +2,7 @@
 
 #include "brrr/graph/trace.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 // From a trace that is thrown away.
 std::vector<std::string> TokenLoss::activation_names() const {
@@ -23,4 +23,4 @@ LanguageLoss ClassLoss::losses(const Tensor& images, const Tensor& classes,
   return {.cross_entropy = loss, .total = loss};
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

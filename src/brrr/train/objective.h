@@ -7,7 +7,7 @@
 
 #include "brrr/nn/language_model.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 class Objective {
  public:
@@ -53,4 +53,4 @@ class ClassLoss : public Objective {
   const Layer& classifier_;
 };
 
-}  // namespace brrr::train
+}  // namespace brrr::training

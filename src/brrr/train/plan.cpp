@@ -13,7 +13,7 @@
 #include "brrr/train/memory_moments.h"
 #include "brrr/train/setup.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace {
 
 constexpr int kBatchesAhead = 4;
@@ -47,15 +47,15 @@ double far_bandwidth(const hardware::Rates& rates) {
   return rates.grid("bandwidth").at(kFarAway);
 }
 
-std::vector<run::KernelFact> facts_of(const compiler::KernelList& list,
-                                      const cost::Prediction& prediction) {
-  std::map<std::pair<std::string, cost::Regime>, run::KernelFact>
+std::vector<runs::KernelFact> facts_of(const compiler::KernelList& list,
+                                       const cost::Prediction& prediction) {
+  std::map<std::pair<std::string, cost::Regime>, runs::KernelFact>
       by_name;  // a family may have two regimes
   for (size_t i = 0; i < list.kernels.size(); ++i) {
     const compiler::Kernel& kernel = list.kernels[i];
     const cost::KernelPrediction& predicted = prediction.kernels[i];
     const std::string name = predicted.family.empty() ? "other" : predicted.family;
-    run::KernelFact& fact = by_name[{name, predicted.regime()}];
+    runs::KernelFact& fact = by_name[{name, predicted.regime()}];
     fact.name = name;
     fact.calls += 1;
     fact.flops += static_cast<double>(kernel.cost.flops);
@@ -63,9 +63,9 @@ std::vector<run::KernelFact> facts_of(const compiler::KernelList& list,
     fact.seconds += predicted.seconds();
     fact.regime = cost::regime_name(predicted.regime());
   }
-  std::vector<run::KernelFact> facts;
+  std::vector<runs::KernelFact> facts;
   for (auto& [key, fact] : by_name) facts.push_back(std::move(fact));
-  std::sort(facts.begin(), facts.end(), [](const run::KernelFact& a, const run::KernelFact& b) {
+  std::sort(facts.begin(), facts.end(), [](const runs::KernelFact& a, const runs::KernelFact& b) {
     return a.seconds > b.seconds;
   });
   return facts;
@@ -97,13 +97,13 @@ void describe_speed(TrainPlan& plan, const cost::Prediction& prediction) {
 
 }  // namespace
 
-TrainPlan plan_training(const run::TrainConfig& config, const ModelConfig& model,
+TrainPlan plan_training(const runs::TrainConfig& config, const ModelConfig& model,
                         const compiler::Target& target, const hardware::Rates& rates,
                         Bytes data_bytes) {
   const StepSpec spec = on_paper(step_spec(config, model, target));
   const DeviceScope scope(Device::null());
   TrainingParts parts = make_parts(spec);
-  const int64_t rows = rows_per_step(config), context = run::resolved(config.model.context);
+  const int64_t rows = rows_per_step(config), context = runs::resolved(config.model.context);
   const Batch batch = null_batch(rows, context);
   const runtime::PlannedProgram program =
       runtime::plan_program(parts.step->trace(batch), pipeline_of(spec));
@@ -118,15 +118,15 @@ TrainPlan plan_training(const run::TrainConfig& config, const ModelConfig& model
   if (parts.average) plan.snapshot += parts.model->counts().bytes;
   const Bytes inputs = bytes_in(program.kernels, compiler::Place::input);
   // Evaluation holds the activations of one layer and the logits, of one micro-batch.
-  const Bytes logits(4 * run::resolved(config.train.batch) * context * vocab_of(model));
+  const Bytes logits(4 * runs::resolved(config.train.batch) * context * vocab_of(model));
   plan.other = inputs * (kBatchesAhead + 1) + logits * 2 + kBesides;
   plan.checkpoint = plan.snapshot;
   plan.disk = plan.checkpoint * (config.checkpoint.keep + 2) + data_bytes +
-              Bytes(400 * run::resolved(config.train.steps));
+              Bytes(400 * runs::resolved(config.train.steps));
 
-  const Batch micro = null_batch(run::resolved(config.train.batch), context);
+  const Batch micro = null_batch(runs::resolved(config.train.batch), context);
   plan.model_flops_per_token = forward_flops(*parts.model, micro) * 3.0 /
-                               static_cast<double>(run::resolved(config.train.batch) * context);
+                               static_cast<double>(runs::resolved(config.train.batch) * context);
   plan.step_seconds = prediction.seconds();
   plan.rates_kind = rates.kind();
   plan.rates_source = rates.source;
@@ -138,4 +138,4 @@ TrainPlan plan_training(const run::TrainConfig& config, const ModelConfig& model
   return plan;
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -15,7 +15,7 @@
 #include "brrr/run/config.h"
 #include "brrr/run/run_log.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct TrainPlan {
   compiler::Target target = {};  // what it is planned for
@@ -33,10 +33,10 @@ struct TrainPlan {
   std::string rates_source;          // theirs
   BytesPerSecond memory_bandwidth;   // theirs
   double compute_share = 0, bandwidth_share = 0, overhead_share = 0;  // of step_seconds
-  std::vector<run::KernelFact> kernels;                               // the longest first
+  std::vector<runs::KernelFact> kernels;                              // the longest first
   std::vector<cost::KernelLine> launches;                             // all, in launch order
 
-  std::vector<run::MemoryMoment> memory_timeline;  // of the arena
+  std::vector<runs::MemoryMoment> memory_timeline;  // of the arena
 
   Bytes checkpoint, disk;                  // one, and all that the run keeps at a time
   std::string speed_regime, speed_advice;  // sentences
@@ -48,8 +48,8 @@ inline constexpr std::string_view kMfuConvention =
     "measured f32 peak of all threads";
 
 // `data_bytes` is what RUN/data takes.
-TrainPlan plan_training(const run::TrainConfig& config, const ModelConfig& model,
+TrainPlan plan_training(const runs::TrainConfig& config, const ModelConfig& model,
                         const compiler::Target& target, const hardware::Rates& rates,
                         Bytes data_bytes);
 
-}  // namespace brrr::train
+}  // namespace brrr::training

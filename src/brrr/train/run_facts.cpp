@@ -5,7 +5,7 @@
 #include "brrr/base/thread_pool.h"
 #include "brrr/device/default_device.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace {
 
 std::string now_text() {
@@ -19,23 +19,23 @@ std::string now_text() {
 
 }  // namespace
 
-run::RunFacts facts_of_run(const ResolvedRun& run, const Corpus& corpus, const TrainPlan& plan) {
-  const run::TrainConfig& config = run.config;
-  run::RunFacts facts;
+runs::RunFacts facts_of_run(const ResolvedRun& run, const Corpus& corpus, const TrainPlan& plan) {
+  const runs::TrainConfig& config = run.config;
+  runs::RunFacts facts;
   facts.started = now_text();
   facts.model_json = to_json(run.model);
   facts.data = corpus.facts.words;
   facts.tokenizer = corpus.tokenizer ? corpus.facts.tokenizer : "not known";
-  facts.precision = run::get_setting(config, "train.precision");
+  facts.precision = runs::get_setting(config, "train.precision");
   facts.optimizer = config.optimizer.name;
   facts.device = to_text(default_device());
   facts.parameters = plan.parameters;
   facts.train_tokens = corpus.facts.train_tokens;
   facts.validation_tokens = corpus.facts.validation_tokens;
-  facts.batch = run::resolved(config.train.batch);
-  facts.context = run::resolved(config.model.context);
+  facts.batch = runs::resolved(config.train.batch);
+  facts.context = runs::resolved(config.model.context);
   facts.accumulate = config.train.accumulate;
-  facts.steps = run::resolved(config.train.steps);
+  facts.steps = runs::resolved(config.train.steps);
   facts.vocab = corpus.facts.vocab;
   facts.seed = static_cast<int64_t>(config.seed.all);
   facts.dropout = config.model.dropout;
@@ -53,4 +53,4 @@ run::RunFacts facts_of_run(const ResolvedRun& run, const Corpus& corpus, const T
   return facts;
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -6,8 +6,8 @@
 #include "brrr/train/corpus.h"
 #include "brrr/train/plan.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
-run::RunFacts facts_of_run(const ResolvedRun& run, const Corpus& corpus, const TrainPlan& plan);
+runs::RunFacts facts_of_run(const ResolvedRun& run, const Corpus& corpus, const TrainPlan& plan);
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -2,7 +2,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 Sampler::Sampler(const LanguageModel& model, std::shared_ptr<const text::Tokenizer> tokenizer,
                  const SamplerOptions& options)
@@ -23,4 +23,4 @@ std::string Sampler::write(uint32_t number, int64_t tokens) {
   return tokenizer_->decode(ids);
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -7,7 +7,7 @@
 #include "brrr/infer/generator.h"
 #include "brrr/text/tokenizer.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct SamplerOptions {
   double temperature = 0.8;
@@ -31,4 +31,4 @@ class Sampler {
   infer::Generator generator_;
 };
 
-}  // namespace brrr::train
+}  // namespace brrr::training

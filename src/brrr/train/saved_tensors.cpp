@@ -2,7 +2,7 @@
 
 #include "brrr/run/checkpoint.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace {
 
 constexpr std::string_view kOptimizer = "optimizer.", kLive = "live.", kAverage = "average.",
@@ -50,7 +50,8 @@ SavedTensors tensors_to_save(TrainingParts& parts, const Batch& batch) {
 }
 
 SavedTensors copy_of(const SavedTensors& saved) {
-  return {.model = run::copy_tensors(saved.model), .optimizer = run::copy_tensors(saved.optimizer)};
+  return {.model = runs::copy_tensors(saved.model),
+          .optimizer = runs::copy_tensors(saved.optimizer)};
 }
 
 void load_saved(TrainingParts& parts, const SavedTensors& saved, const Batch& batch,
@@ -71,4 +72,4 @@ void load_saved(TrainingParts& parts, const SavedTensors& saved, const Batch& ba
                {.allow_missing = true, .allow_unexpected = true});
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

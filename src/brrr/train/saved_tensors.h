@@ -7,7 +7,7 @@
 
 #include "brrr/train/setup.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct SavedTensors {
   std::vector<NamedTensor> model, optimizer;
@@ -24,4 +24,4 @@ struct LoadSavedOptions {
 void load_saved(TrainingParts& parts, const SavedTensors& saved, const Batch& batch,
                 const LoadSavedOptions& options = {});
 
-}  // namespace brrr::train
+}  // namespace brrr::training

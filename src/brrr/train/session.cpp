@@ -12,13 +12,13 @@
 #include "brrr/train/memory_fit.h"
 #include "brrr/train/state.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace fs = std::filesystem;
 namespace {
 
 const fs::path kConfigFile = "config.toml";
 
-DataFacts sizes_of(const CorpusFacts& data, const run::DataConfig& config) {
+DataFacts sizes_of(const CorpusFacts& data, const runs::DataConfig& config) {
   return {.train_tokens = data.train_tokens,
           .vocab = data.vocab,
           .documents = data.documents,
@@ -29,11 +29,11 @@ DataFacts sizes_of(const CorpusFacts& data, const run::DataConfig& config) {
 // "70 % of the rows from a.txt, 1.3 passes over it"
 void describe_mixture(const CorpusFacts& data, ResolvedRun& run) {
   if (data.sources.size() < 2) return;
-  const run::TrainConfig& config = run.config;
-  const double tokens = static_cast<double>(run::resolved(config.train.steps)) *
-                        static_cast<double>(run::resolved(config.train.batch)) *
+  const runs::TrainConfig& config = run.config;
+  const double tokens = static_cast<double>(runs::resolved(config.train.steps)) *
+                        static_cast<double>(runs::resolved(config.train.batch)) *
                         static_cast<double>(config.train.accumulate) *
-                        static_cast<double>(run::resolved(config.model.context));
+                        static_cast<double>(runs::resolved(config.model.context));
   for (const SourceFacts& source : data.sources)
     run.reasons.push_back(fmt::format(
         "{:.3g} % of the rows from {}, {:.2g} passes over its {} tokens", 100 * source.share,
@@ -91,7 +91,7 @@ void require_free(const fs::path& folder) {
 // texts is looked at first.
 void require_room_for_tokens(const RunRequest& request) {
   constexpr int64_t kWidestToken = 4;  // bytes, and a token is a byte of text at least
-  const run::DataConfig& data = request.config.data;
+  const runs::DataConfig& data = request.config.data;
   if (request.resume || data.files.empty() || are_tokens(data)) return;
   if (size_of_texts(data.files) * kWidestToken <= available_disk(request.folder)) return;
   const std::string lack = plan_run(request).lack;
@@ -102,33 +102,33 @@ void require_room_for_tokens(const RunRequest& request) {
 
 bool holds_run(const fs::path& folder) { return fs::exists(folder / kConfigFile); }
 
-run::TrainConfig settings_of_run(const fs::path& folder) {
+runs::TrainConfig settings_of_run(const fs::path& folder) {
   check(holds_run(folder), folder.string(), " holds no run: it has no ", kConfigFile.string(),
         "; name the folder of a run with --out");
-  const run::FoundCheckpoint found = run::find_checkpoint(folder);
-  if (found.path.empty()) return run::read_config(folder / kConfigFile);
-  const run::Snapshot saved = run::read_checkpoint(found.path);
+  const runs::FoundCheckpoint found = runs::find_checkpoint(folder);
+  if (found.path.empty()) return runs::read_config(folder / kConfigFile);
+  const runs::Snapshot saved = runs::read_checkpoint(found.path);
   return parse_training_state(saved.state_json, (found.path / "state.json").string()).config;
 }
 
 PreparedRun prepare_run(const RunRequest& request) {
-  run::check_config(request.config);
+  runs::check_config(request.config);
   if (!request.resume) require_free(request.folder);
   require_room_for_tokens(request);
   Corpus corpus = make_corpus(request.config.data, request.folder, request.resume);
   PreparedRun prepared{plan(request, corpus.facts), std::move(corpus)};
   check(prepared.lack.empty(), prepared.lack);
   fs::create_directories(request.folder);
-  write_file_atomically(request.folder / kConfigFile, run::to_toml(prepared.run.config));
+  write_file_atomically(request.folder / kConfigFile, runs::to_toml(prepared.run.config));
   return prepared;
 }
 
 PlannedRun plan_run(const RunRequest& request) {
-  run::check_config(request.config);
+  runs::check_config(request.config);
   return plan(request, look_at_corpus(request.config.data, request.folder, request.resume));
 }
 
-fs::path free_run_folder(const run::DataConfig& data) {
+fs::path free_run_folder(const runs::DataConfig& data) {
   const std::string name = data.files.empty()
                                ? std::string("stories")
                                : fs::path(data.files.front()).lexically_normal().stem().string();
@@ -139,4 +139,4 @@ fs::path free_run_folder(const run::DataConfig& data) {
   return folder;
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -15,10 +15,10 @@
 #include "brrr/train/corpus.h"
 #include "brrr/train/plan.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct RunRequest {
-  run::TrainConfig config;  // open settings are chosen
+  runs::TrainConfig config;  // open settings are chosen
   std::filesystem::path folder;
   compiler::Target target = compiler::target_of(default_device());  // what the run is planned for
   std::function<hardware::Rates()> rates;  // asked for once there is something to plan
@@ -45,10 +45,10 @@ PlannedRun plan_run(const RunRequest& request);
 
 // The settings that a run has been started with, and the ones given now on top of them. Throws Error where
 // the folder holds no run.
-run::TrainConfig settings_of_run(const std::filesystem::path& folder);
+runs::TrainConfig settings_of_run(const std::filesystem::path& folder);
 bool holds_run(const std::filesystem::path& folder);
 
 // "runs/stories", or with a number behind it the first that is free.
-std::filesystem::path free_run_folder(const run::DataConfig& data);
+std::filesystem::path free_run_folder(const runs::DataConfig& data);
 
-}  // namespace brrr::train
+}  // namespace brrr::training

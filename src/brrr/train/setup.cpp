@@ -4,9 +4,9 @@
 #include "brrr/compiler/head/vocab_padding.h"
 #include "brrr/nn/experts.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
-OptimizerSettings optimizer_settings(const run::OptimizerConfig& config) {
+OptimizerSettings optimizer_settings(const runs::OptimizerConfig& config) {
   return {.weight_decay = config.weight_decay,
           .beta1 = config.beta1,
           .beta2 = config.beta2,
@@ -14,28 +14,28 @@ OptimizerSettings optimizer_settings(const run::OptimizerConfig& config) {
           .bf16_state = config.bf16_state};
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const run::OptimizerConfig& config,
+std::unique_ptr<Optimizer> make_optimizer(const runs::OptimizerConfig& config,
                                           std::vector<NamedTensor> parameters) {
   return make_optimizer(config.name, std::move(parameters), optimizer_settings(config));
 }
 
-ScheduleOptions schedule_options(const run::TrainConfig& config) {
+ScheduleOptions schedule_options(const runs::TrainConfig& config) {
   return {.shape = config.optimizer.schedule,
-          .rate = run::resolved(config.optimizer.lr),
-          .steps = run::resolved(config.train.steps),
-          .warmup = run::resolved(config.optimizer.warmup),
+          .rate = runs::resolved(config.optimizer.lr),
+          .steps = runs::resolved(config.train.steps),
+          .warmup = runs::resolved(config.optimizer.warmup),
           .final_share = config.optimizer.final_share};
 }
 
-CrossEntropyOptions loss_options(const run::TrainConfig& config) {
+CrossEntropyOptions loss_options(const runs::TrainConfig& config) {
   CrossEntropyOptions options{.label_smoothing = config.train.label_smoothing,
                               .soft_cap = config.train.soft_cap,
                               .z_loss = config.train.z_loss};
-  if (run::resolved(config.data.whole_documents)) options.ignore_index = kIgnoredTarget;
+  if (runs::resolved(config.data.whole_documents)) options.ignore_index = kIgnoredTarget;
   return options;
 }
 
-compiler::PipelineOptions pipeline_options(const run::TrainConfig& config,
+compiler::PipelineOptions pipeline_options(const runs::TrainConfig& config,
                                            const compiler::Target& target) {
   compiler::PipelineOptions options;
   options.precision.policy = config.train.precision;
@@ -50,8 +50,8 @@ compiler::PipelineOptions pipeline_options(const run::TrainConfig& config,
   return config.train.without.empty() ? options : compiler::without(options, config.train.without);
 }
 
-int64_t rows_per_step(const run::TrainConfig& config) {
-  return run::resolved(config.train.batch) * config.train.accumulate;
+int64_t rows_per_step(const runs::TrainConfig& config) {
+  return runs::resolved(config.train.batch) * config.train.accumulate;
 }
 
 namespace {
@@ -107,11 +107,11 @@ TrainingParts make_parts(const StepSpec& spec) {
   return parts;
 }
 
-TrainingParts make_parts(const run::TrainConfig& config, const ModelConfig& model,
+TrainingParts make_parts(const runs::TrainConfig& config, const ModelConfig& model,
                          const compiler::Target& target) {
   StepSpec spec = step_spec(config, model, target);
   spec.is_on_paper = default_device() == Device::null();
   return make_parts(spec);
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

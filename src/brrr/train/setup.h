@@ -9,7 +9,7 @@
 #include "brrr/train/step.h"
 #include "brrr/train/step_spec.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct TrainingParts {
   std::unique_ptr<LanguageModel> model;
@@ -23,18 +23,18 @@ struct TrainingParts {
 TrainingParts make_parts(const StepSpec& spec);
 // Settings that are still open are an Error here: resolve_sizes (auto_size.h) closes them. `target` is what
 // the step is compiled for, also where it is only planned: inside DeviceScope(Device::null()).
-TrainingParts make_parts(const run::TrainConfig& config, const ModelConfig& model,
+TrainingParts make_parts(const runs::TrainConfig& config, const ModelConfig& model,
                          const compiler::Target& target = compiler::target_of(default_device()));
 
-OptimizerSettings optimizer_settings(const run::OptimizerConfig& config);
-std::unique_ptr<Optimizer> make_optimizer(const run::OptimizerConfig& config,
+OptimizerSettings optimizer_settings(const runs::OptimizerConfig& config);
+std::unique_ptr<Optimizer> make_optimizer(const runs::OptimizerConfig& config,
                                           std::vector<NamedTensor> parameters);
-ScheduleOptions schedule_options(const run::TrainConfig& config);
-CrossEntropyOptions loss_options(const run::TrainConfig& config);
-compiler::PipelineOptions pipeline_options(const run::TrainConfig& config,
+ScheduleOptions schedule_options(const runs::TrainConfig& config);
+CrossEntropyOptions loss_options(const runs::TrainConfig& config);
+compiler::PipelineOptions pipeline_options(const runs::TrainConfig& config,
                                            const compiler::Target& target);
 
 // Rows of one step, all micro-batches together.
-int64_t rows_per_step(const run::TrainConfig& config);
+int64_t rows_per_step(const runs::TrainConfig& config);
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -7,7 +7,7 @@
 
 #include "brrr/base/error.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -127,10 +127,10 @@ std::string to_json(const TrainingState& state) {
               {"sampling", state.config.seed_of(state.config.seed.sampling)}}},
             {"tokenizer_hash", state.tokenizer_hash},
             {"choices",
-             {{"precision", run::get_setting(state.config, "train.precision")},
-              {"recompute", run::get_setting(state.config, "train.recompute")},
+             {{"precision", runs::get_setting(state.config, "train.precision")},
+              {"recompute", runs::get_setting(state.config, "train.recompute")},
               {"without", state.config.train.without}}},
-            {"config", run::to_toml(state.config)},
+            {"config", runs::to_toml(state.config)},
             {"guard",
              {{"losses", state.guard.losses},
               {"grad_norms", state.guard.grad_norms},
@@ -155,7 +155,7 @@ TrainingState parse_training_state(std::string_view text, const std::string& ori
   TrainingState state{
       .step = field<int64_t>(json, "step", origin),
       .brrr_version = field<std::string>(json, "brrr_version", origin),
-      .config = run::parse_config(field<std::string>(json, "config", origin), origin),
+      .config = runs::parse_config(field<std::string>(json, "config", origin), origin),
       .tokenizer_hash = field<std::string>(json, "tokenizer_hash", origin),
       .best_step = field<int64_t>(json, "best_step", origin),
       .seconds = field<double>(json, "seconds", origin)};
@@ -175,12 +175,12 @@ TrainingState parse_training_state(std::string_view text, const std::string& ori
   return state;
 }
 
-std::vector<std::string> describe_changes(const run::TrainConfig& before,
-                                          const run::TrainConfig& now) {
+std::vector<std::string> describe_changes(const runs::TrainConfig& before,
+                                          const runs::TrainConfig& now) {
   std::vector<std::string> sentences;
-  for (const run::SettingInfo& setting : run::config_settings()) {
-    const std::string old_value = run::get_setting(before, setting.key),
-                      new_value = run::get_setting(now, setting.key);
+  for (const runs::SettingInfo& setting : runs::config_settings()) {
+    const std::string old_value = runs::get_setting(before, setting.key),
+                      new_value = runs::get_setting(now, setting.key);
     if (old_value == new_value) continue;
     const Consequence& consequence = consequence_of(setting.key);
     check(consequence.is_allowed, setting.key, " cannot change from ", old_value, " to ", new_value,
@@ -192,4 +192,4 @@ std::vector<std::string> describe_changes(const run::TrainConfig& before,
   return sentences;
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

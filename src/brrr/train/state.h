@@ -9,7 +9,7 @@
 #include "brrr/run/config.h"
 #include "brrr/train/guard.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct TrainingState {
   static constexpr int kVersion = 1;
@@ -17,7 +17,7 @@ struct TrainingState {
   int64_t step =
       0;  // updates made; also the position in the data, since a batch follows from its step
   std::string brrr_version;
-  run::TrainConfig config;     // every setting: sizes, seeds, precision and passes included
+  runs::TrainConfig config;    // every setting: sizes, seeds, precision and passes included
   std::string tokenizer_hash;  // of the tokens that it was trained on
   GuardHistory guard;
   std::optional<double> best_loss;  // on validation data
@@ -33,7 +33,7 @@ TrainingState parse_training_state(std::string_view json, const std::string& ori
 
 // What going on with other settings means: for each setting that changed, what stays exact and what does
 // not. Throws Error for a change that the saved weights do not allow.
-std::vector<std::string> describe_changes(const run::TrainConfig& before,
-                                          const run::TrainConfig& now);
+std::vector<std::string> describe_changes(const runs::TrainConfig& before,
+                                          const runs::TrainConfig& now);
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -15,7 +15,7 @@
 #include "brrr/ops/view/join.h"
 #include "brrr/ops/view/views.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace {
 
 // The inputs of the program, in this order; documents only where they are wanted.
@@ -243,4 +243,4 @@ std::vector<NamedTensor> TrainStep::program_states(const Batch& batch) {
   return found;
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

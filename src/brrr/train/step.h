@@ -19,7 +19,7 @@
 #include "brrr/runtime/compile.h"
 #include "brrr/train/objective.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct TrainStepOptions {
   CrossEntropyOptions loss;  // of a language model
@@ -100,4 +100,4 @@ class TrainStep {
 // A batch of these sizes on the null device: for plans.
 Batch null_batch(int64_t rows, int64_t context);
 
-}  // namespace brrr::train
+}  // namespace brrr::training

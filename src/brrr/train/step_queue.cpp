@@ -1,6 +1,6 @@
 #include "brrr/train/step_queue.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 void StepQueue::start(Batch batch, int64_t step) {
   const StepLimits spikes = guard_.spike_limits(size());
@@ -23,4 +23,4 @@ StepQueue::Finished StepQueue::finish() {
           .seconds = took.count()};
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -8,7 +8,7 @@
 #include "brrr/train/guard.h"
 #include "brrr/train/step.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 class StepQueue {
  public:
@@ -44,4 +44,4 @@ class StepQueue {
   Clock::time_point last_finish_;
 };
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -7,7 +7,7 @@
 #include "brrr/ops/random/random.h"
 #include "brrr/train/setup.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace {
 
 constexpr int64_t kMlpWidth = 512, kClasses = 10;
@@ -48,17 +48,17 @@ StepSpec on_paper(StepSpec spec) {
   return spec;
 }
 
-StepSpec step_spec(const run::TrainConfig& config, const StepModel& model,
+StepSpec step_spec(const runs::TrainConfig& config, const StepModel& model,
                    const compiler::Target& target) {
-  const run::OptimizerConfig& optimizer = config.optimizer;
+  const runs::OptimizerConfig& optimizer = config.optimizer;
   return {.model = model,
-          .batch = run::resolved(config.train.batch),
-          .context = run::resolved(config.model.context),
+          .batch = runs::resolved(config.train.batch),
+          .context = runs::resolved(config.model.context),
           .accumulate = config.train.accumulate,
           .loss = loss_options(config),
-          .document_mask = run::resolved(config.data.document_mask),
+          .document_mask = runs::resolved(config.data.document_mask),
           .activations = config.report.activations_every > 0,
-          .halts = config.guard.action == run::GuardAction::stop,
+          .halts = config.guard.action == runs::GuardAction::stop,
           .optimizer = optimizer.name,
           .optimizer_settings = optimizer_settings(optimizer),
           .schedule = schedule_options(config),
@@ -71,10 +71,10 @@ StepSpec step_spec(const run::TrainConfig& config, const StepModel& model,
           .target = target};
 }
 
-run::TrainConfig default_step_settings(int64_t batch, int64_t context) {
+runs::TrainConfig default_step_settings(int64_t batch, int64_t context) {
   check(batch >= 1 && context >= 1, "a batch of ", batch, " x ", context,
         " is empty; use at least 1");
-  run::TrainConfig config;
+  runs::TrainConfig config;
   config.train.batch = batch;
   config.model.context = context;
   config.train.steps = 1000;
@@ -145,4 +145,4 @@ runtime::PlannedProgram plan_step(const StepSpec& spec) {
   return runtime::plan_program(trace_step(spec), pipeline_of(spec));
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -20,7 +20,7 @@
 #include "brrr/run/config.h"
 #include "brrr/runtime/stages.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 // A language model, or a classifier of images.
 using StepModel = std::variant<ModelConfig, MlpConfig, CnnConfig>;
@@ -57,11 +57,11 @@ struct StepSpec {
 StepSpec on_paper(StepSpec spec);
 
 // The step of a run whose settings are resolved.
-StepSpec step_spec(const run::TrainConfig& config, const StepModel& model,
+StepSpec step_spec(const runs::TrainConfig& config, const StepModel& model,
                    const compiler::Target& target);
 // The settings of a run that nobody has changed. Those that a run chooses from its data (steps, warmup, learning rate)
 // are numbers in the program and do not change its kernels; one document, so no document mask.
-run::TrainConfig default_step_settings(int64_t batch, int64_t context);
+runs::TrainConfig default_step_settings(int64_t batch, int64_t context);
 
 // Sizes in place of a preset's: a 70B-class model is gpt2-1558m with 80 layers of width 8192.
 struct StepSizes {
@@ -86,4 +86,4 @@ Batch make_batch(const StepSpec& spec);
 graph::Graph trace_step(const StepSpec& spec);
 runtime::PlannedProgram plan_step(const StepSpec& spec);
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -5,7 +5,7 @@
 #include "brrr/text/tokenizer_file.h"
 #include "brrr/train/corpus_sources.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace fs = std::filesystem;
 namespace {
 
@@ -39,7 +39,8 @@ const ShardHeader* header_of(const TokenSet& tokens) {
 }
 
 // Files without weights are one source, their tokens behind each other.
-void add_source(std::vector<BatchSource>& sources, TokenSet tokens, const run::DataConfig& config) {
+void add_source(std::vector<BatchSource>& sources, TokenSet tokens,
+                const runs::DataConfig& config) {
   if (tokens.ranges.empty()) return;
   if (!config.weights.empty()) {
     sources.push_back({std::move(tokens), 1});
@@ -52,7 +53,7 @@ void add_source(std::vector<BatchSource>& sources, TokenSet tokens, const run::D
 }
 
 // Ids mean the same in all files: those that say which tokenizer made them agree.
-void take_tokenizer(const run::DataConfig& config, const fs::path& path, const ShardHeader* header,
+void take_tokenizer(const runs::DataConfig& config, const fs::path& path, const ShardHeader* header,
                     Corpus& corpus) {
   if (!header) return;
   std::string& hash = corpus.tokenizer_hash;
@@ -87,7 +88,7 @@ void take_tokenizer_beside(const fs::path& tokens, Corpus& corpus) {
 
 }  // namespace
 
-bool are_tokens(const run::DataConfig& config) {
+bool are_tokens(const runs::DataConfig& config) {
   const auto text = std::find_if_not(config.files.begin(), config.files.end(), is_token_path);
   if (text == config.files.end()) return !config.files.empty();
   const auto tokens = std::find_if(config.files.begin(), config.files.end(), is_token_path);
@@ -96,7 +97,7 @@ bool are_tokens(const run::DataConfig& config) {
   return false;
 }
 
-Corpus open_token_files(const run::DataConfig& config) {
+Corpus open_token_files(const runs::DataConfig& config) {
   Corpus corpus;
   check(config.tokenizer != "bpe" && config.tokenizer != "char", "tokenizer ", config.tokenizer,
         ": ", config.files.front(),
@@ -124,4 +125,4 @@ Corpus open_token_files(const run::DataConfig& config) {
   return corpus;
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -13,7 +13,7 @@
 #include "brrr/text/tokenizer_file.h"
 #include "brrr/text/train_bpe.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace {
 
 constexpr int64_t kStoriesForMerges = 4000;  // of them the tokenizer learns its words
@@ -50,7 +50,7 @@ text::TokenizerDefinition char_tokenizer(std::vector<std::string> files,
   return characters.define(text::UnknownCharacters::as_bytes, end_of_text());
 }
 
-ChosenTokenizer file_tokenizer(const run::DataConfig& config, Bytes bytes,
+ChosenTokenizer file_tokenizer(const runs::DataConfig& config, Bytes bytes,
                                std::span<const std::string> sample) {
   TokenizerChoice choice = choose_tokenizer(bytes);
   if (config.tokenizer != "auto") choice = {config.tokenizer, choice.vocab, "as asked for"};
@@ -83,7 +83,7 @@ TokenizerChoice choose_tokenizer(Bytes text_bytes) {
           fmt::format("{} of text are enough to learn {} byte pairs", to_text(text_bytes), vocab)};
 }
 
-ChosenTokenizer make_tokenizer_for(const run::DataConfig& config, Bytes text_bytes,
+ChosenTokenizer make_tokenizer_for(const runs::DataConfig& config, Bytes text_bytes,
                                    std::span<const std::string> sample) {
   const std::string& wanted = config.tokenizer;
   const bool is_kind = wanted == "auto" || wanted == "bpe" || wanted == "char" || wanted == "byte";
@@ -100,4 +100,4 @@ ChosenTokenizer make_tokenizer_for(const run::DataConfig& config, Bytes text_byt
   return {text::make_tokenizer(story_tokenizer(vocab)), "trained on the stories"};
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

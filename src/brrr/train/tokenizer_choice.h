@@ -10,7 +10,7 @@
 #include "brrr/run/config.h"
 #include "brrr/text/tokenizer.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 // The embedded corpus is the same for every seed; the order in which it is read is not.
 inline constexpr uint64_t kStorySeed = 0;
@@ -29,7 +29,7 @@ struct ChosenTokenizer {
 };
 // Reads the files of the configuration, or the stories where there are none; with a sample of their text
 // only that, for looking.
-ChosenTokenizer make_tokenizer_for(const run::DataConfig& config, Bytes text_bytes,
+ChosenTokenizer make_tokenizer_for(const runs::DataConfig& config, Bytes text_bytes,
                                    std::span<const std::string> sample = {});
 
-}  // namespace brrr::train
+}  // namespace brrr::training

@@ -21,7 +21,7 @@
 #include "brrr/train/state.h"
 #include "brrr/train/step_queue.h"
 
-namespace brrr::train {
+namespace brrr::training {
 namespace fs = std::filesystem;
 namespace {
 
@@ -41,17 +41,17 @@ struct Trainer::State {
   TrainerOptions options;
   TrainObserver observer;
 
-  run::TrainConfig& config = settled.config;
+  runs::TrainConfig& config = settled.config;
   TrainingParts parts;
   SpikeGuard guard;
   StepQueue queue;
   Batches batches;
   std::unique_ptr<BatchLoss> train_loss, validation_loss;
   std::unique_ptr<Sampler> sampler;  // null: texts cannot be written
-  std::unique_ptr<run::CheckpointWriter> checkpoints;
-  std::unique_ptr<run::RunLogWriter> log;
-  std::unique_ptr<run::TensorBoardWriter> board;
-  run::RunFacts facts;
+  std::unique_ptr<runs::CheckpointWriter> checkpoints;
+  std::unique_ptr<runs::RunLogWriter> log;
+  std::unique_ptr<runs::TensorBoardWriter> board;
+  runs::RunFacts facts;
 
   TrainingState at;  // where the run stands
   int64_t saved_step = -1;
@@ -76,8 +76,8 @@ struct Trainer::State {
           std::make_unique<Sampler>(*parts.model, corpus.tokenizer,
                                     SamplerOptions{.temperature = config.report.temperature,
                                                    .seed = config.seed_of(config.seed.sampling)});
-    checkpoints = std::make_unique<run::CheckpointWriter>(
-        options.folder, run::CheckpointOptions{.keep = static_cast<int>(config.checkpoint.keep)});
+    checkpoints = std::make_unique<runs::CheckpointWriter>(
+        options.folder, runs::CheckpointOptions{.keep = static_cast<int>(config.checkpoint.keep)});
     facts = facts_of_run(settled, corpus, plan);
     facts.brrr_version = options.brrr_version;
     facts.name = fs::absolute(options.folder).lexically_normal().filename().string();
@@ -91,7 +91,7 @@ struct Trainer::State {
   // ---- checkpoints -------------------------------------------------------------------------------
   // Behind the last step nothing changes the tensors while they are written: those in host memory are
   // written from where they are.
-  run::Snapshot snapshot(bool is_best, bool is_last) {
+  runs::Snapshot snapshot(bool is_best, bool is_last) {
     at.guard = guard.history();
     at.algorithms = kernels::algorithms_of_run(default_device());
     SavedTensors tensors = tensors_to_save(parts, batches.at(0));
@@ -118,7 +118,7 @@ struct Trainer::State {
   }
 
   std::string last_good() const {
-    const fs::path last = run::find_checkpoint(options.folder).path;
+    const fs::path last = runs::find_checkpoint(options.folder).path;
     return last.empty() ? "there is no checkpoint yet"
                         : fmt::format("the last good one is {}", last.string());
   }
@@ -130,7 +130,7 @@ struct Trainer::State {
   }
 
   void resume() {
-    const run::FoundCheckpoint found = run::find_checkpoint(options.folder);
+    const runs::FoundCheckpoint found = runs::find_checkpoint(options.folder);
     for (const std::string& damage : found.damaged) note(damage);
     if (found.path.empty()) {
       check(found.damaged.empty(), options.folder.string(),
@@ -138,7 +138,7 @@ struct Trainer::State {
       note("there is no checkpoint yet, so the run starts from the beginning");
       return;
     }
-    const run::Snapshot saved = run::read_checkpoint(found.path);
+    const runs::Snapshot saved = runs::read_checkpoint(found.path);
     at = parse_training_state(saved.state_json, (found.path / "state.json").string());
     check(model_from_json(saved.model_json) == settled.model, found.path.string(),
           " holds another model: ", saved.model_json, ", and the run is of ",
@@ -157,8 +157,8 @@ struct Trainer::State {
     at.config = config;
     at.brrr_version = options.brrr_version;
     saved_step = at.step;
-    run::set_aside_damaged(options.folder, at.step);
-    if (at.best_step == at.step) run::mark_best(options.folder, at.step);
+    runs::set_aside_damaged(options.folder, at.step);
+    if (at.best_step == at.step) runs::mark_best(options.folder, at.step);
     note(fmt::format("goes on after step {} of {}", at.step, found.path.string()));
   }
 
@@ -179,7 +179,7 @@ struct Trainer::State {
   }
 
   // Fills in what an evaluation finds; true where it is the best so far.
-  bool evaluate(run::StepRecord& record) {
+  bool evaluate(runs::StepRecord& record) {
     double loss = 0;  // what the best is chosen by
     with_averages([&] {
       record.train_loss = loss = train_loss->run();
@@ -195,9 +195,9 @@ struct Trainer::State {
   bool is_due(int64_t every) const { return is_due_after(at.step, every); }
   // Whether an evaluation, a sample or a checkpoint follows when so many steps are done.
   bool is_looked_at(int64_t steps_done) const {
-    return is_due_after(steps_done, run::resolved(config.report.eval_every)) ||
-           is_due_after(steps_done, run::resolved(config.report.sample_every)) ||
-           is_due_after(steps_done, run::resolved(config.checkpoint.every));
+    return is_due_after(steps_done, runs::resolved(config.report.eval_every)) ||
+           is_due_after(steps_done, runs::resolved(config.report.sample_every)) ||
+           is_due_after(steps_done, runs::resolved(config.checkpoint.every));
   }
 
   // A GPU works while the host prepares; the cpu is the host.
@@ -214,7 +214,7 @@ struct Trainer::State {
   }
 
   struct Stepped {
-    run::StepRecord record;
+    runs::StepRecord record;
     bool stops = false;
   };
 
@@ -230,7 +230,7 @@ struct Trainer::State {
                                .grad_norm = result.grad_norm,
                                .tokens_per_second = per_second,
                                .ms = seconds * 1e3}};
-    run::StepRecord& record = stepped.record;
+    runs::StepRecord& record = stepped.record;
     record.mfu = plan.model_flops_per_token.value() * per_second / options.peak_flops.value();
     record.memory_bytes = static_cast<double>(ledger().peak().value());
     const int64_t every = config.report.activations_every;
@@ -257,10 +257,10 @@ struct Trainer::State {
   }
 
   // Evaluation, sample, log and checkpoint behind a step.
-  void finish_step(run::StepRecord& record, bool is_last) {
-    const bool evaluates = is_due(run::resolved(config.report.eval_every)) || is_last;
+  void finish_step(runs::StepRecord& record, bool is_last) {
+    const bool evaluates = is_due(runs::resolved(config.report.eval_every)) || is_last;
     const bool is_best = evaluates && evaluate(record);
-    if (sampler && is_due(run::resolved(config.report.sample_every)) && !is_last) {
+    if (sampler && is_due(runs::resolved(config.report.sample_every)) && !is_last) {
       record.sample = sample(at.step, config.report.sample_tokens);
       if (observer.on_sample) observer.on_sample(at.step, record.sample);
     }
@@ -268,11 +268,11 @@ struct Trainer::State {
     show_on_board(record);
     if (observer.on_step) observer.on_step(record);
     tell_failure();
-    if (is_best || is_due(run::resolved(config.checkpoint.every)) || is_last)
+    if (is_best || is_due(runs::resolved(config.checkpoint.every)) || is_last)
       save(is_best, is_last);
   }
 
-  void show_on_board(const run::StepRecord& record) {
+  void show_on_board(const runs::StepRecord& record) {
     board->scalar("loss/step", record.step, record.loss);
     board->scalar("lr", record.step, record.lr);
     board->scalar("grad_norm", record.step, record.grad_norm);
@@ -286,7 +286,7 @@ struct Trainer::State {
   }
 
   TrainOutcome loop() {
-    const int64_t steps = run::resolved(config.train.steps);
+    const int64_t steps = runs::resolved(config.train.steps);
     TrainOutcome outcome{.status = "finished"};
     Prefetcher prefetch([this](int64_t step) { return batches.at(step); }, {.first_step = at.step});
     while (at.step < steps) {
@@ -312,11 +312,11 @@ struct Trainer::State {
 
   TrainOutcome run() {
     fs::create_directories(options.folder);
-    log = std::make_unique<run::RunLogWriter>(options.folder, at.step);
-    board = std::make_unique<run::TensorBoardWriter>(
-        options.folder, run::TensorBoardOptions{.resumed_after_step = at.step});
+    log = std::make_unique<runs::RunLogWriter>(options.folder, at.step);
+    board = std::make_unique<runs::TensorBoardWriter>(
+        options.folder, runs::TensorBoardOptions{.resumed_after_step = at.step});
     ledger().reset_peak();  // what was measured before is no part of the run
-    run::write_run_facts(options.folder, facts);
+    runs::write_run_facts(options.folder, facts);
     TrainOutcome outcome;
     try {
       outcome = loop();
@@ -330,7 +330,7 @@ struct Trainer::State {
       }
       throw Error(words);
     }
-    outcome.checkpoint = run::checkpoints_of(options.folder) / run::checkpoint_name(saved_step);
+    outcome.checkpoint = runs::checkpoints_of(options.folder) / runs::checkpoint_name(saved_step);
     end(outcome.status, outcome.reason);
     return outcome;
   }
@@ -340,7 +340,7 @@ struct Trainer::State {
     facts.reason = reason;
     facts.best_step = at.best_step;
     facts.seconds = at.seconds;
-    run::write_run_facts(options.folder, facts);
+    runs::write_run_facts(options.folder, facts);
   }
 };
 
@@ -358,4 +358,4 @@ std::optional<std::string> Trainer::write_sample(int64_t number, int64_t tokens)
   return state_->sample(number, tokens);
 }
 
-}  // namespace brrr::train
+}  // namespace brrr::training

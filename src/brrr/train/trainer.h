@@ -14,10 +14,10 @@
 #include "brrr/train/corpus.h"
 #include "brrr/train/plan.h"
 
-namespace brrr::train {
+namespace brrr::training {
 
 struct TrainObserver {
-  std::function<void(const run::StepRecord&)> on_step = {};
+  std::function<void(const runs::StepRecord&)> on_step = {};
   std::function<void(const std::string& text)> on_note = {};  // what a person should know
   std::function<void(int64_t step, const std::string& text)> on_sample = {};
 };
@@ -58,4 +58,4 @@ class Trainer {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace brrr::train
+}  // namespace brrr::training

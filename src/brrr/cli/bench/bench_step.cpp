@@ -55,10 +55,10 @@ struct StepSeconds {
 
 // A step with what it runs on.
 struct MadeStep {
-  train::TrainingParts parts;
+  training::TrainingParts parts;
   Batch batch;
-  explicit MadeStep(const train::StepSpec& spec)
-      : parts(train::make_parts(spec)), batch(train::make_batch(spec)) {}
+  explicit MadeStep(const training::StepSpec& spec)
+      : parts(training::make_parts(spec)), batch(training::make_batch(spec)) {}
   runtime::Executable& program() const { return parts.step->executable(batch); }
 };
 
@@ -96,8 +96,8 @@ StepSeconds measure(const MadeStep& plain_step, const MadeStep& fused_step, int 
 }
 
 void run_step(const Options& options) {
-  const train::StepSpec spec = options.model.on(options.device.target());
-  train::StepSpec bare = spec;
+  const training::StepSpec spec = options.model.on(options.device.target());
+  training::StepSpec bare = spec;
   for (std::string_view pass : compiler::optimising_passes())
     bare.pipeline = compiler::without(bare.pipeline, pass);
   const MadeStep plain(bare), fused(spec);
@@ -118,7 +118,7 @@ void run_step(const Options& options) {
   row("compiled, no passes", plain.program(), s.plain);
   row("compiled", fused.program(), s.fused);
   std::fputs(table.text().c_str(), stdout);
-  const train::TrainingParts& parts = fused.parts;
+  const training::TrainingParts& parts = fused.parts;
   // Weights and states are read and written, gradients read.
   const double bytes = 3 * static_cast<double>(parts.trained().counts().bytes.value()) +
                        2 * static_cast<double>(parts.optimizer->state_bytes().value());

@@ -5,16 +5,16 @@
 
 namespace brrr::plan {
 
-train::StepSpec run_step(const RunQuestion& q, int64_t micro_batches) {
+training::StepSpec run_step(const RunQuestion& q, int64_t micro_batches) {
   if (!q.model) fail("a number of parameters has no graph, and so no kernels; give --model");
   check(q.system.is_tuned() && q.system.fuse,
         "kernels are those of brrr's own program; leave --framework and --unfused out");
   check(q.layout.pp == 1 && q.layout.cp == 1,
         "kernels are listed for a device that has all layers and whole sequences; leave --pp and "
         "--cp out");
-  train::StepSpec spec =
-      train::on_paper(train::default_step(tensor_shard(*q.model, q.layout.tp), q.micro_batch, q.seq,
-                                          compiler::parse_target(join_text("cuda:", q.gpu))));
+  training::StepSpec spec = training::on_paper(
+      training::default_step(tensor_shard(*q.model, q.layout.tp), q.micro_batch, q.seq,
+                             compiler::parse_target(join_text("cuda:", q.gpu))));
   spec.accumulate = micro_batches;
   spec.optimizer = planned_optimizer(q.optimizer).rule;
   spec.expert_devices = q.layout.ep;
@@ -25,7 +25,7 @@ train::StepSpec run_step(const RunQuestion& q, int64_t micro_batches) {
 
 std::vector<cost::KernelLine> run_kernels(const RunAnswer& a) {
   const RunQuestion& q = a.question;
-  const runtime::PlannedProgram program = train::plan_step(run_step(q, a.micro_batches));
+  const runtime::PlannedProgram program = training::plan_step(run_step(q, a.micro_batches));
   return cost::kernel_lines(program.kernels, program.plan, run_rates(q));
 }
 

@@ -11,7 +11,7 @@ namespace brrr::plan {
 // The step that `brrr train` would run for this question: its micro-batches, precision, optimizer and recomputation, on
 // the tensor- and expert-parallel share of one device. Throws Error for what brrr has no program for: a framework, a bare
 // number of parameters, pipeline stages, a GPU that no program can be compiled for.
-train::StepSpec run_step(const RunQuestion& question, int64_t micro_batches);
+training::StepSpec run_step(const RunQuestion& question, int64_t micro_batches);
 
 std::vector<cost::KernelLine> run_kernels(const RunAnswer& answer);
 

@@ -209,9 +209,9 @@ struct TracedStep {
 };
 
 // The step that `brrr train` has of this model, with what the options say of it.
-train::StepSpec step_of(const ModelConfig& config, const CostOptions& options,
-                        const hardware::Rates& rates) {
-  train::StepSpec spec = train::on_paper(train::default_step(
+training::StepSpec step_of(const ModelConfig& config, const CostOptions& options,
+                           const hardware::Rates& rates) {
+  training::StepSpec spec = training::on_paper(training::default_step(
       config, options.batch, options.seq, compiler::parse_target(options.target)));
   spec.optimizer = options.optimizer;
   spec.expert_devices = options.expert_devices;
@@ -237,12 +237,12 @@ runtime::PlannedProgram plan_without_stages(graph::Graph joint,
 TracedStep traced(const ModelConfig& given, const CostOptions& options,
                   const hardware::Rates& rates) {
   const ModelConfig config = with_even_experts(given, options);
-  train::StepSpec spec = step_of(config, options, rates);
+  training::StepSpec spec = step_of(config, options, rates);
   const HeadChunks chunks = head_chunks(config, options);
   spec.pipeline.head = chunks.options;
-  const train::TrainingParts parts = train::make_parts(spec);
-  const runtime::PlannedProgram program =
-      plan_without_stages(parts.step->trace(train::make_batch(spec)), train::pipeline_of(spec));
+  const training::TrainingParts parts = training::make_parts(spec);
+  const runtime::PlannedProgram program = plan_without_stages(
+      parts.step->trace(training::make_batch(spec)), training::pipeline_of(spec));
   TracedStep made{.cost = {}, .memory = step_memory(program, vocab_of(config))};
   add_flops(program.graph(), vocab_of(config), made.cost);
   add_product_tensors(program.graph(), made.cost);

@@ -70,9 +70,9 @@ ModelConfig read_json(const fs::path& path) {
 
 // Classifiers of images have steps, but no tokens: 6 N D counts every weight once.
 [[noreturn]] void refuse_images(const std::string& model) {
-  const train::StepSpec spec = train::on_paper(train::named_step(model, {.batch = 1}));
-  const train::TrainingParts parts = train::make_parts(spec);
-  const graph::Graph forward = parts.step->trace_forward(train::make_batch(spec));
+  const training::StepSpec spec = training::on_paper(training::named_step(model, {.batch = 1}));
+  const training::TrainingParts parts = training::make_parts(spec);
+  const graph::Graph forward = parts.step->trace_forward(training::make_batch(spec));
   double flops = 0;
   for (const graph::Node& node : forward.nodes) {
     if (node.op->kind == OpKind::contraction)
